@@ -1,0 +1,1 @@
+"""The contract between probe, server and dashboards: records, units, line protocol, run manifest. Standard library only."""

@@ -1,0 +1,145 @@
+"""InfluxDB line protocol (version 1): written by the probe, read back by the gateway.
+
+Types follow the table of metrics, not the Python value: a float field is always written as a float, so that a whole number
+never makes a field-type conflict in the database.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tandem.schema.metrics import MEASUREMENTS
+from tandem.schema.record import Record, RecordError, Value
+
+_INT = re.compile(r"-?[0-9]{1,19}i\Z")
+_FLOAT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z")
+_TIME = re.compile(r"-?[0-9]{1,19}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One parsed line. ``utc_ns`` is None when the line has no time."""
+
+    measurement: str
+    tags: dict[str, str]
+    fields: dict[str, Value]
+    utc_ns: int | None
+
+
+def _escape(text: str, specials: str) -> str:
+    if "\n" in text or "\r" in text:
+        raise RecordError(f"line break in {text!r}")
+    if text.endswith("\\"):
+        raise RecordError(f"{text!r} ends in a backslash, which line protocol cannot carry")
+    for char in specials:
+        text = text.replace(char, "\\" + char)
+    return text
+
+
+def _format(measurement: str, name: str, value: Value) -> str:
+    kind = MEASUREMENTS[measurement].field(name).kind
+    if kind == "bool":
+        return "true" if value else "false"
+    if kind == "str":
+        text = str(value).replace("\r", " ").replace("\n", " ")
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if kind == "int":
+        return f"{int(value)}i"
+    return repr(float(value))
+
+
+def encode(record: Record, common_tags: Mapping[str, str], seq: int, utc_ns: int) -> str:
+    """One line (no line break) for ``record`` with the common tags, its number and its time in ns since 1970 UTC."""
+    tags = {**common_tags, **record.tags}
+    head = _escape(record.measurement, ", ")
+    for key in sorted(tags):
+        head += f",{_escape(key, ',= ')}={_escape(tags[key], ',= ')}"
+    fields: dict[str, Value] = {**record.fields, "seq": seq, "monotonic_ns": record.monotonic_ns}
+    body = ",".join(f"{_escape(k, ',= ')}={_format(record.measurement, k, v)}" for k, v in sorted(fields.items()))
+    return f"{head} {body} {utc_ns}"
+
+
+def encode_point(point: Point) -> str:
+    """The line of a parsed point again, its tags sorted; the time is left out when it has none."""
+    head = _escape(point.measurement, ", ")
+    for key in sorted(point.tags):
+        head += f",{_escape(key, ',= ')}={_escape(point.tags[key], ',= ')}"
+    body = ",".join(f"{_escape(k, ',= ')}={_format(point.measurement, k, v)}" for k, v in sorted(point.fields.items()))
+    return f"{head} {body}" if point.utc_ns is None else f"{head} {body} {point.utc_ns}"
+
+
+def parse(line: str) -> Point:
+    """Read one line; RecordError names what is wrong. Names and ranges are not checked here (see ``record.check``)."""
+    name, i = _token(line, 0, ", ")
+    if not name:
+        raise RecordError("no measurement name")
+    tags: dict[str, str] = {}
+    while i < len(line) and line[i] == ",":
+        key, i = _token(line, i + 1, ",= ")
+        if not key or i >= len(line) or line[i] != "=":
+            raise RecordError(f"tag without a value in {line[:80]!r}")
+        value, i = _token(line, i + 1, ", ")
+        if not value:
+            raise RecordError(f"tag {key!r} is empty")
+        if key in tags:
+            raise RecordError(f"tag {key!r} twice")
+        tags[key] = value
+    if i >= len(line) or line[i] != " ":
+        raise RecordError(f"no fields in {line[:80]!r}")
+    fields: dict[str, Value] = {}
+    while i < len(line) and line[i] in (" " if not fields else ","):
+        key, i = _token(line, i + 1, ",= ")
+        if not key or i >= len(line) or line[i] != "=":
+            raise RecordError(f"field without a value in {line[:80]!r}")
+        if key in fields:
+            raise RecordError(f"field {key!r} twice")
+        fields[key], i = _value(line, i + 1, key)
+    rest = line[i:]
+    if not rest:
+        return Point(name, tags, fields, None)
+    if rest[0] != " " or not _TIME.match(rest[1:]):
+        raise RecordError(f"{rest.strip()[:40]!r} is not a time in nanoseconds")
+    return Point(name, tags, fields, int(rest[1:]))
+
+
+def _token(line: str, start: int, ends: str) -> tuple[str, int]:
+    out: list[str] = []
+    i = start
+    while i < len(line):
+        char = line[i]
+        if char == "\\" and i + 1 < len(line) and line[i + 1] in ",= ":
+            out.append(line[i + 1])
+            i += 2
+            continue
+        if char in ends:
+            break
+        out.append(char)
+        i += 1
+    return "".join(out), i
+
+
+def _value(line: str, start: int, key: str) -> tuple[Value, int]:
+    if start < len(line) and line[start] == '"':
+        out: list[str] = []
+        i = start + 1
+        while i < len(line) and line[i] != '"':
+            if line[i] == "\\" and i + 1 < len(line) and line[i + 1] in '"\\':
+                i += 1
+            out.append(line[i])
+            i += 1
+        if i >= len(line):
+            raise RecordError(f"field {key!r}: text without its closing quote")
+        return "".join(out), i + 1
+    i = start
+    while i < len(line) and line[i] not in ", ":
+        i += 1
+    text = line[start:i]
+    if _INT.match(text):
+        return int(text[:-1]), i
+    if _FLOAT.match(text):
+        return float(text), i
+    if text in ("true", "false"):
+        return text == "true", i
+    raise RecordError(f"field {key!r}: {text[:40]!r} is no number, truth value or quoted text")

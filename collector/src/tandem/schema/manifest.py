@@ -1,0 +1,88 @@
+"""A run's manifest: what was asked, with what, when, what came of it, and which files belong to it.
+
+JSON, one file a run, ``<run id>.json``. Times are UTC nanoseconds (``_utc_ns``, None before the clock was synchronised) and
+CLOCK_MONOTONIC nanoseconds of ``boot`` (``_monotonic_ns``).
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, Literal, TypedDict
+
+FORMAT = "tandem-run/1"
+
+RunKind = Literal["mptcp", "tcp"]
+Pairing = Literal["sequential", "simultaneous", "single"]
+
+
+class SubflowResult(TypedDict):
+    """One subflow of a run. ``share`` 0 to 1 of the run's received bytes; ``rtt_ms_median`` as the probe could know it."""
+
+    subflow: str
+    path: str | None
+    operator: str | None
+    bytes: int
+    share: float
+    rtt_ms_median: float | None
+    join_delay_ms: float | None
+
+
+class RunResult(TypedDict):
+    """What was measured. ``bytes`` is payload; ``duration_s`` from connect to the last payload byte."""
+
+    bytes: int
+    duration_s: float
+    goodput_bit_per_s: float
+    connect_ms: float | None
+    first_byte_ms: float | None
+    fallback: bool
+    subflows: list[SubflowResult]
+
+
+class Failure(TypedDict):
+    """Why the network failed, and whether trying again makes sense."""
+
+    reason: str
+    retry: bool
+
+
+class RunFile(TypedDict):
+    """A file of the run: ``name`` relative to the probe's folder."""
+
+    name: str
+    bytes: int
+    sha256: str
+    packets: int | None
+
+
+class Manifest(TypedDict):
+    """See the module. ``paths``: the path of a TCP run, the primary path first for MPTCP."""
+
+    format: str
+    id: str
+    pair: str
+    pairing: Pairing
+    kind: RunKind
+    paths: list[str]
+    probe: str
+    boot: str
+    trigger: str
+    experiment: dict[str, Any]
+    parameters: dict[str, Any]
+    seed: int | None
+    started_utc_ns: int | None
+    ended_utc_ns: int | None
+    started_monotonic_ns: int
+    ended_monotonic_ns: int
+    environment: dict[str, Any]
+    modems: dict[str, dict[str, Any]]
+    clock: dict[str, Any]
+    records: dict[str, int]
+    result: RunResult | None
+    failure: Failure | None
+    files: list[RunFile]
+
+
+def new_id(prefix: str) -> str:
+    """A random id that sorts nowhere and collides never: ``prefix-`` and 12 hex digits."""
+    return f"{prefix}-{secrets.token_hex(6)}"

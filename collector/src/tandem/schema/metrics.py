@@ -1,0 +1,205 @@
+"""Every quantity that Tandem records: name, type, unit, range and source, once.
+
+Line protocol, the gateway's checks, panel units and the documentation follow from this table. To add a metric, add one
+``Field`` here. Names end in their unit; an absent quantity is left out of a record, never written as 0, -1 or 99.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["int", "float", "str", "bool"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a measurement: ``unit`` as SI or the field's term ("" for counts), range inclusive, where it comes from."""
+
+    name: str
+    kind: Kind
+    unit: str
+    source: str
+    minimum: float | None = None
+    maximum: float | None = None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One kind of record. ``tags`` are indexed and are part of a record's identity together with its time."""
+
+    name: str
+    purpose: str
+    tags: tuple[str, ...]
+    fields: tuple[Field, ...]
+
+    def field(self, name: str) -> Field:
+        """The field called ``name``; KeyError when this measurement has none."""
+        for field in (*COMMON_FIELDS, *self.fields):
+            if field.name == name:
+                return field
+        raise KeyError(name)
+
+
+COMMON_TAGS = ("probe", "boot")
+"""On every record: the probe's name (forced by the gateway) and the boot id (UUID) in which it was made."""
+
+COMMON_FIELDS = (
+    Field(
+        "seq",
+        "int",
+        "",
+        "the probe's count of records in this spool, from 1 without gaps: a gap in the database is a loss",
+        1,
+    ),
+    Field("monotonic_ns", "int", "ns", "CLOCK_MONOTONIC when the quantity was read", 0),
+)
+
+RADIO_STATES = (
+    "connected", "idle", "searching", "limited", "no_service", "unknown", "no_answer", "port_lost",
+)  # fmt: skip
+"""``state`` of a radio record: RRC connected / registered and idle / searching / limited service / none / not told by this
+modem; ``no_answer``: the modem missed the deadline; ``port_lost``: its port has gone."""
+
+RADIO = Measurement(
+    "radio",
+    "one poll of one modem, about once a second; a poll that failed is a record too, without quantities",
+    ("path", "operator", "driver", "rat"),
+    (
+        Field("state", "str", "", "one of RADIO_STATES"),
+        Field("rsrp_dbm", "float", "dBm", "3GPP TS 36.214 5.1.1", -156, -30),
+        Field("rsrq_db", "float", "dB", "3GPP TS 36.214 5.1.3", -50, 25),
+        Field("sinr_db", "float", "dB", "the modem's own estimate", -40, 60),
+        Field("rssi_dbm", "float", "dBm", "3GPP TS 27.007 8.5, or the modem's own", -130, -10),
+        Field("rsrp_code", "int", "", "the code as read, where the modem answers in codes", -32768, 32767),
+        Field("rsrq_code", "int", "", "as above", -32768, 32767),
+        Field("sinr_code", "int", "", "as above", -32768, 32767),
+        Field("rssi_code", "int", "", "as above", -32768, 32767),
+        Field("plmn", "str", "", "MCC and MNC, 5 or 6 digits"),
+        Field("tac", "int", "", "tracking area code", 0, 0xFFFFFF),
+        Field("eci", "int", "", "E-UTRAN (28 bit) or NR (36 bit) cell identity", 0, 2**36 - 1),
+        Field("enb_id", "int", "", "ECI >> 8", 0, 2**28 - 1),
+        Field("sector_id", "int", "", "ECI & 255", 0, 255),
+        Field("pci", "int", "", "physical cell identity", 0, 1007),
+        Field("earfcn", "int", "", "downlink channel number (LTE) or NR-ARFCN", 0, 3279165),
+        Field("band", "int", "", "operating band", 1, 1024),
+        Field("poll_duration_ms", "float", "ms", "first byte sent to final result", 0),
+        Field("poll_late_ms", "float", "ms", "how long after its due time the poll began", 0),
+        Field(
+            "stale",
+            "bool",
+            "",
+            "true when an identical answer repeats for longer than the modem ever did before",
+        ),
+    ),
+)
+
+EVENT_KINDS = (
+    "mobility_start", "mobility_stop", "signal_drop", "handover", "modem_lost", "modem_back", "path_up", "path_down",
+    "endpoint_restored", "capture_budget", "spool_dropped", "record_rejected", "clock_step", "collector_start", "collector_stop",
+)  # fmt: skip
+
+EVENT = Measurement(
+    "event",
+    "something noticed, at the time of the record that showed it",
+    ("kind", "path", "operator"),
+    (
+        Field("quantity", "str", "", "which quantity decided: rsrp_dbm or rssi_dbm"),
+        Field("change_db", "float", "dB", "difference of two successive polls", -120, 120),
+        Field("from_eci", "int", "", "serving cell before", 0, 2**36 - 1),
+        Field("to_eci", "int", "", "serving cell after", 0, 2**36 - 1),
+        Field(
+            "handover_kind",
+            "str",
+            "",
+            "enb: another eNodeB (the paper's BSID); sector: another cell of the same eNodeB",
+        ),
+        Field("detail", "str", "", "one line for people"),
+    ),
+)
+
+_TCP = (
+    Field(
+        "goodput_bit_per_s",
+        "float",
+        "bit/s",
+        "difference of bytes received (probe) or acknowledged (server) over the interval",
+        0,
+    ),
+    Field("bytes_received", "int", "B", "tcpi_bytes_received of the subflow", 0),
+    Field("bytes_sent", "int", "B", "tcpi_bytes_sent", 0),
+    Field("bytes_acked", "int", "B", "tcpi_bytes_acked", 0),
+    Field("bytes_retrans", "int", "B", "tcpi_bytes_retrans", 0),
+    Field("rtt_ms", "float", "ms", "tcpi_rtt; true at the sender of the data only", 0),
+    Field("rtt_min_ms", "float", "ms", "tcpi_min_rtt", 0),
+    Field("rcv_rtt_ms", "float", "ms", "tcpi_rcv_rtt; the receiver's estimate", 0),
+    Field("cwnd_segments", "int", "", "tcpi_snd_cwnd", 0),
+    Field("notsent_bytes", "int", "B", "tcpi_notsent_bytes", 0),
+    Field("delivery_rate_bit_per_s", "float", "bit/s", "tcpi_delivery_rate", 0),
+    Field("retransmits_segments", "int", "", "tcpi_total_retrans", 0),
+    Field("rcv_ooo_packets", "int", "", "tcpi_rcv_ooopack", 0),
+    Field("backup", "bool", "", "the subflow is a backup path"),
+)
+
+SUBFLOW = Measurement(
+    "subflow",
+    "one subflow (or the one connection of a TCP run), ten times a second, read from the kernel at one end",
+    ("run", "path", "operator", "end", "subflow"),
+    _TCP,
+)
+
+CONNECTION = Measurement(
+    "connection",
+    "one connection as a whole, ten times a second",
+    ("run", "kind", "path", "end"),
+    (
+        Field("goodput_bit_per_s", "float", "bit/s", "payload the application got over the interval", 0),
+        Field("bytes", "int", "B", "payload so far", 0),
+        Field("subflows", "int", "", "subflows alive", 0, 64),
+        Field("fallback", "bool", "", "the connection fell back to TCP"),
+    ),
+)
+
+RUN = Measurement(
+    "run",
+    "one run when it ended; the manifest holds the rest",
+    ("run", "kind", "path", "pair", "pairing"),
+    (
+        Field("bytes", "int", "B", "payload received", 0),
+        Field("duration_s", "float", "s", "from connect to the last payload byte", 0),
+        Field("goodput_bit_per_s", "float", "bit/s", "bytes · 8 / duration", 0),
+        Field("connect_ms", "float", "ms", "connection establishment", 0),
+        Field("first_byte_ms", "float", "ms", "from the request sent to the first payload byte", 0),
+        Field("fallback", "bool", "", "an MPTCP run that fell back to TCP"),
+        Field("ok", "bool", "", "false when the network failed: that is a result too"),
+        Field("failure", "str", "", "why, when not ok"),
+    ),
+)
+
+HEALTH = Measurement(
+    "health",
+    "the collector's own state, every ten seconds",
+    (),
+    (
+        Field("cpu_seconds", "float", "s", "user and system time of the collector and its children so far", 0),
+        Field("rss_bytes", "int", "B", "resident memory of the collector", 0),
+        Field("spool_records", "int", "", "records not yet acknowledged", 0),
+        Field("spool_bytes", "int", "B", "size of the spool on disk", 0),
+        Field("spool_oldest_s", "float", "s", "age of the oldest record not yet acknowledged", 0),
+        Field("captures_bytes", "int", "B", "captures on disk", 0),
+        Field("mobile", "bool", "", "mobility state"),
+    ),
+)
+
+USAGE = Measurement(
+    "usage",
+    "bytes that crossed one path's interface since the collector started, every ten seconds",
+    ("path", "operator"),
+    (
+        Field("received_bytes", "int", "B", "the interface's counter", 0),
+        Field("sent_bytes", "int", "B", "the interface's counter", 0),
+        Field("control_bytes", "int", "B", "of these, sent to the gateway and the control channel", 0),
+    ),
+)
+
+MEASUREMENTS: dict[str, Measurement] = {m.name: m for m in (RADIO, EVENT, SUBFLOW, CONNECTION, RUN, HEALTH, USAGE)}
