@@ -1,0 +1,1 @@
+"""The command line: one module a subcommand, found by folder; each has ``add(subparsers)``."""

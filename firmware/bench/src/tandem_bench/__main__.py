@@ -1,0 +1,7 @@
+"""``python -m tandem_bench``."""
+
+import sys
+
+from tandem_bench.cli.main import main
+
+sys.exit(main())

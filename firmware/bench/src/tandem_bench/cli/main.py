@@ -1,0 +1,59 @@
+"""``tandem-bench``: parse the command line and call the subcommand. Exit codes are in ``ExitCode``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import pkgutil
+import signal
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+
+import tandem_bench
+import tandem_bench.cli
+
+
+class ExitCode(IntEnum):
+    """What the exit status says: a negative result is no failure of the program."""
+
+    OK = 0
+    NEGATIVE = 1
+    USAGE = 2
+    ENVIRONMENT = 3
+    INTERRUPTED = 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line. Subcommands are the modules beside this one that have ``add``."""
+    top = argparse.ArgumentParser(
+        prog="tandem-bench",
+        description="Tandem's bench: emulated modems, links and commutes; the rehearsal of the whole kit.",
+    )
+    top.add_argument("--version", action="version", version=f"%(prog)s {tandem_bench.__version__}")
+    subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in sorted(m.name for m in pkgutil.iter_modules(tandem_bench.cli.__path__)):
+        if module != "main":
+            loaded = importlib.import_module(f"tandem_bench.cli.{module}")
+            if hasattr(loaded, "add"):
+                loaded.add(subparsers)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one subcommand; the return value is the exit status (``ExitCode``)."""
+    args = parser().parse_args(argv)
+    try:
+        return int(args.func(args))
+    except KeyboardInterrupt:
+        print("tandem-bench: stopped by Ctrl-C", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away (head, a closed pager): end as a program killed by SIGPIPE does.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+
+
+if __name__ == "__main__":
+    sys.exit(main())
