@@ -1,0 +1,1 @@
+"""The rehearsal: every program of the kit, started by its own command line, through one commute on one machine."""

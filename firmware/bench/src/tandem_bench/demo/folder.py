@@ -1,0 +1,96 @@
+"""The folder of a rehearsal, laid out as ``server/spec/campaign-folder.md`` says, and its space on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+from tandem_bench.demo.rights import Owner
+
+PROBE = "probe-1"
+NEEDED_BYTES = 1_000_000_000
+"""A three-minute rehearsal leaves about 100 MB (captures); a third as much again passes through the database."""
+
+
+class FolderError(ValueError):
+    """The folder cannot be used; one line with the mend."""
+
+
+class DemoFolder:
+    """Paths below DIR. ``make`` creates them, owned by ``owner``."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        self.logs = self.root / "logs"
+        self.server = self.root / "server"
+        self.probe = self.root / "probe" / PROBE
+        self.bench = self.root / "bench"
+        self.campaign = self.root / "campaign.json"
+        self.truth = self.root / "truth.jsonl"
+        self.summary = self.root / "summary.json"
+        self.report = self.root / "report.html"
+
+    def make(self, owner: Owner) -> None:
+        """Create the folders; an earlier rehearsal in DIR is set aside, anything else there is refused."""
+        try:
+            self._set_aside()
+            for folder in (
+                *self._missing_parents(),
+                self.root,
+                self.logs,
+                self.server,
+                self.probe.parent,
+                self.probe,
+                self.bench,
+            ):
+                if not folder.exists():
+                    folder.mkdir()
+                    owner.give(folder)
+            free = shutil.disk_usage(self.root).free
+        except OSError as error:
+            raise FolderError(f"{self.root}: {error.strerror}; name another folder with --out") from None
+        if free < NEEDED_BYTES:
+            raise FolderError(
+                f"{self.root}: {free / 1e6:.0f} MB free, a rehearsal needs {NEEDED_BYTES / 1e6:.0f} MB; "
+                "make room, or name a folder on another disk with --out"
+            )
+
+    def _missing_parents(self) -> list[Path]:
+        missing = [parent for parent in self.root.parents if not parent.exists()]
+        return missing[::-1]
+
+    def _set_aside(self) -> None:
+        if not self.root.exists():
+            return
+        if not self.root.is_dir():
+            raise FolderError(f"{self.root} is a file; name a folder with --out")
+        if not any(self.root.iterdir()):
+            return
+        if not self.campaign.exists():
+            raise FolderError(f"{self.root} is not empty and no rehearsal of Tandem; name another folder with --out")
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(self.campaign.stat().st_mtime))
+        aside = self.root.with_name(f"{self.root.name}.{stamp}")
+        while aside.exists():
+            aside = aside.with_name(aside.name + "+")
+        self.root.rename(aside)
+        print(f"the earlier rehearsal is kept in {aside}", flush=True)
+
+    def write_campaign(self, campaign: dict[str, object], owner: Owner) -> None:
+        """campaign.json, whole or not at all."""
+        temporary = self.campaign.with_suffix(".json.tmp")
+        with temporary.open("w") as out:
+            json.dump(campaign, out, indent=1)
+            out.write("\n")
+            out.flush()
+            os.fsync(out.fileno())
+        owner.give(temporary)
+        temporary.rename(self.campaign)
+
+    def discard_working_files(self) -> None:
+        """Remove what only the rehearsal itself needed: database, keys, token, spool, timelines (``--keep`` keeps them)."""
+        for folder in (self.server, self.bench, self.probe / "spool"):
+            shutil.rmtree(folder, ignore_errors=False)
+        (self.probe / "token").unlink(missing_ok=True)

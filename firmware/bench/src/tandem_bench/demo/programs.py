@@ -1,0 +1,155 @@
+"""The programs of a rehearsal: started in order, awaited by their ``ready`` line, ended in reverse, their use of CPU counted."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+
+class ProgramError(RuntimeError):
+    """A program did not start or ended too early; the message says which, how, and where its log is."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one program used: CPU of it and the children it awaited, peak resident memory, exit status (negative: signal)."""
+
+    name: str
+    cpu_seconds: float
+    max_rss_bytes: int
+    exit: int
+
+    def as_json(self) -> dict[str, Any]:
+        """As campaign.json holds it."""
+        return {
+            "name": self.name,
+            "cpu_seconds": round(self.cpu_seconds, 3),
+            "max_rss_bytes": self.max_rss_bytes,
+            "exit": self.exit,
+        }
+
+
+class Program:
+    """One running program. Its standard error goes to ``logs/NAME.log``, and its standard output after ``ready`` too."""
+
+    def __init__(self, name: str, argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
+        self.name = name
+        self.argv = list(argv)
+        self.log = log
+        self.usage: Usage | None = None
+        self._log_file: IO[bytes] = log.open("ab")
+        # A session of its own: Ctrl-C in the terminal must reach the rehearsal only, which ends the others in order.
+        self._process = subprocess.Popen(
+            self.argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._log_file,
+            env=dict(env) if env is not None else None,
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+
+    def await_ready(self, timeout_s: float) -> str:
+        """The program's first line of output, which must begin with ``ready``; ProgramError when it ends or is silent."""
+        assert self._process.stdout is not None  # noqa: S101  # Popen was given a pipe
+        deadline = time.monotonic() + timeout_s
+        line = b""
+        descriptor = self._process.stdout.fileno()
+        while not line.endswith(b"\n"):
+            remaining = deadline - time.monotonic()
+            if remaining <= 0 or not select.select([descriptor], [], [], remaining)[0]:
+                raise ProgramError(f"{self.name} was not ready within {timeout_s:.0f} s{self._tail()}")
+            chunk = os.read(descriptor, 4096)
+            if not chunk:
+                self.wait(5)
+                raise ProgramError(f"{self.name} ended before it was ready{self._tail()}")
+            line += chunk
+        text = line.decode(errors="replace").strip()
+        if not text.startswith("ready"):
+            raise ProgramError(f"{self.name} said {text[:120]!r} instead of ready{self._tail()}")
+        return text
+
+    def poll(self) -> Usage | None:
+        """The program's usage once it has ended, else None."""
+        if self.usage is None:
+            pid, status, used = os.wait4(self.pid, os.WNOHANG)
+            if pid:
+                self._ended(status, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+        return self.usage
+
+    def wait(self, timeout_s: float) -> Usage | None:
+        """As ``poll``, after at most ``timeout_s`` seconds."""
+        if self.usage is None:
+            descriptor = os.pidfd_open(self.pid)
+            try:
+                select.select([descriptor], [], [], max(0.0, timeout_s))
+            finally:
+                os.close(descriptor)
+        return self.poll()
+
+    def end(self, timeout_s: float = 10.0) -> Usage:
+        """SIGTERM, then after ``timeout_s`` SIGKILL; the usage."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGTERM)
+            if self.wait(timeout_s) is None:
+                os.kill(self.pid, signal.SIGKILL)
+                self.wait(10)
+        if self.usage is None:
+            raise ProgramError(f"{self.name} (process {self.pid}) does not end, not even by SIGKILL")
+        return self.usage
+
+    def _ended(self, status: int, cpu_seconds: float, max_rss_bytes: int) -> None:
+        code = os.waitstatus_to_exitcode(status)
+        self.usage = Usage(self.name, cpu_seconds, max_rss_bytes, code)
+        self._process.returncode = code  # reaped here, with its usage, not by subprocess
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._log_file.close()
+
+    def _tail(self) -> str:
+        lines = self.log.read_text(errors="replace").strip().splitlines() if self.log.exists() else []
+        last = f": {lines[-1][:300]}" if lines else ""
+        return f"{last} (log: {self.log})"
+
+    def failed(self) -> str | None:
+        """Why this program cannot go on, when it has ended although nobody ended it; else None."""
+        usage = self.poll()
+        return None if usage is None else f"{self.name} ended by itself with status {usage.exit}{self._tail()}"
+
+
+class Programs:
+    """All programs of one rehearsal; as a context manager it ends whatever still runs, the last started first."""
+
+    def __init__(self, logs: Path) -> None:
+        self.logs = logs
+        self.started: list[Program] = []
+
+    def start(self, name: str, argv: Sequence[str], ready_s: float | None = None) -> Program:
+        """Start one; with ``ready_s`` await its ready line that long."""
+        program = Program(name, argv, self.logs / f"{name}.log")
+        self.started.append(program)
+        if ready_s is not None:
+            program.await_ready(ready_s)
+        return program
+
+    def watch(self) -> str | None:
+        """The first reason why the rehearsal cannot go on, or None while all run."""
+        return next((why for program in self.started if (why := program.failed())), None)
+
+    def forget(self, program: Program) -> None:
+        """``program`` may end by itself from now on."""
+        self.started.remove(program)
+
+    def __enter__(self) -> Programs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for program in reversed(self.started):
+            program.end(5)
