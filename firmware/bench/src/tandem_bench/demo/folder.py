@@ -8,7 +8,7 @@ import shutil
 import time
 from pathlib import Path
 
-from tandem_bench.demo.rights import Owner
+from tandem_bench.rig.rights import Owner
 
 PROBE = "probe-1"
 NEEDED_BYTES = 1_000_000_000

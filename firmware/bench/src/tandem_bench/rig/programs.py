@@ -6,8 +6,9 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -39,7 +40,8 @@ class Usage:
 class Program:
     """One running program. Its standard error goes to ``logs/NAME.log``, and its standard output after ``ready`` too."""
 
-    def __init__(self, name: str, argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, name: str, argv: Sequence[str], log: Path, *, terminal: bool = False) -> None:
+        """``terminal``: standard output is the rehearsal's own, for the live view."""
         self.name = name
         self.argv = list(argv)
         self.log = log
@@ -49,9 +51,8 @@ class Program:
         self._process = subprocess.Popen(
             self.argv,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=None if terminal else subprocess.PIPE,
             stderr=self._log_file,
-            env=dict(env) if env is not None else None,
             start_new_session=True,
         )
         self.pid = self._process.pid
@@ -74,7 +75,15 @@ class Program:
         text = line.decode(errors="replace").strip()
         if not text.startswith("ready"):
             raise ProgramError(f"{self.name} said {text[:120]!r} instead of ready{self._tail()}")
+        threading.Thread(target=self._pump, args=(descriptor,), name=f"output of {self.name}", daemon=True).start()
         return text
+
+    def _pump(self, descriptor: int) -> None:
+        """Whatever it says after ``ready`` goes into its log, so that its pipe never fills."""
+        with self.log.open("ab") as log:
+            while chunk := os.read(descriptor, 65536):
+                log.write(chunk)
+                log.flush()
 
     def poll(self) -> Usage | None:
         """The program's usage once it has ended, else None."""
@@ -109,8 +118,6 @@ class Program:
         code = os.waitstatus_to_exitcode(status)
         self.usage = Usage(self.name, cpu_seconds, max_rss_bytes, code)
         self._process.returncode = code  # reaped here, with its usage, not by subprocess
-        if self._process.stdout is not None:
-            self._process.stdout.close()
         self._log_file.close()
 
     def _tail(self) -> str:
@@ -130,10 +137,11 @@ class Programs:
     def __init__(self, logs: Path) -> None:
         self.logs = logs
         self.started: list[Program] = []
+        self.ended: list[Usage] = []
 
-    def start(self, name: str, argv: Sequence[str], ready_s: float | None = None) -> Program:
-        """Start one; with ``ready_s`` await its ready line that long."""
-        program = Program(name, argv, self.logs / f"{name}.log")
+    def start(self, name: str, argv: Sequence[str], ready_s: float | None = None, *, terminal: bool = False) -> Program:
+        """Start one; with ``ready_s`` await its ready line that long. ``terminal``: as in ``Program``."""
+        program = Program(name, argv, self.logs / f"{name}.log", terminal=terminal)
         self.started.append(program)
         if ready_s is not None:
             program.await_ready(ready_s)
@@ -143,13 +151,16 @@ class Programs:
         """The first reason why the rehearsal cannot go on, or None while all run."""
         return next((why for program in self.started if (why := program.failed())), None)
 
-    def forget(self, program: Program) -> None:
-        """``program`` may end by itself from now on."""
-        self.started.remove(program)
+    def end(self, program: Program, timeout_s: float = 10.0) -> Usage:
+        """End one and keep its usage; from now on ``watch`` does not miss it."""
+        if program in self.started:
+            self.started.remove(program)
+            self.ended.append(program.end(timeout_s))
+        return program.end(0)
 
     def __enter__(self) -> Programs:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for program in reversed(self.started):
-            program.end(5)
+        for program in self.started[::-1]:
+            self.end(program, 5)

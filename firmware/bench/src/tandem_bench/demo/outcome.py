@@ -1,0 +1,85 @@
+"""The short table at the end of a rehearsal, from summary.json, and the verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+FLOOR_HANDOVERS, FLOOR_MOBILITY = 0.8, 0.8
+"""Shares of handovers detected and of time with the right mobility state below which a commute of 180 s or more has failed: far
+below what it reaches, so that only a broken detector or a machine that cannot keep up falls through."""
+
+SCORED_FROM_S = 180.0
+"""Shorter rehearsals have too few events to judge."""
+
+
+def _rate(value: float | None) -> str:
+    return "–" if value is None else f"{value / 1e6:.1f}"
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def _runs(summary: dict[str, Any]) -> list[str]:
+    lines = ["  run                         while     Mbit/s  offered  ratio  shares"]
+    for run in summary["runs"]:
+        name = f"{run['kind']} {run.get('path') or ''} ({run['pairing']})"
+        goodput, capacity = run["goodput_bit_per_s"], run.get("capacity_bit_per_s")
+        ratio = f"{goodput / capacity:.2f}" if goodput is not None and capacity else "–"
+        shares = ", ".join(
+            f"{flow['operator'] or flow.get('path') or '?'} {100 * flow['share']:.0f} %" for flow in run["subflows"]
+        )
+        failure = f"  FAILED: {run['failure']}" if run.get("failure") else ""
+        lines.append(
+            f"  {name:<27} {run.get('activity') or '–':<8} {_rate(goodput):>7} {_rate(capacity):>8} {ratio:>6}  {shares}{failure}"
+        )
+    return lines
+
+
+def table(summary: dict[str, Any]) -> str:
+    """A person's summary of ``summary.json``."""
+    handovers, drops, mobility, records = (
+        summary[key] for key in ("handovers", "signal_drops", "mobility", "records")
+    )
+    return "\n".join(
+        [
+            "",
+            f"  {summary['scenario']}, seed {summary['seed']}, {summary['duration_s']:.0f} s",
+            "",
+            *_runs(summary),
+            "",
+            f"  handovers     {handovers['detected']} of {handovers['true']} detected, {handovers['false']} false",
+            f"  signal drops  {drops['detected']} of {drops['true']} detected, {drops['false']} false",
+            f"  mobility      right {_share(mobility['accuracy'])} of the time, {mobility['false_starts']} false starts, "
+            f"{mobility['missed_starts']} missed",
+            f"  polls         {summary['radio_records']} records, {summary['polls_late']} late",
+            f"  records       {records['made']} made, {records['sent']} sent, {records['in_database']} in the database, "
+            f"{records['lost']} lost",
+            f"  captures      {len(summary['captures'])} files, {sum(c['bytes'] for c in summary['captures']) / 1e6:.1f} MB, "
+            f"{sum(c['packets'] for c in summary['captures'])} packets",
+            "",
+        ]
+    )
+
+
+def verdict(summary: dict[str, Any], *, scored: bool) -> list[str]:
+    """What went wrong, one line each; empty when everything arrived.
+
+    ``scored``: this rehearsal is one whose detection scores can be promised (the shipped commute, long enough).
+    """
+    wrong = []
+    records = summary["records"]
+    if records["lost"] is None or records["lost"] != 0 or records["made"] == 0:
+        wrong.append(f"records lost: {records['lost']} of {records['made']} made")
+    if not summary["runs"]:
+        wrong.append("no run was made")
+    wrong += [f"run {run['id']} failed: {run['failure']}" for run in summary["runs"] if run.get("failure") and scored]
+    if summary.get("interrupted"):
+        wrong.append(f"interrupted: {summary['interrupted']}")
+    if scored and summary["duration_s"] >= SCORED_FROM_S:
+        handovers, mobility = summary["handovers"], summary["mobility"]
+        if handovers["true"] and handovers["detected"] / handovers["true"] < FLOOR_HANDOVERS:
+            wrong.append(f"handovers: only {handovers['detected']} of {handovers['true']} detected")
+        if mobility["accuracy"] is None or mobility["accuracy"] < FLOOR_MOBILITY:
+            wrong.append(f"mobility state right only {_share(mobility['accuracy'])} of the time")
+    return wrong

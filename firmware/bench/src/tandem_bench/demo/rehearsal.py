@@ -1,0 +1,223 @@
+"""The rehearsal, step by step: build, start, play, end, report. Runs as root inside namespaces of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tandem_bench.demo import configuration
+from tandem_bench.demo.folder import PROBE, DemoFolder
+from tandem_bench.demo.plan import Plan
+from tandem_bench.rig.programs import Program, ProgramError, Programs
+from tandem_bench.rig.rights import COLLECTOR, Owner, confined
+from tandem_bench.demo.stopping import Stopped
+from tandem_bench.demo.versions import versions
+from tandem_bench.rig.rig import Rig
+
+COLLECTOR_END_S = 60.0
+"""The collector ends a run, sends what is left (``drain_s`` of its configuration: 30 s) and writes its account."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What was asked for, checked."""
+
+    scenario: str
+    seed: int
+    duration_s: float
+    plan: Plan
+    keep: bool
+    influxd: Path
+    link: Path
+
+
+class Rehearsal:
+    """One rehearsal in ``folder``. ``run`` plays it; ``stopped`` then says why it ended early, if it did."""
+
+    def __init__(self, setting: Setting, folder: DemoFolder, owner: Owner, rig: Rig) -> None:
+        self.setting = setting
+        self.folder = folder
+        self.owner = owner
+        self.rig = rig
+        self.programs = Programs(folder.logs)
+        self.stopped: str | None = None
+        self.collecting: Program | None = None
+        self._first_pair: Program | None = None
+        self._server_toml = folder.server / "server.toml"
+        self._collector_toml = folder.probe / "config.toml"
+
+    def run(self) -> int | None:
+        """Play and report; the report's exit status, or None when nothing was measured."""
+        try:
+            with self.rig, self.programs:
+                try:
+                    self._start_server()
+                    self.rig.start_radio()
+                    self._start_collector()
+                    self._play()
+                except Stopped as stop:
+                    self.stopped = str(stop)
+                    print(f"\nstopping ({stop}): what was measured is kept", flush=True)
+                except ProgramError as error:
+                    self.stopped = str(error)
+                    print(f"\ntandem-bench: {error}", file=sys.stderr, flush=True)
+                return self._finish() if self.collecting is not None else None
+        finally:
+            self._give_everything()
+
+    # --- start -------------------------------------------------------------------------------------------------------
+
+    def _tool(self, program: str, *args: str) -> list[str]:
+        """``python -m program args``: the same interpreter, whatever PATH says."""
+        return [sys.executable, "-m", program, *args]
+
+    def _server(self, *args: str) -> list[str]:
+        return self.rig.command("server", confined(self._tool("tandem_server", *args), self.owner))
+
+    def _once(self, name: str, argv: list[str]) -> None:
+        """Run a program to its end; ProgramError with its last line when it fails."""
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode != 0:
+            raise ProgramError(f"{name} failed with status {done.returncode}: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
+
+    def _start_server(self) -> None:
+        print("starting database, gateway and endpoint …", flush=True)
+        self._write(self._server_toml, configuration.server_toml(str(self.setting.influxd)))
+        config = ["--config", str(self._server_toml)]
+        tls = self.folder.server / "tls"
+        self._once(
+            "tandem-server tls",
+            self._server(
+                "tls", "--folder", str(tls), "--name", configuration.SERVER_NAME, "--address", self.rig.server_address
+            ),
+        )
+        self.programs.start("database", self._server("serve", "database", *config), 30)
+        token = self.folder.probe / "token"
+        self._once("tandem-server probe add", self._server("probe", "add", PROBE, *config, "--token-file", str(token)))
+        self.programs.start("gateway", self._server("serve", "gateway", *config), 30)
+        self.programs.start("endpoint", self._server("serve", "endpoint", *config), 30)
+        # The probe is given the CA's certificate as an operator would copy it.
+        self._write(self.folder.probe / "ca.pem", (tls / "ca.pem").read_text())
+
+    def _start_collector(self) -> None:
+        print("starting the collector …", flush=True)
+        setting = self.setting
+        self._write(
+            self._collector_toml,
+            configuration.collector_toml(
+                PROBE, self.rig.probe_paths(), setting.plan.run_seconds, setting.plan.first_pause_s, setting.seed
+            ),
+        )
+        self._write_campaign()
+        argv = self._tool("tandem", "run", "--config", str(self._collector_toml))
+        command = self.rig.command("probe", confined(argv, self.owner, COLLECTOR))
+        self.collecting = self.programs.start("collector", command)
+        self.collecting.await_ready(20)
+        late = time.monotonic() - self.rig.epoch_monotonic_ns / 1e9
+        if late > 0:
+            print(f"tandem-bench: the collector was ready {late:.1f} s after the scenario began", file=sys.stderr)
+
+    def _write(self, path: Path, text: str) -> None:
+        path.write_text(text)
+        self.owner.give(path)
+
+    # --- play --------------------------------------------------------------------------------------------------------
+
+    def _play(self) -> None:
+        socket = self.folder.probe / "status.sock"
+        argv = self._tool("tandem", "watch", "--socket", str(socket))
+        view = self.programs.start("watch", confined(argv, self.owner), terminal=True)
+        plan = self.setting.plan
+        self._until(plan.first_start_s, view)
+        self._first_pair = self.programs.start(
+            "first-pair",
+            self.rig.command(
+                "probe",
+                confined(
+                    [
+                        *self._tool("tandem", "experiment", "run", "download", "--config", str(self._collector_toml)),
+                        *("--pairing", "sequential", "--seconds", str(plan.first_seconds), "--json"),
+                    ],
+                    self.owner,
+                ),
+            ),
+        )
+        self._until(self.setting.duration_s, view)
+        self.programs.end(view, 3)
+
+    def _until(self, t_s: float, view: Program) -> None:
+        """Wait for the scenario's second ``t_s``; ProgramError when a program that must run has ended."""
+        while (left := self.rig.epoch_monotonic_ns / 1e9 + t_s - time.monotonic()) > 0:
+            if self._first_pair is not None and self._first_pair.poll() is not None:
+                self.programs.end(self._first_pair)
+            if view.poll() is not None:
+                self.programs.end(view)
+            if why := self.programs.watch():
+                raise ProgramError(why)
+            time.sleep(min(left, 0.2))
+
+    # --- end ---------------------------------------------------------------------------------------------------------
+
+    def _finish(self) -> int:
+        """End the collector (it sends what is left), then everything that moves; write truth and campaign; report."""
+        assert self.collecting is not None  # noqa: S101  # checked by the caller
+        print("ending the collector: it sends what is left …", flush=True)
+        for name in ("watch", "first-pair"):
+            for program in [p for p in self.programs.started if p.name == name]:
+                self.programs.end(program, 3)
+        self.programs.end(self.collecting, COLLECTOR_END_S)
+        for usage in self.rig.stop_radio():
+            self.programs.ended.append(usage)
+        self.rig.write_truth(self.folder.truth)
+        for program in [p for p in self.programs.started if p.name in ("gateway", "endpoint")]:
+            self.programs.end(program)
+        self._write_campaign(ended=True)
+        print("writing the report …", flush=True)
+        report = subprocess.run(
+            self._server("report", str(self.folder.root), "--config", str(self._server_toml)),
+            stdout=subprocess.DEVNULL,
+            stderr=(self.folder.logs / "report.log").open("w"),
+            check=False,
+        )
+        if report.returncode not in (0, 1) or not self.folder.summary.exists():
+            raise ProgramError(f"tandem-server report failed with status {report.returncode} (log: {self.folder.logs / 'report.log'})")
+        return report.returncode
+
+    def _write_campaign(self, *, ended: bool = False) -> None:
+        now_utc, now_monotonic = time.time_ns(), time.monotonic_ns()
+        epoch_ns = self.rig.epoch_monotonic_ns
+        started_utc = now_utc - (now_monotonic - epoch_ns)
+        self.folder.write_campaign(
+            {
+                "format": "tandem-campaign/1",
+                "scenario": self.setting.scenario,
+                "seed": self.setting.seed,
+                "duration_s": self.setting.duration_s,
+                "started_utc_ns": started_utc,
+                "started_monotonic_ns": epoch_ns,
+                "ended_utc_ns": now_utc if ended else None,
+                "stopped": self.stopped if ended else "it is still running, or was killed",
+                "probe": PROBE,
+                "paths": {p.name: {"operator": p.operator, "interface": p.interface} for p in self.rig.probe_paths()},
+                "processes": [usage.as_json() for usage in self.programs.ended],
+                "versions": versions(self.setting.influxd, self.setting.link),
+                "store": {"url": f"http://127.0.0.1:{configuration.DATABASE_PORT}", "database": "tandem"},
+            },
+            self.owner,
+        )
+
+    def _give_everything(self) -> None:
+        """Links and truth are written as root; the results belong to the caller."""
+        for path in (self.folder.root, *self.folder.root.rglob("*")):
+            if path.lstat().st_uid != self.owner.uid and not path.is_symlink():
+                self.owner.give(path)
+
+
+def summary_of(folder: DemoFolder) -> dict[str, object]:
+    """``summary.json`` as the report wrote it."""
+    loaded: dict[str, object] = json.loads(folder.summary.read_text())
+    return loaded
