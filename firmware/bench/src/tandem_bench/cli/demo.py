@@ -23,7 +23,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "a file is wrong; 3 this machine lacks something (root, Multipath TCP, a program, room on the disk).",
     )
     parser.add_argument(
-        "--duration", type=float, metavar="S", help=f"seconds, 30 to 7200 (default {DEFAULT_DURATION_S:.0f}; a replay: as long as its logs)"
+        "--duration", type=float, metavar="S", default=DEFAULT_DURATION_S, help="seconds, 30 to 7200 (default %(default).0f; a replay is cut to it)"
     )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--scenario", metavar="NAME|FILE", help="commute (default), still, walk, drive, or a TOML file of yours")
@@ -45,7 +45,7 @@ def _demo(args: argparse.Namespace) -> int:
     from tandem_bench.demo.command import demo
 
     out = args.out or Path("demo-runs") / time.strftime("%Y%m%d-%H%M%S")
-    if args.duration is not None and not 30 <= args.duration <= 7200:
+    if not 30 <= args.duration <= 7200:
         print(f"tandem-bench demo: --duration {args.duration:g}: give 30 to 7200 seconds", file=sys.stderr)
         return ExitCode.USAGE
     return demo(args.scenario, args.replay, args.duration, args.seed, out, keep=args.keep)
