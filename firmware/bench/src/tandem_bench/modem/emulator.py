@@ -148,10 +148,12 @@ class Emulator:
             if index == interrupted:
                 self._later(wait, self._release)
             self._later(wait, partial(self._wire.write, block.encode("latin-1", "replace")))
-            wait += self._chance.uniform(0.0002, 0.003)
+            gap = self._chance.uniform(0.0002, 0.003)
+            wait += gap
+        # Ready with the final result, not a moment later: some callers send the next command at once.
+        self._later(wait - gap, self._restart if reply.restart else self._next)
         if interrupted == len(reply.blocks):
             self._later(wait, self._release)
-        self._later(wait, self._restart if reply.restart else self._next)
 
     def _next(self) -> None:
         self._busy = False

@@ -25,7 +25,8 @@ class Fault:
 
     hang: it takes bytes and says nothing. garbage: it sends nothing but noise. disappear: the port is closed, and comes back
     under another number with the settings as delivered. wrong_sim: ``how`` is ``pin`` (locked), ``absent`` or ``foreign`` (of
-    another operator, refused by the network). cme_error: every command fails with ``code`` (3GPP TS 27.007 9.2).
+    another operator, refused by the network). cme_error: every command fails with ``code`` (3GPP TS 27.007 9.2); a bare AT, which
+    holds no command, still gets its OK.
     """
 
     kind: str

@@ -92,7 +92,7 @@ def read(path: Path) -> Timeline:
 
 def _changes(ticks: list[Radio], tick_s: float) -> tuple[float, ...]:
     keys = [(t.registered, t.rat, t.plmn, t.tac, t.eci, t.heard) for t in ticks]
-    return tuple(i * tick_s for i in range(1, len(keys)) if keys[i] != keys[i - 1])
+    return tuple(round(i * tick_s, 9) for i in range(1, len(keys)) if keys[i] != keys[i - 1])
 
 
 def _object(where: str, line: str) -> dict[str, Any]:
