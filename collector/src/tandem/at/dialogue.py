@@ -64,11 +64,11 @@ class Dialogue:
         result = final(line, self.command)
         if result is not None:
             return self._end(result)
-        if self._is_echo(line):
-            return None
         own = self._own(line)
         if own is not None:
             self._lines.append(own)
+        elif self._is_echo(line):
+            return None
         elif not is_clean(line):
             self._noise += 1
         elif prefix(line) in self._owed and not is_unsolicited(line, self._owed):
