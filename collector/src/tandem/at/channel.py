@@ -19,7 +19,7 @@ from tandem.at.lines import LineSplitter
 MARKER = Command("AT+CMEE?")
 """Asked after a missed deadline: its answer looks like no poll's, so what comes before it is late (27.007 clause 9.1)."""
 
-MARKER_AGAIN_S = 3.0
+MARKER_AGAIN_S = 1.5
 """When the marker itself is not answered for this long it is sent once more: a modem that was reset has lost the first."""
 
 _CHUNK_BYTES = 4096

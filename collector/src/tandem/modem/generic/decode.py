@@ -22,8 +22,8 @@ def decode(responses: Sequence[Response]) -> Reading:
     plmn, technology = operator(lines)
     hinted = {"LTE": "LTE", "NR": "NR-SA"}.get(signal.rat_hint or "")
     rat = registered.rat or technology or hinted
-    # Registered elsewhere than on LTE or NR, +CEREG's "not registered" says only that this is not LTE.
-    elsewhere = rat in ("GSM", "WCDMA")
+    # Registered elsewhere, +CEREG's "not registered" says only that this is not LTE.
+    elsewhere = rat in ("GSM", "WCDMA", "NR-SA")
     return Reading(
         state="unknown" if elsewhere else registered.state or "unknown",
         rat=rat,
