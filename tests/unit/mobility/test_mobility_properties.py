@@ -48,11 +48,7 @@ def test_starts_and_stops_alternate_and_the_state_follows_them(a: list, b: list)
     kinds = [e.tags["kind"] for e in changes]
     assert kinds == ["mobility_start", "mobility_stop"] * (len(kinds) // 2)
     assert [e.monotonic_ns for e in changes] == sorted(e.monotonic_ns for e in changes)
-    for start, stop in (
-        itertools.batched(changes, 2)
-        if hasattr(itertools, "batched")
-        else zip(changes[::2], changes[1::2], strict=True)
-    ):
+    for start, stop in zip(changes[::2], changes[1::2], strict=True):
         assert stop.monotonic_ns - start.monotonic_ns >= 4 * SECOND
 
 
