@@ -91,8 +91,12 @@ class Series:
         self._previous_ns, self._previous_payload = sample.monotonic_ns, payload_bytes
         return Row(sample.monotonic_ns, _present(connection), rows)
 
-    def _subflow(self, sample: SubflowSample, now: int, elapsed: float | None) -> SubflowRow:
-        tcp = sample.tcp
+    def note(self, sample: ConnectionSample) -> None:
+        """Only see which subflows are established, between two rows."""
+        for subflow in sample.subflows:
+            self._total(subflow, sample.monotonic_ns)
+
+    def _total(self, sample: SubflowSample, now: int) -> SubflowTotal:
         total = self.totals.get(sample.id)
         if total is None:
             total = self.totals[sample.id] = SubflowTotal(sample.id, self._name_of(sample))
@@ -100,7 +104,12 @@ class Series:
             total.name = self._name_of(sample)  # an address may not have been known while the subflow was connecting
         if total.established_ns is None and sample.established:
             total.established_ns = now
-            total.handshake_rtt_ms = _ms(tcp.rtt_us)
+            total.handshake_rtt_ms = _ms(sample.tcp.rtt_us)
+        return total
+
+    def _subflow(self, sample: SubflowSample, now: int, elapsed: float | None) -> SubflowRow:
+        tcp = sample.tcp
+        total = self._total(sample, now)
         count = tcp.bytes_received if self._end == "receiver" else tcp.bytes_acked
         gained = None if count is None else max(0, count - total.bytes)
         total.bytes = max(total.bytes, count or 0)
