@@ -13,6 +13,7 @@ from tandem.experiment.download.control import Control, ControlError, Session, d
 from tandem.experiment.download.request import PARAMETERS, Request, read
 from tandem.experiment.download.sampler import Sampler
 from tandem.experiment.download.transfer import Transfer
+from tandem.experiment.parameters import Parameter
 from tandem.mptcp import sockets
 from tandem.mptcp.series import PathName, Series
 from tandem.mptcp.statistics import SubflowSample
@@ -28,7 +29,7 @@ class Download:
 
     name = "download"
     version = 1
-    parameters = PARAMETERS
+    parameters: tuple[Parameter, ...] = PARAMETERS
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
         """See ``tandem.experiment.base.Experiment``."""
@@ -78,8 +79,8 @@ class Download:
                 )
         except OSError as error:
             sender = control.close(session, request.control_timeout_s)
-            failure = Failure(reason=f"connect: {describe(error)}", retry=True)
-            return Outcome(None, failure, outcome.environment(request, None), {**further, "sender": sender})
+            refused = Failure(reason=f"connect: {describe(error)}", retry=True)
+            return Outcome(None, refused, outcome.environment(request, None), {**further, "sender": sender})
         with connected.socket:
             names = _Names(request)
             series = Series(names.of)
