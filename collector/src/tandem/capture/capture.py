@@ -1,7 +1,7 @@
 """Capture one interface: tcpdump to a pipe, a thread from the pipe to disk.
 
 tcpdump writes to its standard output, since its AppArmor profile forbids most folders and its rotation has no budget. Started
-as root it is told to stay root (``-Z root``): changing to its own user would need capabilities that the collector gave up.
+as root it is told to stay root (``-Z root``): its own user could not be ended by a collector that gave up CAP_KILL.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -20,15 +21,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tandem.capture import stay_root
 from tandem.capture.budget import Budget
 from tandem.capture.writer import CaptureFile
 
+_CAP_SETGID = 1 << 6
 _PIPE_BYTES = 1 << 20
 _PAUSE_S = 0.05
 _KERNEL_BUFFER_KIB = 8192
 FLUSH_S = 1.2
-"""The kernel hands packets to tcpdump in blocks, at the latest after libpcap's timeout of one second, and a block that is open when
-tcpdump is ended is lost: measured here, 1000 of 1000 packets. So the end waits a little longer than that."""
+"""The kernel hands packets to tcpdump in blocks, at the latest after libpcap's timeout of one second, and a block that is open
+when tcpdump is ended is lost: measured here, 1000 of 1000 packets. So the end waits a little longer than that."""
 _COUNTS = re.compile(r"^(\d+) packets? (captured|received by filter|dropped by kernel)", re.MULTILINE)
 _LISTENING = "listening on"
 
@@ -155,9 +158,13 @@ class Capture:
         program = shutil.which("tcpdump", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
         if program is None:
             raise CaptureError("the program tcpdump is missing; mend: install the package tcpdump")
-        stay = ["-Z", "root"] if os.geteuid() == 0 else []
+        start, stay = [program], list[str]()
+        if os.geteuid() == 0:
+            stay = ["-Z", "root"]
+            if not _may_set_groups():
+                start = [sys.executable, "-I", "-S", stay_root.__file__, program]
         sizes = ["-s", str(self._snaplen), "-B", str(_KERNEL_BUFFER_KIB)]
-        return [program, *stay, "-i", self._interface, "-n", *sizes, "-w", "-", *self._filter.split()]
+        return [*start, *stay, "-i", self._interface, "-n", *sizes, "-w", "-", *self._filter.split()]
 
     def _listening(self) -> bool:
         return any(_LISTENING in message for message in self._messages)
@@ -204,6 +211,14 @@ class Capture:
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
+
+
+def _may_set_groups() -> bool:
+    """Whether this thread has CAP_SETGID."""
+    for line in Path("/proc/thread-self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return bool(int(line.split()[1], 16) & _CAP_SETGID)
+    return True
 
 
 def stop_all(captures: Sequence[Capture], flush_s: float = FLUSH_S) -> list[CaptureResult]:
