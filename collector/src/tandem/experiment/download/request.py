@@ -141,8 +141,8 @@ def _token(server: dict[str, Any]) -> str:
         raise ParameterError("parameter 'server': 'token_file' is missing")
     try:
         token = Path(name).read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ParameterError(f"token file {name}: {getattr(error, 'strerror', None) or error}") from error
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a name with a zero byte
+        raise ParameterError(f"token file {name!r}: {getattr(error, 'strerror', None) or error}") from error
     if not token or not token.isascii() or not token.isprintable():
-        raise ParameterError(f"token file {name}: holds no token")
+        raise ParameterError(f"token file {name!r}: holds no token")
     return token
