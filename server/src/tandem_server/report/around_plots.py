@@ -67,8 +67,9 @@ def plots(e: Evaluation) -> list[Around]:
             )
             plot.verticals("the event", "event", [0.0])
             band = np.isfinite(found.low) & np.isfinite(found.high)
-            if band.sum() >= 2:
-                plot.area("middle half of the events", "band", found.offset_s[band], found.low[band], found.high[band])
+            edges = np.flatnonzero(np.diff(np.concatenate(([0], band.astype(np.int8), [0]))))
+            for a, b in zip(edges[::2], edges[1::2], strict=True):  # stretches without a gap
+                plot.area("middle half of the events", "band", found.offset_s[a:b], found.low[a:b], found.high[a:b])
             plot.line("median", "median", found.offset_s, found.median)
             if found.n == 0:
                 plot.empty = "No event happened during a run."

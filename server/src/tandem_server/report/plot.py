@@ -48,13 +48,13 @@ class Axis:
 
     def ticks(self) -> list[Tick]:
         """Round values, about four; 1-2-5 in each decade on a logarithmic axis."""
-        values = _decades(self.low, self.high) if self.log else _rounds(self.low, self.high, 4)
+        values = _decades(self.low, self.high) if self.log else _rounds(self.low, self.high, 5)
         return [Tick(_short(v), float(self.place(np.array([v]), 100.0)[0])) for v in values]
 
 
 @dataclass(slots=True)
 class Plot:
-    """One frame. ``body`` collects the SVG; ``legend`` is (css class, name) of what is drawn, in order."""
+    """One frame. ``body`` collects the SVG; ``drawn`` is (css class, name) of each thing in it."""
 
     name: str
     title: str
@@ -65,7 +65,7 @@ class Plot:
     digits: int = 1
     group: str = "time"
     body: list[str] = field(default_factory=list)
-    legend: list[tuple[str, str]] = field(default_factory=list)
+    drawn: list[tuple[str, str]] = field(default_factory=list)
     empty: str | None = None
 
     def line(self, name: str, css: str, t: Array, v: Array, gap_s: float = GAP_S) -> None:
@@ -105,10 +105,15 @@ class Plot:
             self.body.append(f'<path class="vertical {css}" d="{path}"/>')
             self._say(f"vertical {css}", name)
 
+    def legend(self) -> list[tuple[str, str]]:
+        """What is drawn, (css class, name): areas and lines before marks."""
+        order = ("area", "line", "dot", "vertical")
+        return sorted(self.drawn, key=lambda item: order.index(item[0].split()[0]))
+
     def x_ticks(self) -> list[Tick]:
         """Round times."""
         span = self.end_s - self.start_s
-        return [Tick(_short(v), (v - self.start_s) / span * 100) for v in _rounds(self.start_s, self.end_s, 8)]
+        return [Tick(_short(v), (v - self.start_s) / span * 100) for v in _rounds(self.start_s, self.end_s, 10)]
 
     @property
     def x0(self) -> int:
@@ -140,8 +145,8 @@ class Plot:
         return "".join(parts)
 
     def _say(self, css: str, name: str) -> None:
-        if (css, name) not in self.legend:
-            self.legend.append((css, name))
+        if (css, name) not in self.drawn:
+            self.drawn.append((css, name))
 
 
 def _named(name: str) -> str:

@@ -63,7 +63,7 @@ def together(e: Evaluation, css_of: dict[str, str]) -> Plot:
 
 
 def one_operator(e: Evaluation, css_of: dict[str, str], operator: str) -> Plot:
-    """One operator's capacity against what MPTCP's subflow and the TCP run got on it, stacked."""
+    """One operator's capacity against what MPTCP’s subflow and the TCP run got on it, stacked."""
     link = e.campaign.truth.links.get(operator) if e.campaign.truth else None
     offered = None if link is None else (link.t_s, link.down_bit_per_s / 1e6)
     plot = Plot(
@@ -71,13 +71,13 @@ def one_operator(e: Evaluation, css_of: dict[str, str], operator: str) -> Plot:
     )
     if offered is not None:
         plot.area("capacity offered", "offered", offered[0], np.zeros(len(offered[0])), offered[1])
-    runs = [(r, "MPTCP's subflow" if r.kind == "mptcp" else "TCP") for r in e.runs]
+    runs = [(r, "MPTCP’s subflow" if r.kind == "mptcp" else "TCP") for r in e.runs]
     _stack(plot, runs, e, css_of, operator)
     return plot
 
 
 def rtt(e: Evaluation, css_of: dict[str, str]) -> Plot:
-    """Round-trip times as the sender's kernel saw them, of MPTCP's subflows and of TCP, with handovers."""
+    """Round-trip times as the sender's kernel saw them, of MPTCP’s subflows and of TCP, with handovers."""
     flows = [s for s in e.recorded.subflows if s.end == "server"]
     kinds = {r.id: r.kind for r in e.runs}
     low, high = _span_log([s.rtt_ms for s in flows])
@@ -85,7 +85,7 @@ def rtt(e: Evaluation, css_of: dict[str, str]) -> Plot:
     for operator, css in css_of.items():
         times = [ev.t_s for ev in e.events("handover") if ev.operator == operator]
         plot.verticals(f"handover {operator}", css, times)
-    for kind, words, extra in (("tcp", "TCP on {}", " tcp"), ("mptcp", "MPTCP's subflow on {}", "")):
+    for kind, words, extra in (("tcp", "TCP on {}", " tcp"), ("mptcp", "MPTCP’s subflow on {}", "")):
         for operator, css in css_of.items():
             own = [s for s in flows if s.operator == operator and kinds.get(s.run) == kind and len(s.t_s)]
             if own:

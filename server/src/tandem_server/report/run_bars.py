@@ -106,7 +106,7 @@ def _verdict(runs: list[Run]) -> str:
     mptcp = next((r for r in runs if r.kind == "mptcp" and r.goodput_bit_per_s is not None), None)
     said: list[str] = []
     if mptcp is not None and mptcp.sum_of_singles_bit_per_s and mptcp.goodput_bit_per_s is not None:
-        said.append(f"MPTCP got {mptcp.goodput_bit_per_s / mptcp.sum_of_singles_bit_per_s:.2f} × the single TCPs' sum")
+        said.append(f"MPTCP got {mptcp.goodput_bit_per_s / mptcp.sum_of_singles_bit_per_s:.2f} × the single TCPs’ sum")
     together = next((r.pair_ratio for r in runs if r.pair_ratio is not None), None)
     if together is not None:
         said.append(f"all runs together used {percent(together)} of the capacity that they shared")

@@ -85,7 +85,7 @@
   };
 
   const ticks = (a, b) => {
-    const narrow = window.innerWidth < 600, raw = (b - a) / (narrow ? 4 : 8), power = 10 ** Math.floor(Math.log10(raw));
+    const narrow = window.innerWidth < 600, raw = (b - a) / (narrow ? 5 : 10), power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw * 0.999);
     const out = [];
     for (let n = Math.ceil(a / step - 1e-9); n * step <= b + 1e-9; n++) out.push(Number((n * step).toPrecision(12)));

@@ -44,9 +44,9 @@ def strips(e: Evaluation, css_of: dict[str, str]) -> list[Strip]:
         ]
         out.append(Strip("Played", bands))
     if truth is not None and truth.mobility:
-        out.append(Strip("Moving, true", _moving(truth.mobility, e, "played")))
+        out.append(Strip("True state", _moving(truth.mobility, e, "played")))
     if e.recorded.radio:
-        out.append(Strip("Moving, found", _moving(e.found_mobility, e, "said by the probe")))
+        out.append(Strip("Found state", _moving(e.found_mobility, e, "said by the probe")))
     for series in e.recorded.radio.values():
         out.append(Strip(f"Cell {series.operator}", _cells(series, css_of.get(series.operator, "op0"))))
     ran = [r for r in e.runs if r.start_s is not None and r.end_s is not None]

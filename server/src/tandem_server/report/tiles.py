@@ -19,7 +19,7 @@ class Tile:
     label: str
     value: str
     unit: str
-    note: str
+    notes: tuple[str, ...]
     tone: str = "plain"
 
 
@@ -30,21 +30,25 @@ def tiles(e: Evaluation) -> list[Tile]:
 
 def _records(e: Evaluation) -> Tile:
     a = e.account
-    note = f"of {count(a.made)} made · {count(a.sent)} sent · {count(a.lost)} lost"
+    notes = f"of {count(a.made)} made, {count(a.sent)} sent", f"{count(a.lost)} lost"
     tone = "plain" if a.lost is None else "good" if a.lost == 0 else "bad"
-    return Tile("Records in the database", count(a.in_database), "", note, tone)
+    return Tile("Records in the database", count(a.in_database), "", notes, tone)
 
 
 def _handovers(e: Evaluation) -> Tile:
     score = e.handover_score
     if score is None:
         seen = len(e.events("handover"))
-        return Tile("Handovers seen", count(seen), "", "no truth to compare with")
+        return Tile("Handovers seen", count(seen), "", ("no truth to compare with",))
     if score.true == 0:
-        return Tile("Handovers detected", "none", "", f"none was played · {score.false} false")
+        return Tile("Handovers detected", "none", "", ("none was played", f"{score.false} false"))
     tone = "good" if score.detected == score.true and score.false == 0 else "plain"
     return Tile(
-        "Handovers detected", count(score.detected), f"of {score.true}", f"within 2{THIN}s · {score.false} false", tone
+        "Handovers detected",
+        count(score.detected),
+        f"of {score.true}",
+        (f"within 2{THIN}s", f"{score.false} false"),
+        tone,
     )
 
 
@@ -52,9 +56,9 @@ def _mobility(e: Evaluation) -> Tile:
     score = e.mobility_score
     if score is None or score.accuracy is None:
         starts = len(e.events("mobility_start"))
-        return Tile("Mobility starts seen", count(starts), "", "no truth to compare with")
-    note = f"of the time right · {score.false_starts} false, {score.missed_starts} missed starts"
-    return Tile("Mobility state", fixed(score.accuracy * 100), "%", note)
+        return Tile("Mobility starts seen", count(starts), "", ("no truth to compare with",))
+    starts_line = f"{score.false_starts} false, {score.missed_starts} missed starts"
+    return Tile("Mobility state", fixed(score.accuracy * 100), "%", ("of the time right", starts_line))
 
 
 def _still(e: Evaluation) -> Tile:
@@ -68,14 +72,14 @@ def _still(e: Evaluation) -> Tile:
         and r.goodput_bit_per_s is not None
     ]
     if not runs:
-        return Tile(label, ABSENT, "", "no MPTCP run had the links for itself while still")
+        return Tile(label, ABSENT, "", ("no MPTCP run had the links for itself while still",))
     goodput = mega(fmean(r.goodput_bit_per_s or 0.0 for r in runs))
     ratios = [r.ratio for r in runs if r.ratio is not None]
-    many = f", mean of {len(runs)} runs" if len(runs) > 1 else ""
+    many = (f"mean of {len(runs)} runs",) if len(runs) > 1 else ()
     if not ratios:
-        return Tile(label, goodput, "Mbit/s", f"capacity not known in the field{many}")
+        return Tile(label, goodput, "Mbit/s", ("capacity not known in the field", *many))
     offered = mega(fmean(r.capacity_bit_per_s or 0.0 for r in runs if r.ratio is not None))
-    return Tile(label, goodput, "Mbit/s", f"{percent(fmean(ratios))} of the {offered} offered by both{many}")
+    return Tile(label, goodput, "Mbit/s", (f"{percent(fmean(ratios))} of the {offered} offered", *many))
 
 
 def _polls(e: Evaluation) -> Tile:
@@ -86,7 +90,7 @@ def _polls(e: Evaluation) -> Tile:
         late = [s.late_ms[np.isfinite(s.late_ms)] for s in e.recorded.radio.values()]
         values = np.concatenate(late) if late else np.empty(0)
         worst = float(np.quantile(values, 0.99)) if len(values) else None
-    note = f"of {count(made)} polls began more than 100{THIN}ms late"
+    notes = [f"of {count(made)} by more than 100{THIN}ms"]
     if worst is not None:
-        note += f" · 99{THIN}% within {fixed(worst, 0 if worst >= 10 else 1)}{THIN}ms"
-    return Tile("Polls late", count(e.polls_late), "", note, "good" if e.polls_late == 0 else "plain")
+        notes.append(f"99{THIN}% within {fixed(worst, 0 if worst >= 10 else 1)}{THIN}ms")
+    return Tile("Polls late", count(e.polls_late), "", tuple(notes), "good" if e.polls_late == 0 else "plain")
