@@ -1,34 +1,23 @@
-"""A made-up campaign with the shapes of a real one: folder, truth and records. Run as a program it writes a report to look at.
+"""A made-up campaign with the shapes of a real one: truth, records and manifests.
 
 Nothing here is measured. It stands in for a bench so that evaluation and report can be developed and tested alone.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import random
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from synthetic_scenario import PATHS, START_MONOTONIC_NS, START_UTC_NS, Scenario
+
+from tandem.schema.line_protocol import Point, encode_point
 from tandem.schema.record import Record
 from tandem_server.analysis.source import Row
 
-START_UTC_NS = 1_750_000_000 * 10**9
-START_MONOTONIC_NS = 5_000 * 10**9
 BOOT = "7f0c6f2e-8f7e-4c7e-9a59-0e6a3c9d2b11"
 PROBE = "probe-1"
-PATHS = {"a": "A", "b": "B"}
-PHASES = (
-    ("home", "still", 0.0),
-    ("street", "walk", 48.0),
-    ("tram 4", "tram", 82.0),
-    ("ring road", "drive", 112.0),
-    ("office", "still", 152.0),
-)
-SPEED = {"still": 0.0, "walk": 1.5, "tram": 9.0, "drive": 22.0}
 
 
 @dataclass
@@ -59,7 +48,7 @@ class MemorySource:
 
 
 class Synthetic:
-    """One campaign. ``seconds`` its length; ``operators`` how many of the two; ``runs`` whether any download is made."""
+    """One campaign. ``seconds`` its length; ``paths`` name to operator; ``runs`` whether any download is made."""
 
     def __init__(
         self,
@@ -70,133 +59,19 @@ class Synthetic:
         events: bool = True,
     ) -> None:
         self.random = random.Random(seed)
-        self.seconds, self.paths, self.with_runs, self.with_events = seconds, paths or dict(PATHS), runs, events
+        self.seconds, self.paths, self.with_events = seconds, paths or dict(PATHS), events
+        scenario = Scenario(seed, seconds, self.paths, events)
+        self.truth, self.down, self.rtt = scenario.truth, scenario.down, scenario.rtt
+        self.cells, self.rsrp = scenario.cells, scenario.rsrp
         self.source = MemorySource()
-        self.truth: list[dict[str, Any]] = []
         self.manifests: list[dict[str, Any]] = []
         self.captures: list[tuple[str, bytes, str]] = []
         self.seq = 0
         self.by_measurement: dict[str, int] = {}
-        self.down: dict[str, list[float]] = {}
-        self.rtt: dict[str, list[float]] = {}
-        self.cells: dict[str, list[int]] = {}
-        self.rsrp: dict[str, list[float]] = {}
-        self._scenario()
         self._probe()
         if runs:
             self._runs()
 
-    def phase(self, t: float) -> tuple[str, str, float]:
-        return [p for p in PHASES if p[2] <= t][-1]
-
-    # the bench's side
-    def _true(self, t: float, kind: str, **keys: Any) -> None:
-        at = round(t * 1e9)
-        self.truth.append(
-            {
-                "t_s": round(t, 3),
-                "monotonic_ns": START_MONOTONIC_NS + at,
-                "utc_ns": START_UTC_NS + at,
-                "type": kind,
-                **keys,
-            }
-        )
-
-    def _scenario(self) -> None:
-        for i, (name, activity, start) in enumerate(PHASES):
-            until = PHASES[i + 1][2] if i + 1 < len(PHASES) else self.seconds
-            if start < self.seconds:
-                self._true(
-                    start,
-                    "phase",
-                    name=name,
-                    activity=activity,
-                    speed_m_s=SPEED[activity],
-                    until_s=min(until, self.seconds),
-                )
-        for t, moving in ((0.0, False), (48.0, True), (152.0, False)):
-            if t < self.seconds:
-                self._true(t, "mobility", moving=moving, speed_m_s=0.0)
-        for k, (path, operator) in enumerate(self.paths.items()):
-            self._radio_of(path, operator, k)
-        self.truth.sort(key=lambda e: e["t_s"])
-
-    def _radio_of(self, path: str, operator: str, k: int) -> None:
-        way, cell, shadow, outage_until, last_drop = 170.0, 0, 0.0, -1.0, -10.0
-        first = 0x12A00 + 0x1000 * k
-        down, rtts, cells, rsrps = [], [], [], []
-        for tick in range(int(self.seconds * 10)):
-            t = tick / 10
-            speed = SPEED[self.phase(t)[1]]
-            way += speed / 10
-            shadow = 0.97 * shadow + self.random.gauss(0, 0.15 + 0.9 * min(speed, 10) / 10)
-            middle = 150 + 300 * cell + 70 * k
-            rsrp = -80 - 5 * k - 22 * abs(way - middle) / 160 + shadow
-            sinr = max(-5.0, min(28.0, (rsrp + 110) * 0.8 + self.random.gauss(0, 0.6)))
-            eci = ((first + cell // 3) << 8) + 1 + cell % 3
-            if way - middle > 155 + 10 * k and self.with_events:
-                interruption = 40 + self.random.expovariate(1 / 60)
-                before, cell = eci, cell + 1
-                eci = ((first + cell // 3) << 8) + 1 + cell % 3
-                kind = "enb" if cell % 3 == 0 else "sector"
-                self._true(
-                    t,
-                    "handover",
-                    operator=operator,
-                    from_eci=before,
-                    to_eci=eci,
-                    handover_kind=kind,
-                    interruption_ms=round(interruption, 1),
-                    queue="kept",
-                )
-                outage_until = t + max(0.3, interruption / 1000)
-            if len(rsrps) >= 10 and rsrps[-10] - rsrp >= 6 and t - last_drop > 2 and self.with_events:
-                self._true(
-                    t,
-                    "signal_drop",
-                    operator=operator,
-                    change_db=round(rsrp - rsrps[-10], 2),
-                    from_dbm=rsrps[-10],
-                    to_dbm=rsrp,
-                )
-                last_drop = t
-            capacity = max(1.5e6, 3.4e6 * (sinr + 4) * (0.9 - 0.1 * k))
-            out = t < outage_until
-            self._true(
-                t,
-                "radio",
-                operator=operator,
-                rsrp_dbm=round(rsrp, 2),
-                rsrq_db=-9.5,
-                sinr_db=round(sinr, 2),
-                rssi_dbm=round(rsrp + 28, 2),
-                plmn=f"9990{k + 1}",
-                tac=7001,
-                eci=eci,
-                pci=30 + cell,
-                earfcn=1300 + 100 * k,
-                rat="LTE",
-                speed_m_s=speed,
-            )
-            self._true(
-                t,
-                "link",
-                operator=operator,
-                down_bit_per_s=round(capacity),
-                up_bit_per_s=2e7,
-                rtt_ms=38 + 14 * k,
-                buffer_down_bytes=750000,
-                buffer_up_bytes=200000,
-                loss=0.0,
-                outage=out,
-            )
-            down.append(0.0 if out else capacity)
-            rtts.append(38 + 14 * k + (700 if out else 0))
-            cells.append(eci)
-            rsrps.append(rsrp)
-        self.down[path], self.rtt[path], self.cells[path], self.rsrp[path] = down, rtts, cells, rsrps
-
-    # the probe's and the server's side
     def record(
         self, t: float, measurement: str, tags: dict[str, str | None], fields: dict[str, Any], numbered: bool = True
     ) -> None:
@@ -368,70 +243,55 @@ class Synthetic:
         first, last = round(start * 1e9), round((start + length) * 1e9)
         self.manifests.append(
             {
-                "format": "tandem-run/1", "id": name, "pair": pair, "pairing": pairing, "kind": kind, "paths": paths, "probe": PROBE, "boot": BOOT,
-                "trigger": "mobility_start", "experiment": {"name": "download", "version": 1}, "parameters": {"seconds": length}, "seed": 1,
-                "started_utc_ns": START_UTC_NS + first, "ended_utc_ns": START_UTC_NS + last,
-                "started_monotonic_ns": START_MONOTONIC_NS + first, "ended_monotonic_ns": START_MONOTONIC_NS + last,
-                "environment": {}, "modems": {}, "clock": {}, "records": {}, "failure": None, "files": files,
+                "format": "tandem-run/1",
+                "id": name,
+                "pair": pair,
+                "pairing": pairing,
+                "kind": kind,
+                "paths": paths,
+                "probe": PROBE,
+                "boot": BOOT,
+                "trigger": "mobility_start",
+                "experiment": {"name": "download", "version": 1},
+                "parameters": {"seconds": length},
+                "seed": 1,
+                "started_utc_ns": START_UTC_NS + first,
+                "ended_utc_ns": START_UTC_NS + last,
+                "started_monotonic_ns": START_MONOTONIC_NS + first,
+                "ended_monotonic_ns": START_MONOTONIC_NS + last,
+                "environment": {},
+                "modems": {},
+                "clock": {},
+                "records": {},
+                "failure": None,
+                "files": files,
                 "result": {
-                    "bytes": moved, "duration_s": length, "goodput_bit_per_s": goodput, "connect_ms": 44.0, "first_byte_ms": 90.0, "fallback": False,
-                    "subflows": [{"subflow": str(i + 1), "path": p, "operator": self.paths[p], "bytes": int(carried[p]), "share": carried[p] / max(1.0, sum(carried.values())), "rtt_ms_median": None, "join_delay_ms": 48.0 if i else None} for i, p in enumerate(paths)],
+                    "bytes": moved,
+                    "duration_s": length,
+                    "goodput_bit_per_s": goodput,
+                    "connect_ms": 44.0,
+                    "first_byte_ms": 90.0,
+                    "fallback": False,
+                    "subflows": [
+                        {
+                            "subflow": str(i + 1),
+                            "path": p,
+                            "operator": self.paths[p],
+                            "bytes": int(carried[p]),
+                            "share": carried[p] / max(1.0, sum(carried.values())),
+                            "rtt_ms_median": None,
+                            "join_delay_ms": 48.0 if i else None,
+                        }
+                        for i, p in enumerate(paths)
+                    ],
                 },
             }
-        )  # fmt: skip
+        )
 
-    # the folder
-    def write(self, folder: Path) -> Path:
-        """Write the campaign's folder as a demo leaves it; returns ``folder``."""
-        own = folder / "probe" / PROBE
-        (own / "runs").mkdir(parents=True)
-        (own / "captures").mkdir()
-        for name, content, _ in self.captures:
-            (own / name).write_bytes(content)
-        for manifest in self.manifests:
-            (own / "runs" / f"{manifest['id']}.json").write_text(json.dumps(manifest))
-        (folder / "truth.jsonl").write_text("".join(json.dumps(line) + "\n" for line in self.truth))
-        (folder / "campaign.json").write_text(json.dumps(self.campaign()))
-        (own / "collector.json").write_text(json.dumps(self.collector()))
-        return folder
-
-    def campaign(self) -> dict[str, Any]:
-        return {
-            "format": "tandem-campaign/1", "scenario": "commute", "seed": 1, "duration_s": self.seconds,
-            "started_utc_ns": START_UTC_NS, "started_monotonic_ns": START_MONOTONIC_NS, "ended_utc_ns": START_UTC_NS + round((self.seconds + 6) * 1e9), "stopped": None,
-            "probe": PROBE, "paths": {p: {"operator": o, "interface": f"wwan{i}"} for i, (p, o) in enumerate(self.paths.items())},
-            "processes": [{"name": n, "cpu_seconds": c, "max_rss_bytes": r, "exit": 0} for n, c, r in (("collector", 9.4, 61_000_000), ("endpoint", 14.2, 70_000_000), ("gateway", 3.1, 66_000_000), ("database", 4.8, 118_000_000), ("link-a", 21.5, 9_000_000), ("link-b", 20.2, 9_000_000), ("modem-a", 0.8, 22_000_000), ("modem-b", 0.9, 22_000_000))],
-            "versions": {"tandem": "0.1.0", "kernel": "6.1.0-25-amd64", "python": "3.11.2", "influxdb": "1.6.7", "tcpdump": "4.99.3"},
-            "store": {"url": "http://127.0.0.1:8086", "database": "tandem"},
-        }  # fmt: skip
-
-    def collector(self) -> dict[str, Any]:
-        return {
-            "format": "tandem-collector/1", "probe": PROBE, "boot": BOOT, "started_utc_ns": START_UTC_NS, "ended_utc_ns": START_UTC_NS + round((self.seconds + 5) * 1e9),
-            "records": {"made": self.seq, "sent": self.seq, "pending": 0, "rejected": 0, "dropped": 0, "by_measurement": self.by_measurement},
-            "polls": {p: {"made": int(self.seconds), "late": int(self.seconds > 97), "late_ms_p50": 0.4, "late_ms_p99": 9.8, "late_ms_max": 120.4, "failed": 3} for p in self.paths},
-            "captures": [{"file": f, "bytes": len(c), "packets": len(c) // 64, "run": r, "path": f[-6], "cut": False} for f, c, r in self.captures],
-            "usage": {p: {"received_bytes": 120_000_000, "sent_bytes": 4_100_000, "control_bytes": 380_000} for p in self.paths},
-            "resources": {"cpu_seconds": 9.4, "max_rss_bytes": 61_000_000, "wall_seconds": self.seconds + 4}, "versions": {"tandem": "0.1.0"},
-            "environment": {"net.ipv4.tcp_rmem": "4096 131072 33554432", "net.mptcp.scheduler": "default", "congestion_control": "cubic"},
-        }  # fmt: skip
+    def lines(self) -> list[str]:
+        """The records in line protocol, for a real database."""
+        return [encode_point(Point(name, dict(r.tags), dict(r.fields), r.utc_ns)) for name, _, r in self.source.points]
 
     def ledger(self) -> set[str]:
         """Ids of the runs that the server's ledger holds: all."""
         return {m["id"] for m in self.manifests}
-
-
-def main() -> None:
-    from tandem_server.analysis.evaluate import evaluate
-    from tandem_server.analysis.folder import load
-    from tandem_server.report.page import render
-
-    folder = Path(sys.argv[1])
-    made = Synthetic()
-    made.write(folder)
-    (folder / "report.html").write_text(render(evaluate(load(folder), made.source, made.ledger())), encoding="utf-8")
-    print(folder / "report.html")
-
-
-if __name__ == "__main__":
-    main()

@@ -17,14 +17,17 @@ class InfluxSource:
         """See ``Source``. One query; the answer is held in memory."""
         span = "" if start_utc_ns is None else f" AND time >= {int(start_utc_ns)}"
         span += "" if end_utc_ns is None else f" AND time <= {int(end_utc_ns)}"
-        answer = self._ask(f'SELECT * FROM "{_known(measurement)}" WHERE "probe" = $probe{span} GROUP BY *', probe=probe)
+        answer = self._ask(
+            f'SELECT * FROM "{_known(measurement)}" WHERE "probe" = $probe{span} GROUP BY *',  # noqa: S608  (see _known)
+            probe=probe,
+        )
         out = [row for series in answer for row in _rows(series)]
         return sorted(out, key=lambda row: row.utc_ns)
 
     def numbers(self, measurement: str, probe: str, boot: str) -> list[int]:
         """See ``Source``."""
         answer = self._ask(
-            f'SELECT "seq" FROM "{_known(measurement)}" WHERE "probe" = $probe AND "boot" = $boot',  # noqa: S608  (as below)
+            f'SELECT "seq" FROM "{_known(measurement)}" WHERE "probe" = $probe AND "boot" = $boot',  # noqa: S608  (see _known)
             probe=probe,
             boot=boot,
         )

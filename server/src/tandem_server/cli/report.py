@@ -95,7 +95,8 @@ def _source(
         yield f"the database in {place} is held by process {pid} and does not answer here; end it, or report when it has ended"
         return
     try:
-        binary = (config.store.binary if config else None) or find_influxd()
+        named = config.store.binary if config else None
+        binary = named if named is not None and named.is_file() else find_influxd()
         with PrivateInflux(binary, place, 0, name) as private:
             yield InfluxSource(private.client())
     except StoreStartError as error:

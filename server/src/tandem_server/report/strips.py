@@ -47,8 +47,10 @@ def strips(e: Evaluation, css_of: dict[str, str]) -> list[Strip]:
         out.append(Strip("True state", _moving(truth.mobility, e, "played")))
     if e.recorded.radio:
         out.append(Strip("Found state", _moving(e.found_mobility, e, "said by the probe")))
-    for series in e.recorded.radio.values():
-        out.append(Strip(f"Cell {series.operator}", _cells(series, css_of.get(series.operator, "op0"))))
+    out += [
+        Strip(f"Cell {series.operator}", _cells(series, css_of.get(series.operator, "op0")))
+        for series in e.recorded.radio.values()
+    ]
     ran = [r for r in e.runs if r.start_s is not None and r.end_s is not None]
     if ran:
         pairs: dict[str, list[tuple[float, float]]] = {}
