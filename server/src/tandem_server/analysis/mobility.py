@@ -38,7 +38,8 @@ def spans(
     """The states over [start, end] as (from, to, state), neighbours with the same state joined."""
     out: list[tuple[float, float, bool]] = []
     at, state = start_s, state_at(changes, start_s, before)
-    for t, value in changes:
+    last_at = dict(changes)  # of several changes at one moment the last holds
+    for t, value in last_at.items():
         if t <= start_s or t >= end_s or value == state:
             continue
         out.append((at, t, state))

@@ -22,11 +22,13 @@ def number(obj: Mapping[str, Any], key: str) -> float | None:
 
 
 def whole(obj: Mapping[str, Any], key: str) -> int | None:
-    """A whole number, or None."""
+    """A whole number of at most 63 bits, or None."""
     value = obj.get(key)
-    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float) and not (math.isfinite(value) and value.is_integer()):
+        return None
+    return int(value) if abs(value) < 2**63 else None
 
 
 def text(obj: Mapping[str, Any], key: str) -> str | None:

@@ -110,7 +110,7 @@ def read(lines: Iterable[bytes]) -> Truth:
     for operator, pairs in delays.items():
         columns = np.array(sorted(pairs), dtype=np.float64)
         truth.queue_delay_ms[operator] = (columns[:, 0], columns[:, 1])
-    truth.mobility.sort()
+    truth.mobility.sort(key=lambda change: change[0])
     return truth
 
 

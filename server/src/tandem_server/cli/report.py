@@ -35,7 +35,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         " in DIR/server/influxdb is started for it when none answers. Exit status 0 when everything arrived, 1 when"
         " something is missing (it says what), 2 when DIR is no campaign folder.",
     )
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder that a campaign wrote (holds campaign.json)")
+    parser.add_argument(
+        "folder", type=Path, metavar="DIR", help="the folder that a campaign wrote (holds campaign.json)"
+    )
     parser.add_argument("--config", type=Path, metavar="FILE", help="server.toml (default: DIR/server/server.toml)")
     parser.add_argument("--json", action="store_true", help="print the summary")
     parser.set_defaults(func=_report)
@@ -120,7 +122,9 @@ def _held_by(place: Path) -> int | None:
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 words = (entry / "cmdline").read_bytes().split(b"\0")
-                if b"-config" in words and any(os.path.realpath(w) == wanted for w in words if w.endswith(b"influxd.conf")):
+                if b"-config" in words and any(
+                    os.path.realpath(w) == wanted for w in words if w.endswith(b"influxd.conf")
+                ):
                     return int(entry.name)
     return None
 
@@ -147,4 +151,6 @@ def _write(path: Path, content: str) -> None:
             os.fsync(file.fileno())
         draft.replace(path)
     except OSError as error:
-        raise EnvironmentLacks(f"{path}: {error.strerror}; mend: free space, or give write permission on the folder") from error
+        raise EnvironmentLacks(
+            f"{path}: {error.strerror}; mend: free space, or give write permission on the folder"
+        ) from error

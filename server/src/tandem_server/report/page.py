@@ -11,9 +11,9 @@ from markupsafe import Markup
 from tandem_server.analysis import drops
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.mobility_table import PAPER, run_rtt_ms, table
-from tandem_server.analysis.reading import mapping, whole
+from tandem_server.analysis.reading import text, whole
 from tandem_server.analysis.summary import versions
-from tandem_server.report import around_plots, plots, run_bars, words
+from tandem_server.report import accounts, around_plots, plots, run_bars, words
 from tandem_server.report.strips import strips
 from tandem_server.report.tiles import tiles
 
@@ -50,7 +50,8 @@ def render(e: Evaluation) -> str:
     found = [ev.change_db for ev in e.events("signal_drop") if ev.change_db is not None]
     context: dict[str, Any] = {
         "e": e,
-        "campaign": e.campaign.campaign,
+        "scenario": text(e.campaign.campaign, "scenario"),
+        "seed": whole(e.campaign.campaign, "seed"),
         "truth": truth,
         "operators": operators,
         "css_of": css_of,
@@ -67,10 +68,9 @@ def render(e: Evaluation) -> str:
         "run_rtt_ms": run_rtt_ms,
         "drops_played": drops.by_size(played),
         "drops_found": drops.by_size(found),
-        "collector": e.campaign.collector or {},
-        "polls": {k: v for k, v in mapping(e.campaign.collector or {}, "polls").items() if isinstance(v, dict)},
-        "usage": {k: v for k, v in mapping(e.campaign.collector or {}, "usage").items() if isinstance(v, dict)},
-        "settings": mapping(e.campaign.collector or {}, "environment"),
+        "polls": accounts.polls(e.campaign.collector or {}),
+        "usage": accounts.usage(e.campaign.collector or {}),
+        "settings": accounts.settings(e.campaign.collector or {}),
         "versions": versions(e),
         "started_utc_ns": whole(e.campaign.campaign, "started_utc_ns"),
         "bench": truth is not None,
