@@ -16,7 +16,9 @@ from urllib.parse import urlencode, urlsplit
 from tandem_server.store.series import AnswerError, Series, read_answer
 
 _DROPPED = re.compile(r" dropped=([0-9]+)\s*\Z")
-_FAULT_OF_A_LINE = re.compile(r"unable to parse|partial write|field type conflict|max key length|invalid field|too large")
+_FAULT_OF_A_LINE = re.compile(
+    r"unable to parse|partial write|field type conflict|max key length|invalid field|too large"
+)
 """Only these reasons speak of lines. Any other 400 is about the database: then no line may be given up."""
 _CHUNK_ROWS = 10_000
 

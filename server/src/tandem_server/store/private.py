@@ -138,7 +138,9 @@ class PrivateInflux:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     def _check_ground(self) -> None:
@@ -149,7 +151,9 @@ class PrivateInflux:
             self.folder.chmod(0o700)
             free = shutil.disk_usage(self.folder).free
         except OSError as error:
-            raise StoreStartError(f"{self.folder}: {error.strerror}; mend: name a folder that can be written") from error
+            raise StoreStartError(
+                f"{self.folder}: {error.strerror}; mend: name a folder that can be written"
+            ) from error
         if free < LEAST_FREE_BYTES:
             raise StoreStartError(f"{self.folder}: disk full ({free // 2**20} MiB free); mend: free 64 MiB or more")
         with socket.socket() as probe:
@@ -194,7 +198,7 @@ class PrivateInflux:
             admin = Influx(self.url, self.database, "admin", account_password(self.folder, "admin"))
             duration = f"{self.retention_days}d" if self.retention_days else "INF"
             name = _quoted(self.database)
-            admin.query(f"CREATE DATABASE {name} WITH DURATION {duration} REPLICATION 1 SHARD DURATION 7d NAME \"kept\"")
+            admin.query(f'CREATE DATABASE {name} WITH DURATION {duration} REPLICATION 1 SHARD DURATION 7d NAME "kept"')
             admin.query(f'ALTER RETENTION POLICY "kept" ON {name} DURATION {duration} SHARD DURATION 7d DEFAULT')
             if not (self.folder / f"{USER}.password").exists():
                 password = _new_password(self.folder / f"{USER}.password.new")

@@ -59,7 +59,7 @@ def _results(document: bytes) -> list[dict[str, Any]]:
     return results
 
 
-def _series(entry: Any) -> Series:
+def _series(entry: object) -> Series:
     if not isinstance(entry, dict):
         raise AnswerError("a series is no JSON object")
     tags, columns, rows = entry.get("tags", {}), entry.get("columns", []), entry.get("values", [])
