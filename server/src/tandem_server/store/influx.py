@@ -115,6 +115,12 @@ class Influx:
         for connection in idle:
             connection.close()
 
+    def __enter__(self) -> Influx:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _write_once(self, lines: list[str]) -> str | None:
         """None when all are stored, the reason when the database refused some of them."""
         body = gzip.compress("\n".join(lines).encode(), compresslevel=1)

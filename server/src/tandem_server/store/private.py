@@ -167,52 +167,51 @@ class PrivateInflux:
                     f"port {self.port} on loopback is in use; mend: end what listens there, or set another [store] port"
                 ) from error
 
-    def _await_answer(self, deadline: float) -> None:
-        probe = Influx(self.url, self.database, "", "", timeout_s=2.0)
-        pause = 0.01
-        while True:
-            assert self._process is not None  # noqa: S101  (set by start(), the only caller)
-            if self._process.poll() is not None:
-                raise StoreStartError(f"influxd ended at its start: {self.why_ended()}")
-            try:
-                probe.ping()
-            except StoreDown:
-                if time.monotonic() > deadline:
-                    raise StoreStartError(
-                        f"influxd did not answer in time; its last words: {self.why_ended()}"
-                    ) from None
-                time.sleep(pause)
-                pause = min(pause * 1.5, 0.2)
-            else:
-                probe.close()
-                return
+    def _await_answer(self, deadline_s: float) -> None:
+        pause_s = 0.01
+        with Influx(self.url, self.database, "", "", timeout_s=2.0) as probe:
+            while (status := self.wait(0)) is None:
+                try:
+                    probe.ping()
+                except StoreDown:
+                    if time.monotonic() > deadline_s:
+                        words = self.why_ended()
+                        raise StoreStartError(f"influxd did not answer in time; its last words: {words}") from None
+                    time.sleep(pause_s)
+                    pause_s = min(pause_s * 1.5, 0.2)
+                else:
+                    return
+        raise StoreStartError(f"influxd ended at its start (status {status}): {self.why_ended()}")
 
     def _make_accounts(self) -> None:
         try:
             if not (self.folder / "admin.password").exists():
                 # Without any account the database takes this one statement without a login, and nothing else.
                 password = _new_password(self.folder / "admin.password.new")
-                first = Influx(self.url, self.database, "", "")
-                first.query(f"CREATE USER admin WITH PASSWORD '{password}' WITH ALL PRIVILEGES")
+                with Influx(self.url, self.database, "", "") as first:
+                    first.query(f"CREATE USER admin WITH PASSWORD '{password}' WITH ALL PRIVILEGES")
                 (self.folder / "admin.password.new").rename(self.folder / "admin.password")
-            admin = Influx(self.url, self.database, "admin", account_password(self.folder, "admin"))
-            duration = f"{self.retention_days}d" if self.retention_days else "INF"
-            name = _quoted(self.database)
-            admin.query(f'CREATE DATABASE {name} WITH DURATION {duration} REPLICATION 1 SHARD DURATION 7d NAME "kept"')
-            admin.query(f'ALTER RETENTION POLICY "kept" ON {name} DURATION {duration} SHARD DURATION 7d DEFAULT')
-            if not (self.folder / f"{USER}.password").exists():
-                password = _new_password(self.folder / f"{USER}.password.new")
-                if any(row[0] == USER for series in admin.query("SHOW USERS") for row in series.rows):
-                    admin.query(f"SET PASSWORD FOR {USER} = '{password}'")
-                else:
-                    admin.query(f"CREATE USER {USER} WITH PASSWORD '{password}'")
-                (self.folder / f"{USER}.password.new").rename(self.folder / f"{USER}.password")
-            admin.query(f"GRANT ALL ON {name} TO {USER}")
+            with Influx(self.url, self.database, "admin", account_password(self.folder, "admin")) as admin:
+                self._make_database(admin)
         except (StoreDown, QueryError) as error:
             raise StoreStartError(
                 f"{self.folder}: the database's accounts cannot be set up ({error}); "
                 "mend: put its password files back, or start with an empty folder"
             ) from error
+
+    def _make_database(self, admin: Influx) -> None:
+        duration = f"{self.retention_days}d" if self.retention_days else "INF"
+        name = _quoted(self.database)
+        admin.query(f'CREATE DATABASE {name} WITH DURATION {duration} REPLICATION 1 SHARD DURATION 7d NAME "kept"')
+        admin.query(f'ALTER RETENTION POLICY "kept" ON {name} DURATION {duration} SHARD DURATION 7d DEFAULT')
+        if not (self.folder / f"{USER}.password").exists():
+            password = _new_password(self.folder / f"{USER}.password.new")
+            if any(row[0] == USER for series in admin.query("SHOW USERS") for row in series.rows):
+                admin.query(f"SET PASSWORD FOR {USER} = '{password}'")
+            else:
+                admin.query(f"CREATE USER {USER} WITH PASSWORD '{password}'")
+            (self.folder / f"{USER}.password.new").rename(self.folder / f"{USER}.password")
+        admin.query(f"GRANT ALL ON {name} TO {USER}")
 
 
 _KNOWN_ENDS = {
