@@ -9,13 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
-from tandem.schema.metrics import MEASUREMENTS
-from tandem.schema.record import Record, RecordError, Value
+from tandem.schema.record import SPECS, Record, RecordError, Value
 
 _INT = re.compile(r"-?[0-9]{1,19}i\Z")
 _FLOAT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z")
 _TIME = re.compile(r"-?[0-9]{1,19}\Z")
+_PLAIN_FIELD = re.compile(
+    r'([^,= ]+)=(?:"([^"]*)"|(-?[0-9]{1,19})i|(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)|(true|false))(,| |\Z)'
+).match
+"""One field of a line without backslashes: name, then text, int, float or truth value, then what follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,9 @@ class Point:
     utc_ns: int | None
 
 
+@lru_cache(maxsize=4096)
 def _escape(text: str, specials: str) -> str:
+    # Cached: names are few, and values of tags (boot, run, path) are the same in thousands of lines.
     if "\n" in text or "\r" in text:
         raise RecordError(f"line break in {text!r}")
     if text.endswith("\\"):
@@ -38,40 +44,83 @@ def _escape(text: str, specials: str) -> str:
     return text
 
 
-def _format(measurement: str, name: str, value: Value) -> str:
-    kind = MEASUREMENTS[measurement].field(name).kind
-    if kind == "bool":
-        return "true" if value else "false"
-    if kind == "str":
-        text = str(value).replace("\r", " ").replace("\n", " ")
-        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def _format(kind: str, value: Value) -> str:
+    if kind == "float":
+        return repr(float(value))
     if kind == "int":
         return f"{int(value)}i"
-    return repr(float(value))
+    if kind == "bool":
+        return "true" if value else "false"
+    text = str(value).replace("\r", " ").replace("\n", " ")
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _write(measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value], utc_ns: int | None) -> str:
+    specs = SPECS[measurement]
+    head = [_escape(measurement, ", ")]
+    head += [f"{_escape(key, ',= ')}={_escape(tags[key], ',= ')}" for key in sorted(tags)]
+    body = [f"{_escape(key, ',= ')}={_format(specs[key].kind, fields[key])}" for key in sorted(fields)]
+    line = f"{','.join(head)} {','.join(body)}"
+    return line if utc_ns is None else f"{line} {utc_ns}"
 
 
 def encode(record: Record, common_tags: Mapping[str, str], seq: int, utc_ns: int) -> str:
     """One line (no line break) for ``record`` with the common tags, its number and its time in ns since 1970 UTC."""
-    tags = {**common_tags, **record.tags}
-    head = _escape(record.measurement, ", ")
-    for key in sorted(tags):
-        head += f",{_escape(key, ',= ')}={_escape(tags[key], ',= ')}"
-    fields: dict[str, Value] = {**record.fields, "seq": seq, "monotonic_ns": record.monotonic_ns}
-    body = ",".join(f"{_escape(k, ',= ')}={_format(record.measurement, k, v)}" for k, v in sorted(fields.items()))
-    return f"{head} {body} {utc_ns}"
+    fields = {**record.fields, "seq": seq, "monotonic_ns": record.monotonic_ns}
+    return _write(record.measurement, {**common_tags, **record.tags}, fields, utc_ns)
 
 
 def encode_point(point: Point) -> str:
     """The line of a parsed point again, its tags sorted; the time is left out when it has none."""
-    head = _escape(point.measurement, ", ")
-    for key in sorted(point.tags):
-        head += f",{_escape(key, ',= ')}={_escape(point.tags[key], ',= ')}"
-    body = ",".join(f"{_escape(k, ',= ')}={_format(point.measurement, k, v)}" for k, v in sorted(point.fields.items()))
-    return f"{head} {body}" if point.utc_ns is None else f"{head} {body} {point.utc_ns}"
+    return _write(point.measurement, point.tags, point.fields, point.utc_ns)
 
 
 def parse(line: str) -> Point:
     """Read one line; RecordError names what is wrong. Names and ranges are not checked here (see ``record.check``)."""
+    if "\\" not in line:
+        plain = _parse_plain(line)
+        if plain is not None:
+            return plain
+    return _parse_any(line)
+
+
+def _parse_plain(line: str) -> Point | None:
+    """The same as ``_parse_any``, several times faster, for lines without a backslash; None for those that it cannot read."""
+    head, space, _ = line.partition(" ")
+    name, *pairs = head.split(",")
+    if not space or not name:
+        return None
+    tags: dict[str, str] = {}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        if not key or not value or key in tags:
+            return None
+        tags[key] = value
+    fields: dict[str, Value] = {}
+    i, after = len(head) + 1, ","
+    while after == ",":
+        match = _PLAIN_FIELD(line, i)
+        if match is None:
+            return None
+        key, text, whole, number, truth, after = match.groups()
+        if key in fields:
+            return None
+        if number is not None:
+            fields[key] = float(number)
+        elif whole is not None:
+            fields[key] = int(whole)
+        elif text is not None:
+            fields[key] = text
+        else:
+            fields[key] = truth == "true"
+        i = match.end()
+    if not after:
+        return Point(name, tags, fields, None)
+    time = line[i:]
+    return Point(name, tags, fields, int(time)) if _TIME.match(time) else None
+
+
+def _parse_any(line: str) -> Point:
     name, i = _token(line, 0, ", ")
     if not name:
         raise RecordError("no measurement name")

@@ -45,41 +45,53 @@ class Record:
         return cls(measurement, kept_tags, kept_fields, monotonic_ns, utc_ns)
 
 
+SPECS: dict[str, dict[str, Field]] = {
+    kind.name: {field.name: field for field in (*COMMON_FIELDS, *kind.fields)} for kind in MEASUREMENTS.values()
+}
+"""Every field, common ones included, by measurement and name."""
+
+_TAGS = {kind.name: frozenset((*COMMON_TAGS, *kind.tags)) for kind in MEASUREMENTS.values()}
+_TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "str": (str,), "bool": (bool,)}
+_WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
+_INT64 = (-(2**63), 2**63 - 1)
+
+
 def check(measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value]) -> None:
     """Raise RecordError unless names, types and ranges are those of the table. Common tags and fields may be there."""
-    kind = MEASUREMENTS.get(measurement)
-    if kind is None:
+    specs = SPECS.get(measurement)
+    if specs is None:
         raise RecordError(f"unknown measurement {measurement!r}; known: {', '.join(MEASUREMENTS)}")
-    for tag in tags:
-        if tag not in kind.tags and tag not in COMMON_TAGS:
-            raise RecordError(f"{measurement}: unknown tag {tag!r}; known: {', '.join((*COMMON_TAGS, *kind.tags))}")
+    if not _TAGS[measurement].issuperset(tags):
+        kind = MEASUREMENTS[measurement]
+        tag = next(tag for tag in tags if tag not in _TAGS[measurement])
+        raise RecordError(f"{measurement}: unknown tag {tag!r}; known: {', '.join((*COMMON_TAGS, *kind.tags))}")
     if not fields:
         raise RecordError(f"{measurement}: no field")
     for name, value in fields.items():
-        try:
-            spec = kind.field(name)
-        except KeyError:
-            known = ", ".join(f.name for f in (*COMMON_FIELDS, *kind.fields))
-            raise RecordError(f"{measurement}: unknown field {name!r}; known: {known}") from None
+        spec = specs.get(name)
+        if spec is None:
+            raise RecordError(f"{measurement}: unknown field {name!r}; known: {', '.join(specs)}")
         _check_value(measurement, spec, value)
 
 
 def _check_value(measurement: str, spec: Field, value: Value) -> None:
-    where = f"{measurement}.{spec.name}"
-    if spec.kind == "bool":
-        if not isinstance(value, bool):
-            raise RecordError(f"{where}: {value!r} is not true or false")
+    kind = spec.kind
+    # The type itself, not isinstance: a bool is an int to Python, and never a quantity here.
+    if type(value) not in _TYPES[kind] and not _is_derived(kind, value):
+        raise RecordError(f"{measurement}.{spec.name}: {value!r} is not {_WORDS[kind]}")
+    if isinstance(value, str) or kind == "bool":
         return
-    if spec.kind == "str":
-        if not isinstance(value, str):
-            raise RecordError(f"{where}: {value!r} is not text")
-        return
-    allowed = (int,) if spec.kind == "int" else (int, float)
-    if isinstance(value, bool) or not isinstance(value, allowed):
-        raise RecordError(f"{where}: {value!r} is not {'a whole number' if spec.kind == 'int' else 'a number'}")
-    if not math.isfinite(value):
-        raise RecordError(f"{where}: {value!r} is not finite")
+    if kind == "float":
+        if not math.isfinite(value):
+            raise RecordError(f"{measurement}.{spec.name}: {value!r} is not finite")
+    elif not _INT64[0] <= value <= _INT64[1]:
+        raise RecordError(f"{measurement}.{spec.name}: {value} does not fit into 64 bits")
     if spec.minimum is not None and value < spec.minimum:
-        raise RecordError(f"{where}: {value} {spec.unit} is below {spec.minimum:g}")
+        raise RecordError(f"{measurement}.{spec.name}: {value} {spec.unit} is below {spec.minimum:g}")
     if spec.maximum is not None and value > spec.maximum:
-        raise RecordError(f"{where}: {value} {spec.unit} is above {spec.maximum:g}")
+        raise RecordError(f"{measurement}.{spec.name}: {value} {spec.unit} is above {spec.maximum:g}")
+
+
+def _is_derived(kind: str, value: Value) -> bool:
+    """Types made from the plain ones (an IntEnum, numpy's float64) count as these; a bool never counts as a number."""
+    return isinstance(value, _TYPES[kind]) and not (isinstance(value, bool) and kind != "bool")

@@ -1,0 +1,102 @@
+"""One command and its answer as a pure state machine: lines go in, a response comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tandem.at.errors import CommandError
+from tandem.at.grammar import Command, Final, final, is_unsolicited, prefix
+from tandem.at.lines import is_clean
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a command line was answered: its result lines in order and the final result.
+
+    An error keeps the lines that came before it: of ``AT+CSQ;+CESQ`` on a modem without ``+CESQ`` the first is answered.
+    ``noise_lines``: lines during the dialogue that belonged to nothing.
+    """
+
+    command: str
+    lines: tuple[str, ...]
+    final: Final
+    noise_lines: int = 0
+
+    def checked(self) -> Response:
+        """Itself when the final result is OK; else CommandError."""
+        if not self.final.ok:
+            raise CommandError(self.command, self.final.code)
+        return self
+
+
+_SYMBOLS = tuple("+^!#*$%&@")
+
+
+def _nobody(_line: str) -> None:
+    """The default receiver of unsolicited codes."""
+
+
+class Dialogue:
+    """Takes the lines that arrive after ``command`` was sent.
+
+    ``owed``: prefixes of earlier commands whose answers never came. Modems answer in order, so lines of theirs announce
+    that the next final result is theirs too. ``wary``: an OK without a line is theirs as well, when ``command`` must print.
+    """
+
+    def __init__(
+        self,
+        command: Command,
+        owed: tuple[str, ...] = (),
+        on_unsolicited: Callable[[str], None] = _nobody,
+        wary: bool = False,
+    ) -> None:
+        self.command = command
+        self._owed = tuple(name for name in owed if name not in command.prefixes)
+        self._wary = wary
+        self._on_unsolicited = on_unsolicited
+        self._lines: list[str] = []
+        self._noise = 0
+        self._foreign = False
+
+    def feed(self, line: str) -> Response | None:
+        """Take one line; the response when this line ended it, else None."""
+        result = final(line, self.command)
+        if result is not None:
+            return self._end(result)
+        own = self._own(line)
+        if own is not None:
+            self._lines.append(own)
+        elif self._is_echo(line):
+            return None
+        elif not is_clean(line):
+            self._noise += 1
+        elif prefix(line) in self._owed and not is_unsolicited(line, self._owed):
+            self._foreign = True
+        elif is_unsolicited(line, self.command.prefixes):
+            self._on_unsolicited(line)
+        elif self.command.takes_bare_lines:
+            self._lines.append(line)
+        else:
+            self._noise += 1
+        return None
+
+    def _end(self, result: Final) -> Response | None:
+        empty = result.ok and not self._lines and self.command.prints_lines
+        if self._foreign or (self._wary and empty):
+            self._foreign = False
+            return None
+        return Response(self.command.text, tuple(self._lines), result, self._noise)
+
+    def _is_echo(self, line: str) -> bool:
+        """An echo of this command, perhaps cut short, or of an earlier one."""
+        upper = line.upper()
+        return upper.startswith("AT") and (upper[2:3] in _SYMBOLS or self.command.text.upper().startswith(upper))
+
+    def _own(self, line: str) -> str | None:
+        """The line from its prefix on when it is one of this response's, else None. Noise or echo may be stuck before it."""
+        for name in self.command.prefixes:
+            at = line.upper().find(f"{name}:")
+            if at >= 0 and is_clean(line[at:]) and not is_unsolicited(line[at:], self.command.prefixes):
+                return line[at:]
+        return None

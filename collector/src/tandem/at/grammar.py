@@ -1,0 +1,148 @@
+"""The words of an AT dialogue: commands, final results, result lines and unsolicited codes.
+
+Pure functions of text. Sources: ITU-T V.250 clauses 5.2 (command line), 5.4 (extended syntax) and 5.7 (result codes); 3GPP
+TS 27.007 clause 4 and 9 (``+CME ERROR``); TS 27.005 clause 3.2.5 (``+CMS ERROR``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+FinalKind = Literal["ok", "error", "cme", "cms", "unsupported", "call_ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The final result of a command line. ``code`` is ``ok``, ``error``, ``cme_error 10``, ``unsupported`` …"""
+
+    kind: FinalKind
+    code: str
+
+    @property
+    def ok(self) -> bool:
+        """True for OK only."""
+        return self.kind == "ok"
+
+
+_CODED_ERROR = re.compile(r"\+CM([ES]) ERROR: ?(.{0,80})\Z", re.IGNORECASE)
+_PLAIN: dict[str, Final] = {
+    "OK": Final("ok", "ok"),
+    "ERROR": Final("error", "error"),
+    "ABORTED": Final("error", "aborted"),
+    "COMMAND NOT SUPPORT": Final("unsupported", "unsupported"),
+    "COMMAND NOT SUPPORTED": Final("unsupported", "unsupported"),
+    "TOO MANY PARAMETERS": Final("error", "too_many_parameters"),
+}
+_CALL_ENDED = ("NO CARRIER", "BUSY", "NO ANSWER", "NO DIALTONE", "NO DIAL TONE")
+_DIAL = re.compile(r"AT *(?:D|A\Z|O\d?\Z|\+CGDATA\b)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command line as it is sent, without its CR. Several commands may stand in it (``AT+CSQ;+CEREG?``).
+
+    ``bare``: lines without a prefix belong to its response; None finds out from the commands (ATI, +CGMM …).
+    """
+
+    text: str
+    bare: bool | None = None
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """The commands of the line without AT: ``+CSQ``, ``+CEREG?``."""
+        body = self.text[2:] if self.text[:2].upper() == "AT" else self.text
+        return tuple(part.strip() for part in _split(body, ";") if part.strip())
+
+    @cached_property
+    def prefixes(self) -> tuple[str, ...]:
+        """What the lines of its response begin with: ``+CSQ``, ``+CEREG``."""
+        found = (_NAME.match(part) for part in self.parts)
+        return tuple(match.group(0).upper() for match in found if match)
+
+    @cached_property
+    def takes_bare_lines(self) -> bool:
+        """Whether lines without a prefix belong to its response."""
+        if self.bare is not None:
+            return self.bare
+        return any(part.upper() in _PRINTS_TEXT for part in self.parts)
+
+    @cached_property
+    def prints_lines(self) -> bool:
+        """Whether a good answer must hold lines: one of its commands reads something."""
+        return self.takes_bare_lines or any(p.endswith("?") or ("=" not in p and _NAME.match(p)) for p in self.parts)
+
+    @cached_property
+    def dials(self) -> bool:
+        """Whether it may end in NO CARRIER, which is an unsolicited code after any other command."""
+        return _DIAL.match(self.text) is not None
+
+
+_NAME = re.compile(r"[+^!#*$%_@][A-Za-z][A-Za-z0-9_]*")
+_PRINTS_TEXT = frozenset(
+    "I I0 I1 I2 I3 +CGMI +CGMM +CGMR +CGSN +CIMI +GMI +GMM +GMR +GSN".split()  # noqa: SIM905 - reads better as a row
+)
+
+
+def final(line: str, command: Command) -> Final | None:
+    """The final result that ``line`` is after ``command``, or None. NO CARRIER and its like end a dial command only."""
+    upper = line.upper()
+    if upper in _PLAIN:
+        return _PLAIN[upper]
+    match = _CODED_ERROR.match(line)
+    if match:
+        kind: FinalKind = "cme" if match.group(1) in "Ee" else "cms"
+        return Final(kind, f"{kind}_error {match.group(2).strip() or 'unknown'}")
+    if upper in _CALL_ENDED and command.dials:
+        return Final("call_ended", upper.lower().replace(" ", "_"))
+    return None
+
+
+_PREFIX = re.compile(r"([+^!#*$%_@][A-Za-z][A-Za-z0-9_ ]{0,30}?) *(?::|\Z)")
+_BARE_UNSOLICITED = re.compile(
+    r"(?:RING|NO CARRIER|RDY|START|READY|(?:SMS|CALL|PB|DIAL) ?(?:READY|DONE)|(?:NORMAL )?POWER(?:ED)? DOWN|APP RDY|SIM \w+"
+    r"|STIN:.*)\Z",
+    re.IGNORECASE,
+)
+# A registration code that came unasked has no <n> in front (27.007 clauses 7.2, 10.1.20, 10.1.22, 10.1.47): its first value
+# is <stat>, and the next one, if any, an area code: quoted, empty or at least three digits.
+_REGISTRATION_UNASKED = re.compile(r'\+C(?:E|G|5G)?REG: *\d{1,2} *(?:\Z|, *(?:"|,|\Z|[0-9A-Fa-f]{3,}))', re.IGNORECASE)
+
+
+def prefix(line: str) -> str | None:
+    """``+CSQ`` of ``+CSQ: 20,99``; None when the line has none."""
+    match = _PREFIX.match(line)
+    return match.group(1).upper() if match else None
+
+
+def is_unsolicited(line: str, expected: tuple[str, ...] = ()) -> bool:
+    """Whether ``line`` came unasked while lines with the ``expected`` prefixes are awaited."""
+    name = prefix(line)
+    if name is None:
+        return _BARE_UNSOLICITED.match(line) is not None
+    return name not in expected or _REGISTRATION_UNASKED.match(line) is not None
+
+
+def values(line: str) -> tuple[str, ...]:
+    """The values of a result line, unquoted: ``+CEREG: 2,1,"1A2B"`` → ``("2", "1", "1A2B")``. An absent one is ""."""
+    body = line.partition(":")[2] if prefix(line) else line
+    return tuple(value.strip().strip('"').strip() for value in _split(body.strip(), ","))
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split at ``separator`` outside quotes. A quote that is never closed ends with the text."""
+    if '"' not in text:
+        return text.split(separator)
+    out: list[str] = []
+    start = 0
+    quoted = False
+    for i, char in enumerate(text):
+        if char == '"':
+            quoted = not quoted
+        elif char == separator and not quoted:
+            out.append(text[start:i])
+            start = i + 1
+    out.append(text[start:])
+    return out

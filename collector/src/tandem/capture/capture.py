@@ -1,0 +1,227 @@
+"""Capture one interface: tcpdump to a pipe, a thread from the pipe to disk.
+
+tcpdump writes to its standard output, since its AppArmor profile forbids most folders and its rotation has no budget. Started
+as root it is told to stay root (``-Z root``): its own user could not be ended by a collector that gave up CAP_KILL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tandem.capture import stay_root
+from tandem.capture.budget import Budget
+from tandem.capture.writer import CaptureFile
+
+_CAP_SETGID = 1 << 6
+_PIPE_BYTES = 1 << 20
+_PAUSE_S = 0.05
+_KERNEL_BUFFER_KIB = 8192
+FLUSH_S = 1.2
+"""The kernel hands packets to tcpdump in blocks, at the latest after libpcap's timeout of one second, and a block that is open
+when tcpdump is ended is lost: measured here, 1000 of 1000 packets. So the end waits a little longer than that."""
+_COUNTS = re.compile(r"^(\d+) packets? (captured|received by filter|dropped by kernel)", re.MULTILINE)
+_LISTENING = "listening on"
+
+
+class CaptureError(RuntimeError):
+    """The capture cannot begin; one line with tcpdump's own words."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureResult:
+    """A finished capture. ``file``: where it lies, synced; ``cut``: it ends before it was told to, ``reason`` says why.
+
+    ``dropped_packets``: the kernel had no room for them. ``missed_packets``: they still were in the kernel's buffer at the end.
+    Both None when tcpdump did not say.
+    """
+
+    file: Path
+    bytes: int
+    packets: int
+    cut: bool
+    sha256: str
+    reason: str | None = None
+    dropped_packets: int | None = None
+    missed_packets: int | None = None
+
+
+class Capture:
+    """One interface into one file. ``filter``: a pcap filter, "" for everything. ``start`` once, then ``stop`` once."""
+
+    def __init__(
+        self,
+        interface: str,
+        path: Path,
+        snaplen_bytes: int,
+        budget: Budget,
+        filter: str = "",  # noqa: A002  pcap's own word
+    ) -> None:
+        self._interface, self._path, self._snaplen, self._budget = interface, Path(path), snaplen_bytes, budget
+        self._filter = filter
+        self._process: subprocess.Popen[bytes] | None = None
+        self._file: CaptureFile | None = None
+        self._threads: list[threading.Thread] = []
+        self._stopping = threading.Event()
+        self._told = threading.Condition()
+        self._messages: list[str] = []
+        self._words_ended = False
+
+    def start(self, timeout_s: float = 10.0) -> None:
+        """Return when tcpdump listens: packets from now on are captured. CaptureError when it cannot."""
+        command = self._command()
+        try:
+            self._file = CaptureFile(self._path, self._budget)
+        except OSError as error:
+            raise CaptureError(f"{self._path}: {os.strerror(error.errno or 0)}") from error
+        # A session of its own: Ctrl-C in a terminal must not end the capture before the collector says so.
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
+            start_new_session=True,
+        )
+        stream, words = self._process.stdout, self._process.stderr
+        if stream is None or words is None:
+            raise RuntimeError("Popen made no pipes")
+        with contextlib.suppress(OSError):  # above the user's limit of pipe memory the default of 64 KiB must do
+            fcntl.fcntl(stream.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self._threads = [
+            threading.Thread(
+                target=self._copy, args=(stream, self._file), name=f"capture {self._interface}", daemon=True
+            ),
+            threading.Thread(target=self._listen, args=(words,), name=f"tcpdump {self._interface}", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+        with self._told:
+            self._told.wait_for(lambda: self._words_ended or self._listening(), timeout_s)
+            listening = self._listening()
+        if not listening:
+            self._end(0.0)
+            self._file.discard()
+            said = "; ".join(self._messages) or f"did not begin within {timeout_s:g} s"
+            raise CaptureError(f"tcpdump on {self._interface}: {said}")
+
+    def stop(self, flush_s: float = FLUSH_S) -> CaptureResult:
+        """End the capture; returns when the file lies synced under its final name, after ``flush_s`` seconds and a little.
+
+        For several captures at once see ``stop_all``, which waits once.
+        """
+        if self._process is None or self._file is None:
+            raise RuntimeError("stop() without start()")
+        ended_by_itself = self._process.poll() is not None
+        self._end(flush_s)
+        digest = self._file.close()
+        reason = self._file.reason
+        if reason is None and ended_by_itself:
+            reason = "tcpdump ended: " + (
+                self._messages[-1] if self._messages else f"status {self._process.returncode}"
+            )
+        told = {key: int(count) for count, key in _COUNTS.findall("\n".join(self._messages))}
+        dropped = told.get("dropped by kernel")
+        missed = None
+        if dropped is not None and "captured" in told and "received by filter" in told:
+            # the kernel's "received" includes what it dropped
+            missed = max(0, told["received by filter"] - dropped - told["captured"])
+        return CaptureResult(
+            file=self._path,
+            bytes=self._file.bytes,
+            packets=self._file.packets,
+            cut=reason is not None,
+            sha256=digest,
+            reason=reason,
+            dropped_packets=dropped,
+            missed_packets=missed,
+        )
+
+    @property
+    def written_bytes(self) -> int:
+        """Written so far."""
+        return self._file.bytes if self._file is not None else 0
+
+    def _command(self) -> list[str]:
+        program = shutil.which("tcpdump", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+        if program is None:
+            raise CaptureError("the program tcpdump is missing; mend: install the package tcpdump")
+        start, stay = [program], list[str]()
+        if os.geteuid() == 0:
+            stay = ["-Z", "root"]
+            if not _may_set_groups():
+                start = [sys.executable, "-I", "-S", stay_root.__file__, program]
+        sizes = ["-s", str(self._snaplen), "-B", str(_KERNEL_BUFFER_KIB)]
+        return [*start, *stay, "-i", self._interface, "-n", *sizes, "-w", "-", *self._filter.split()]
+
+    def _listening(self) -> bool:
+        return any(_LISTENING in message for message in self._messages)
+
+    def _listen(self, words: IO[bytes]) -> None:
+        """tcpdump's messages, as they come."""
+        with words:
+            for line in words:
+                with self._told:
+                    self._messages.append(line.decode("ascii", "replace").strip().removeprefix("tcpdump: "))
+                    self._told.notify_all()
+        with self._told:
+            self._words_ended = True
+            self._told.notify_all()
+
+    def _copy(self, stream: IO[bytes], file: CaptureFile) -> None:
+        """From the pipe to disk until tcpdump closes it; after a cut tcpdump is ended and what it still says is dropped."""
+        with stream:
+            while piece := os.read(stream.fileno(), _PIPE_BYTES):
+                if file.reason is None and not file.write(piece):
+                    self._signal(signal.SIGTERM)
+                self._stopping.wait(
+                    _PAUSE_S
+                )  # many packets at once cost less than each alone; the pipe holds more than that
+
+    def _end(self, flush_s: float) -> None:
+        """End tcpdump and both threads."""
+        process = self._process
+        if process is None:
+            return
+        if flush_s and self._file is not None and self._file.reason is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(flush_s)
+        self._stopping.set()
+        self._signal(signal.SIGTERM)
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._signal(signal.SIGKILL)
+            process.wait()
+        for thread in self._threads:
+            thread.join()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+
+def _may_set_groups() -> bool:
+    """Whether this thread has CAP_SETGID."""
+    for line in Path("/proc/thread-self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            return bool(int(line.split()[1], 16) & _CAP_SETGID)
+    return True
+
+
+def stop_all(captures: Sequence[Capture], flush_s: float = FLUSH_S) -> list[CaptureResult]:
+    """End several captures, waiting for the kernel's blocks only once; results in their order."""
+    end = time.monotonic() + flush_s
+    return [capture.stop(max(0.0, end - time.monotonic())) for capture in captures]

@@ -1,0 +1,10 @@
+"""Experiments: one folder each, which registers by its name. ``base`` says what an experiment is."""
+
+from __future__ import annotations
+
+import pkgutil
+
+
+def names() -> list[str]:
+    """The experiments there are: the sub-packages of this one."""
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.ispkg)

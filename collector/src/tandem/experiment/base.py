@@ -1,0 +1,182 @@
+"""What an experiment is: a process that takes one JSON object of parameters and answers in JSON lines.
+
+``python -m tandem.experiment.NAME`` reads its parameters from stdin, writes to stdout, and logs to stderr:
+
+    {"type": "started", "experiment", "version", "monotonic_ns", …}
+    {"type": "sample", "monotonic_ns", …}                     as many as it likes
+    {"type": "result", "result": {…}|null, "failure": null|{"reason", "retry"}, "environment": {…}, …}      once, the last line
+
+Failure of the network is a result, with what was measured until then; so is SIGTERM or SIGINT (reason "stopped", retry false).
+Exit status: 0 measured, 1 a failure was recorded, 2 the parameters are wrong, 3 this machine lacks something; with 2 and 3
+there is no result but one line on stderr. ``--describe`` prints name, version and parameters as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, Protocol, TextIO
+
+from tandem.experiment.parameters import Parameter, ParameterError, check
+from tandem.schema.manifest import Failure
+
+STOPPED = Failure(reason="stopped", retry=False)
+
+
+class EnvironmentLackError(RuntimeError):
+    """This machine cannot measure it at all; the message names the mend. Ends the process with status 3."""
+
+
+class StoppedError(Exception):
+    """Raised inside ``Stop.interruptible`` when the process is told to stop."""
+
+
+class Stop:
+    """Whether the process was told to stop. Long calls of the main thread are broken off inside ``interruptible``."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._breaking = False
+
+    @property
+    def requested(self) -> bool:
+        """True from the first SIGTERM or SIGINT on, or when nobody reads our output any more."""
+        return self._event.is_set()
+
+    def request(self) -> None:
+        """Ask for the stop, from any thread."""
+        self._event.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep until stopped, at most so long; True when stopped."""
+        return self._event.wait(seconds)
+
+    def install(self) -> None:
+        """Take SIGTERM and SIGINT. Main thread only."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._signalled)
+
+    def _signalled(self, _number: int, _frame: FrameType | None) -> None:
+        self._event.set()
+        if self._breaking:
+            self._breaking = False  # a second signal must not break off the saving of what was measured
+            raise StoppedError
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Calls in here that block (connect, TLS, resolving) raise StoppedError on a signal. Main thread only."""
+        self._breaking = True
+        try:
+            if self.requested:
+                raise StoppedError
+            yield
+        finally:
+            self._breaking = False
+
+
+class Output:
+    """JSON lines to the collector, from any thread, each whole. When nobody reads any more the experiment is stopped."""
+
+    def __init__(self, stream: TextIO, stop: Stop) -> None:
+        self._stream = stream
+        self._stop = stop
+        self._lock = threading.Lock()
+
+    def line(self, kind: str, **content: Any) -> None:  # noqa: ANN401  any JSON value
+        """Write one line of type ``kind``."""
+        text = json.dumps({"type": kind, **content}, separators=(",", ":"), allow_nan=False) + "\n"
+        with self._lock:
+            try:
+                self._stream.write(text)
+                self._stream.flush()
+            except (BrokenPipeError, ValueError):
+                self._stop.request()
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What ``run`` returns: the last line. ``result`` None when nothing could be measured; ``further``: more keys."""
+
+    result: dict[str, Any] | None
+    failure: Failure | None
+    environment: dict[str, Any]
+    further: dict[str, Any] = field(default_factory=dict)
+
+
+class Experiment(Protocol):
+    """One experiment. ``version`` is raised whenever its figures stop being comparable with earlier ones."""
+
+    name: str
+    version: int
+    parameters: tuple[Parameter, ...]
+
+    def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
+        """Measure. ``parameters`` are checked already. ParameterError for combinations that make no sense,
+        EnvironmentLackError when it cannot be measured here; a network failure belongs into the outcome."""
+        ...
+
+
+def main(experiment: Experiment, argv: Sequence[str] | None = None) -> int:
+    """The process of one experiment; the return value is its exit status. See the module."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m tandem.experiment.{experiment.name}",
+        description="Reads parameters as one JSON object from stdin; writes JSON lines; see tandem/experiment/base.py.",
+    )
+    parser.add_argument("--describe", action="store_true", help="print name, version and parameters as JSON, and end")
+    if parser.parse_args(argv).describe:
+        parameters = [p.describe() for p in experiment.parameters]
+        print(json.dumps({"name": experiment.name, "version": experiment.version, "parameters": parameters}))
+        return 0
+    stop = Stop()
+    stop.install()
+    output = Output(sys.stdout, stop)
+    try:
+        try:
+            with stop.interruptible():
+                text = sys.stdin.read()
+        except StoppedError:
+            output.line("result", result=None, failure=STOPPED, environment={})
+            return 1
+        given = _parameters(text)
+        checked = check(experiment.parameters, given)
+        output.line(
+            "started",
+            experiment=experiment.name,
+            version=experiment.version,
+            monotonic_ns=time.monotonic_ns(),
+            pid=os.getpid(),
+        )
+        outcome = experiment.run(checked, output, stop)
+    except ParameterError as error:
+        print(f"{experiment.name}: {error}", file=sys.stderr)
+        return 2
+    except EnvironmentLackError as error:
+        print(f"{experiment.name}: {error}", file=sys.stderr)
+        return 3
+    output.line(
+        "result",
+        result=outcome.result,
+        failure=outcome.failure,
+        environment=outcome.environment,
+        **outcome.further,
+    )
+    return 0 if outcome.failure is None else 1
+
+
+def _parameters(text: str) -> dict[str, Any]:
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise ParameterError(f"stdin holds no JSON object of parameters: {error}") from error
+    if not isinstance(given, dict):
+        raise ParameterError("stdin holds JSON, but no object of parameters")
+    return given

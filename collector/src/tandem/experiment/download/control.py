@@ -1,0 +1,168 @@
+"""The endpoint's control channel (server/spec/endpoint-api.md): sessions, and under which address it sees each path."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import ssl
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tandem.experiment.download.request import Origin, ProbePath, Request
+from tandem.mptcp import sockets
+from tandem.schema.manifest import Failure
+
+_LONGEST = 1 << 20
+_SESSION = re.compile(r"[A-Za-z0-9._~-]{1,200}\Z")
+
+
+class ControlError(Exception):
+    """The control channel failed; ``failure`` goes into the result."""
+
+    def __init__(self, reason: str, *, retry: bool) -> None:
+        super().__init__(reason)
+        self.failure = Failure(reason=reason, retry=retry)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An open session. ``path``: over which path it was opened."""
+
+    id: str
+    path: str
+
+
+class _Connection(http.client.HTTPConnection):
+    """An HTTP connection that starts at one path's interface, with TLS when there is a context."""
+
+    def __init__(self, origin: Origin, path: ProbePath, timeout_s: float, tls: ssl.SSLContext | None) -> None:
+        super().__init__(origin.host, origin.port, timeout=timeout_s)
+        self._path, self._timeout_s, self._tls = path, timeout_s, tls
+
+    def connect(self) -> None:
+        """Called by http.client."""
+        address = sockets.resolve(self.host, self.port)
+        plain = sockets.connect("tcp", address, self._path.source, self._timeout_s).socket
+        plain.settimeout(self._timeout_s)
+        if self._tls is None:
+            self.sock = plain
+            return
+        try:
+            self.sock = self._tls.wrap_socket(plain, server_hostname=self.host)
+        except BaseException:
+            plain.close()
+            raise
+
+
+def _exchange(
+    connection: _Connection, method: str, url: str, headers: dict[str, str], body: bytes | None
+) -> tuple[int, Any]:
+    """Status and JSON answer (None when it is none)."""
+    try:
+        connection.request(method, url, body=body, headers=headers)
+        response = connection.getresponse()
+        raw = response.read(_LONGEST)
+    finally:
+        connection.close()
+    try:
+        return response.status, json.loads(raw)
+    except ValueError:
+        return response.status, None
+
+
+class Control:
+    """The control channel of one run."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._tls: ssl.SSLContext | None = None
+        if request.control.scheme == "https":
+            try:
+                self._tls = ssl.create_default_context(cafile=request.ca_file)
+            except (OSError, ssl.SSLError) as error:
+                raise ControlError(f"CA file {request.ca_file}: {error}", retry=False) from error
+
+    def open(self, addresses: dict[str, str]) -> Session:
+        """Open a session; ``addresses``: each path's public address, as far as known. ControlError when there is none.
+
+        Over the primary path, and over the others when that fails, so that a dead path shows in the measured connection.
+        """
+        r = self._request
+        paths = {p.name: {"operator": p.operator, "address": addresses[p.name]} for p in r.paths if p.name in addresses}
+        wanted = {
+            "run": r.run,
+            "kind": r.kind,
+            "path": r.primary.name,
+            "bytes": r.bytes,
+            "seconds": r.seconds,
+            "paths": paths,
+        }
+        status, answer, path = self._over_any("POST", "/v1/sessions", json.dumps(wanted).encode(), r.control_timeout_s)
+        if status == 201 and isinstance(answer, dict):
+            session = answer.get("session")
+            if isinstance(session, str) and _SESSION.match(session):  # it goes into a header and a URL
+                return Session(session, path)
+            raise ControlError(f"control channel: {session!r} is no session", retry=False)
+        raise ControlError(f"control channel: {_refusal(status, answer)}", retry=status in (429, 500, 502, 503, 504))
+
+    def close(self, session: Session, timeout_s: float) -> dict[str, Any] | None:
+        """End the session; the sender's side, or None when the server no longer tells."""
+        try:
+            status, answer, _ = self._over_any("DELETE", f"/v1/sessions/{session.id}", None, timeout_s)
+        except ControlError:
+            return None
+        return answer if status == 200 and isinstance(answer, dict) else None
+
+    def _over_any(self, method: str, url: str, body: bytes | None, timeout_s: float) -> tuple[int, Any, str]:
+        headers = {"Authorization": f"Bearer {self._request.token}"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        reasons = []
+        for path in self._request.paths:
+            connection = _Connection(self._request.control, path, timeout_s, self._tls)
+            try:
+                return *_exchange(connection, method, url, headers, body), path.name
+            except ssl.SSLCertVerificationError as error:
+                raise ControlError(f"control channel: certificate: {error.verify_message}", retry=False) from error
+            except (OSError, http.client.HTTPException) as error:
+                reasons.append(f"{path.name}: {describe(error)}")
+        raise ControlError("control channel: " + "; ".join(reasons), retry=True)
+
+
+def _refusal(status: int, answer: object) -> str:
+    reason = answer.get("error") if isinstance(answer, dict) else None
+    return f"HTTP {status}" + (f": {reason}" if isinstance(reason, str) else "")
+
+
+def describe(error: Exception) -> str:
+    """A network error in one or two words where there are some."""
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    if isinstance(error, ConnectionRefusedError):
+        return "refused"
+    if isinstance(error, ConnectionResetError):
+        return "reset"
+    return " ".join(str(getattr(error, "strerror", None) or error or type(error).__name__).split()).lower()
+
+
+def whoami(origin: Origin, paths: Sequence[ProbePath], timeout_s: float) -> dict[str, str]:
+    """The address under which the endpoint sees each path, all asked at once over plain TCP; silent paths are left out."""
+    found: dict[str, str] = {}
+
+    def ask(path: ProbePath) -> None:
+        try:
+            status, answer = _exchange(_Connection(origin, path, timeout_s, None), "GET", "/v1/whoami", {}, None)
+        except (OSError, http.client.HTTPException):
+            return  # a path that is down has no public address; the run goes on and shows it
+        if status == 200 and isinstance(answer, dict) and isinstance(answer.get("address"), str):
+            found[path.name] = answer["address"]
+
+    threads = [threading.Thread(target=ask, args=(path,), daemon=True) for path in paths]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout_s + 1)
+    return dict(found)

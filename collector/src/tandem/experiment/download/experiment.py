@@ -1,0 +1,145 @@
+"""The download as an experiment: session, whoami, connect, transfer with samples, the sender's side, result."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+from urllib.parse import urlencode
+
+from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError
+from tandem.experiment.download import http_head, outcome
+from tandem.experiment.download.control import Control, ControlError, Session, describe, whoami
+from tandem.experiment.download.request import PARAMETERS, Request, read
+from tandem.experiment.download.sampler import Sampler
+from tandem.experiment.download.transfer import Transfer
+from tandem.experiment.parameters import Parameter
+from tandem.mptcp import sockets
+from tandem.mptcp.series import PathName, Series
+from tandem.mptcp.statistics import SubflowSample
+from tandem.schema.manifest import Failure
+
+_WHOAMI_TIMEOUT_S = 3.0
+_FAREWELL_TIMEOUT_S = 2.0
+"""For closing the session when told to stop: who stops us waits."""
+
+
+class Download:
+    """See ``tandem.experiment.base.Experiment``."""
+
+    name = "download"
+    version = 1
+    parameters: tuple[Parameter, ...] = PARAMETERS
+
+    def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
+        """See ``tandem.experiment.base.Experiment``."""
+        request = read(parameters)
+        deadline_ns = time.monotonic_ns() + int(request.deadline_s * 1e9)
+        further: dict[str, Any] = {"first": None, "public_addresses": {}, "control_path": None, "samples": None}
+        control: Control | None = None
+        session: Session | None = None
+        try:
+            control = Control(request)
+            with stop.interruptible():
+                if request.whoami:
+                    used = request.paths if request.kind == "mptcp" else request.paths[:1]
+                    further["public_addresses"] = whoami(request.measurement, used, _WHOAMI_TIMEOUT_S)
+                session = control.open(further["public_addresses"])
+                further["control_path"] = session.path
+            return self._measure(request, control, session, deadline_ns, further, output, stop)
+        except ControlError as error:
+            return Outcome(None, error.failure, outcome.environment(request, None), further)
+        except StoppedError:
+            if control is not None and session is not None:
+                control.close(session, _FAREWELL_TIMEOUT_S)
+            return Outcome(None, STOPPED, outcome.environment(request, None), further)
+        except sockets.UnsupportedError as error:
+            if control is not None and session is not None:
+                control.close(session, _FAREWELL_TIMEOUT_S)
+            raise EnvironmentLackError(str(error)) from error
+
+    def _measure(
+        self,
+        request: Request,
+        control: Control,
+        session: Session,
+        deadline_ns: int,
+        further: dict[str, Any],
+        output: Output,
+        stop: Stop,
+    ) -> Outcome:
+        """From connecting on."""
+        options = sockets.Options(receive_buffer_bytes=request.receive_buffer_bytes)
+        server = request.measurement
+        try:
+            with stop.interruptible():
+                address = sockets.resolve(server.host, server.port)
+                connected = sockets.connect(
+                    request.kind, address, request.primary.source, request.connect_timeout_s, options
+                )
+        except OSError as error:
+            sender = control.close(session, request.control_timeout_s)
+            refused = Failure(reason=f"connect: {describe(error)}", retry=True)
+            return Outcome(None, refused, outcome.environment(request, None), {**further, "sender": sender})
+        with connected.socket:
+            names = _Names(request)
+            series = Series(names.of)
+            transfer = Transfer()
+            expected = len(request.paths) if request.kind == "mptcp" else 1
+            sampler = Sampler(connected.socket, series, transfer, output, request.sample_hz, expected)
+            sampler.start()
+            try:
+                failure = transfer.run(
+                    connected.socket,
+                    _get(request, session),
+                    request.bytes,
+                    request.seconds,
+                    request.stall_s,
+                    deadline_ns,
+                    stop,
+                )
+            finally:
+                sampler.stop()
+            environment = outcome.environment(request, connected.socket)
+        sender = control.close(session, _FAREWELL_TIMEOUT_S if stop.requested else request.control_timeout_s)
+        further["samples"] = {"made": sampler.made, "failed": sampler.failed, "late_ms_max": sampler.late_ms_max}
+        first = next(iter(series.ordered()), None)
+        if first is not None:
+            further["first"] = {"subflow": first.subflow, "path": first.name.path}
+        measured = outcome.result(request, connected, transfer, series, sender)
+        return Outcome(json.loads(json.dumps(measured)), failure, environment, further)
+
+
+class _Names:
+    """Which path a subflow runs over, told from its local address."""
+
+    def __init__(self, request: Request) -> None:
+        self._paths = request.paths
+        self._by_address: dict[str, PathName] = {}
+        for path in self._paths:
+            if path.address is not None:
+                self._by_address[path.address] = PathName(path.name, path.operator)
+
+    def of(self, subflow: SubflowSample) -> PathName:
+        """The path, or nothing known."""
+        host = subflow.local.host if subflow.local is not None else None
+        if host is None:
+            return PathName(None, None)
+        if host not in self._by_address:
+            # not told, or changed since: a mobile network may give another address at any time
+            for path in self._paths:
+                current = sockets.interface_address(path.interface)
+                if current is not None:
+                    self._by_address[current] = PathName(path.name, path.operator)
+        return self._by_address.get(host, PathName(None, None))
+
+
+def _get(request: Request, session: Session) -> bytes:
+    """The measured request."""
+    wanted = {"bytes": request.bytes} if request.seconds is None else {"seconds": f"{request.seconds:g}"}
+    server = request.measurement
+    headers = {"X-Tandem-Session": session.id, "Accept-Encoding": "identity"}
+    return http_head.request(f"/v1/download?{urlencode(wanted)}", f"{server.host}:{server.port}", headers)
+
+
+EXPERIMENT = Download()

@@ -1,0 +1,1 @@
+"""What radio records tell about movement: pure state machines, records in, event records out."""

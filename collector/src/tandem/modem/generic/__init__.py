@@ -1,0 +1,1 @@
+"""Any modem that keeps to 3GPP TS 27.007."""

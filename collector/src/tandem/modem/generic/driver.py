@@ -1,0 +1,30 @@
+"""The driver of last resort: standard commands only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tandem.at.dialogue import Response
+from tandem.modem.base import Identity, Reading
+from tandem.modem.generic.decode import decode
+
+
+@dataclass(frozen=True)
+class Generic:
+    """Two command lines a poll, so that a modem that refuses +CESQ still tells its cell."""
+
+    name: str = "generic"
+    setup_commands: tuple[str, ...] = ("AT+CEREG=2", "AT+COPS=3,2")
+    poll_commands: tuple[str, ...] = ("AT+CSQ;+CESQ", "AT+CEREG?;+COPS?")
+
+    def matches(self, identity: Identity) -> bool:  # noqa: ARG002 - every modem is one
+        """Always: the registry asks it last."""
+        return True
+
+    def decode(self, responses: Sequence[Response]) -> Reading:
+        """See ``generic.decode``."""
+        return decode(responses)
+
+
+DRIVER = Generic()

@@ -1,0 +1,30 @@
+"""The driver of Huawei's AT modems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tandem.at.dialogue import Response
+from tandem.modem.base import Identity, Reading
+from tandem.modem.huawei.decode import decode
+
+
+@dataclass(frozen=True)
+class Huawei:
+    """Two command lines a poll: ^MONSC is refused by some firmware and then must not take the others with it."""
+
+    name: str = "huawei"
+    setup_commands: tuple[str, ...] = ("AT+CEREG=2",)
+    poll_commands: tuple[str, ...] = ("AT^HCSQ?;+CEREG?", "AT^MONSC")
+
+    def matches(self, identity: Identity) -> bool:
+        """By the manufacturer's name."""
+        return identity.says("huawei")
+
+    def decode(self, responses: Sequence[Response]) -> Reading:
+        """See ``huawei.decode``."""
+        return decode(responses)
+
+
+DRIVER = Huawei()

@@ -1,0 +1,73 @@
+"""Ask a modem who it is and make it ready for polling."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable
+
+from tandem.at.channel import Channel
+from tandem.at.dialogue import Response
+from tandem.at.grammar import prefix, values
+from tandem.modem.base import Driver, Identity
+from tandem.modem.registry import choose
+
+log = logging.getLogger(__name__)
+
+FIRST_DEADLINE_S = 0.5
+"""For the first command: is anybody there?"""
+
+COMMAND_DEADLINE_S = 2.0
+"""For each later one: modems that just registered are slow."""
+
+_LABEL = re.compile(r"(manufacturer|model|revision)\s*:\s*(.+)\Z", re.IGNORECASE)
+_SERIAL_NUMBER = re.compile(r"[0-9]{14,20}")
+MAX_NAME = 64
+
+
+def prepare(channel: Channel, driver_name: str) -> tuple[Identity, Driver]:
+    """Echo off, errors as numbers, who are you, the family's set-up commands. NoAnswer or PortLost when that fails.
+
+    Echo off is V.250 clause 6.2.4, errors as numbers 27.007 clause 9.1. A modem may refuse any of it: the channel bears echo
+    and plain ERROR too.
+    """
+    channel.ask("ATE0", FIRST_DEADLINE_S)
+    channel.ask("AT+CMEE=1", COMMAND_DEADLINE_S)
+    asked = [channel.ask(command, COMMAND_DEADLINE_S) for command in ("AT+CGMI", "AT+CGMM", "AT+CGMR")]
+    if not all(answer.final.ok and answer.lines for answer in asked[:2]):
+        asked.append(channel.ask("ATI", COMMAND_DEADLINE_S))
+    identity = identify(asked)
+    driver = choose(driver_name, identity)
+    for command in driver.setup_commands:
+        answer = channel.ask(command, COMMAND_DEADLINE_S)
+        if not answer.final.ok:
+            log.warning("%s %s refuses %s: %s", identity.manufacturer, identity.model, command, answer.final.code)
+    return identity, driver
+
+
+def identify(responses: Iterable[Response]) -> Identity:
+    """Manufacturer, model and revision from +CGMI, +CGMM, +CGMR (27.007 clauses 5.1 to 5.3) and, for what is missing, ATI.
+
+    ATI is free text: labelled lines (``Model: EC25``), or the three in their usual order.
+    """
+    found = {"manufacturer": "", "model": "", "revision": ""}
+    of_command = {"AT+CGMI": "manufacturer", "AT+CGMM": "model", "AT+CGMR": "revision"}
+    for response in responses:
+        texts = [text for text in map(_text, response.lines) if text]
+        key = of_command.get(response.command)
+        if not response.final.ok or not texts:
+            continue
+        if key is not None:
+            label = _LABEL.match(texts[0])
+            found[key] = label.group(2) if label else texts[0]
+            continue
+        labelled = {m.group(1).lower(): m.group(2) for m in map(_LABEL.match, texts) if m}
+        ordered = labelled or dict(zip(found, texts, strict=False))
+        found = {name: value or ordered.get(name, "") for name, value in found.items()}
+    return Identity(**{name: value.strip()[:MAX_NAME] for name, value in found.items()})
+
+
+def _text(line: str) -> str:
+    """A line of text without its prefix and quotes; empty when it holds what may be a serial number."""
+    plain = ",".join(values(line)) if prefix(line) else line.strip().strip('"')
+    return "" if _SERIAL_NUMBER.search(plain) else plain

@@ -1,0 +1,30 @@
+"""The driver of Quectel's modules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tandem.at.dialogue import Response
+from tandem.modem.base import Identity, Reading
+from tandem.modem.quectel.decode import decode
+
+
+@dataclass(frozen=True)
+class Quectel:
+    """One command line a poll: the serving cell, and +QCSQ to know the scale of its SINR."""
+
+    name: str = "quectel"
+    setup_commands: tuple[str, ...] = ("AT+CEREG=2",)
+    poll_commands: tuple[str, ...] = ('AT+QENG="servingcell";+QCSQ',)
+
+    def matches(self, identity: Identity) -> bool:
+        """By the manufacturer's name."""
+        return identity.says("quectel")
+
+    def decode(self, responses: Sequence[Response]) -> Reading:
+        """See ``quectel.decode``."""
+        return decode(responses)
+
+
+DRIVER = Quectel()

@@ -1,0 +1,50 @@
+"""The drivers there are, found by folder: every package beside this module that has ``driver.DRIVER``."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from tandem.modem.base import Driver, Identity
+
+FALLBACK = "generic"
+"""The family that is asked last; it takes every modem."""
+
+AUTO = "auto"
+"""In a configuration: let the modem's own answers decide."""
+
+
+class UnknownDriver(ValueError):  # noqa: N818 - names what is wrong
+    """A configuration names a family that has no folder."""
+
+
+@cache
+def drivers() -> Mapping[str, Driver]:
+    """All drivers by name, sorted. The folder's name is the driver's name."""
+    here = Path(__file__).parent
+    found: dict[str, Driver] = {}
+    for module in sorted(pkgutil.iter_modules([str(here)]), key=lambda m: m.name):
+        if module.ispkg:
+            driver: Driver = importlib.import_module(f"tandem.modem.{module.name}.driver").DRIVER
+            if driver.name != module.name:
+                raise ValueError(f"{here / module.name}: its driver calls itself {driver.name!r}")
+            found[driver.name] = driver
+    return found
+
+
+def check_name(name: str) -> None:
+    """UnknownDriver unless ``name`` is ``auto`` or a family's name."""
+    if name != AUTO and name not in drivers():
+        raise UnknownDriver(f"unknown driver {name!r}; known: {', '.join((AUTO, *drivers()))}")
+
+
+def choose(name: str, identity: Identity) -> Driver:
+    """The driver called ``name``; with ``auto`` the first that knows the modem, else the standard's."""
+    check_name(name)
+    known = drivers()
+    if name != AUTO:
+        return known[name]
+    return next((d for d in known.values() if d.name != FALLBACK and d.matches(identity)), known[FALLBACK])

@@ -1,0 +1,71 @@
+"""Calls of iproute2's ``ip``, with its JSON answers as plain values. What they ask for needs CAP_NET_ADMIN, listing does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+
+class IpError(RuntimeError):
+    """``ip`` refused; the message is its own, on one line, with the command."""
+
+
+@lru_cache(maxsize=1)
+def _program() -> str:
+    # An ordinary user's PATH on Debian has no sbin, where ip lives.
+    found = shutil.which("ip", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+    if found is None:
+        raise IpError("the program ip is missing; mend: install the package iproute2")
+    return found
+
+
+def ip(*arguments: str) -> str:
+    """Run ``ip`` with ``arguments``; its standard output. IpError when it fails or takes longer than 10 s."""
+    try:
+        done = subprocess.run([_program(), *arguments], capture_output=True, text=True, timeout=10, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise IpError(f"ip {' '.join(arguments)}: no answer in 10 s") from error
+    if done.returncode != 0:
+        raise IpError(f"ip {' '.join(arguments)}: {' '.join(done.stderr.split()) or f'exit {done.returncode}'}")
+    return done.stdout
+
+
+def ip_json(*arguments: str) -> list[dict[str, Any]]:
+    """As ``ip -j``; always a list of objects (empty when there is nothing to list)."""
+    text = ip("-j", *arguments).strip()
+    if not text:
+        return []
+    try:
+        answer = json.loads(text)
+    except ValueError as error:
+        raise IpError(f"ip -j {' '.join(arguments)}: an answer that is no JSON: {text[:60]!r}") from error
+    rows = answer if isinstance(answer, list) else [answer]
+    return [row for row in rows if isinstance(row, dict) and row]
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A network interface: ``usable`` when it is up and has its carrier; ``addresses``: its global IPv4 ones."""
+
+    name: str
+    usable: bool
+    addresses: tuple[str, ...]
+
+
+def interfaces() -> dict[str, Interface]:
+    """All interfaces by name."""
+    found = {}
+    for row in ip_json("-4", "address", "show"):
+        name = str(row.get("ifname", ""))
+        flags = row.get("flags", [])
+        usable = "UP" in flags and "NO-CARRIER" not in flags
+        addresses = tuple(
+            str(a["local"]) for a in row.get("addr_info", []) if a.get("scope") == "global" and "local" in a
+        )
+        found[name] = Interface(name, usable, addresses)
+    return found

@@ -1,0 +1,93 @@
+"""What the kernel's path manager is told: which of our addresses to use for subflows.
+
+``PathManager`` is what ``paths`` needs of any kernel; ``UpstreamKernel`` is the one in Linux since 5.6, through ``ip mptcp``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from tandem.mptcp.iproute import IpError, ip, ip_json
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One of our addresses, from which the kernel opens a subflow of each connection. ``id`` 1 to 255."""
+
+    id: int
+    address: str
+    interface: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``subflows``: further subflows a connection may have; ``accepted``: addresses of the peer that are accepted."""
+
+    subflows: int
+    accepted: int
+
+
+class PathManager(Protocol):
+    """A kernel's path manager. Every call raises ``IpError`` when the kernel refuses."""
+
+    name: str
+
+    def endpoints(self) -> dict[int, Endpoint]:
+        """All endpoints of this network namespace by id, whoever made them."""
+        ...
+
+    def add(self, endpoint: Endpoint) -> None:
+        """Make the endpoint; running connections get a subflow from it at once."""
+        ...
+
+    def remove(self, number: int) -> None:
+        """Delete the endpoint; running connections close their subflow from it."""
+        ...
+
+    def limits(self) -> Limits:
+        """The limits in force."""
+        ...
+
+    def set_limits(self, limits: Limits) -> None:
+        """Set both limits."""
+        ...
+
+
+class UpstreamKernel:
+    """The in-kernel path manager of Linux 5.6 and later."""
+
+    name = "upstream"
+
+    def endpoints(self) -> dict[int, Endpoint]:
+        """See ``PathManager``."""
+        found = {}
+        for row in ip_json("mptcp", "endpoint", "show"):
+            if "address" in row and "id" in row:
+                number = int(row["id"])
+                found[number] = Endpoint(number, str(row["address"]), row.get("dev"))
+        return found
+
+    def add(self, endpoint: Endpoint) -> None:
+        """See ``PathManager``."""
+        device = ("dev", endpoint.interface) if endpoint.interface else ()
+        ip("mptcp", "endpoint", "add", endpoint.address, *device, "id", str(endpoint.id), "subflow")
+
+    def remove(self, number: int) -> None:
+        """See ``PathManager``."""
+        ip("mptcp", "endpoint", "delete", "id", str(number))
+
+    def limits(self) -> Limits:
+        """See ``PathManager``."""
+        # Not as JSON, which iproute2 6.1 does not have for limits: "add_addr_accepted 0 subflows 2".
+        text = ip("mptcp", "limits", "show")
+        words = text.split()
+        row = dict(zip(words[0::2], words[1::2], strict=False))
+        try:
+            return Limits(int(row["subflows"]), int(row["add_addr_accepted"]))
+        except (KeyError, ValueError) as error:
+            raise IpError(f"ip mptcp limits: {text.strip()!r} is not understood") from error
+
+    def set_limits(self, limits: Limits) -> None:
+        """See ``PathManager``."""
+        ip("mptcp", "limits", "set", "subflow", str(limits.subflows), "add_addr_accepted", str(limits.accepted))

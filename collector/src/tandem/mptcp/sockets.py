@@ -1,0 +1,147 @@
+"""Connect by Multipath TCP or TCP over a chosen path.
+
+The path of a TCP connection, and the primary path of an MPTCP connection, is chosen by SO_BINDTODEVICE, which needs no privilege
+since Linux 5.7 and holds when the interface's address changes; where an address is given it is bound as well. Neither keeps the
+other subflows from their own interfaces: those follow the endpoints that ``paths`` configured.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+import struct
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+from tandem import mptcp_abi as abi
+
+Kind = Literal["mptcp", "tcp"]
+
+
+class UnsupportedError(RuntimeError):
+    """This machine cannot do it at all (no Multipath TCP in the kernel, no such congestion control): not the network's fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a connection starts: an interface's name, one of its addresses, or both; neither leaves it to the routes."""
+
+    interface: str | None = None
+    address: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Socket options set before connecting. Buffers in bytes, as asked of the kernel; None leaves its automatic tuning on."""
+
+    receive_buffer_bytes: int | None = None
+    send_buffer_bytes: int | None = None
+    congestion_control: str | None = None
+
+
+DEFAULT_OPTIONS = Options()
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """An open connection. ``connect_ms``: connect(2) took so long, which is the primary path's handshake."""
+
+    socket: socket.socket
+    connect_ms: float
+    started_monotonic_ns: int
+    connected_monotonic_ns: int
+
+
+def resolve(host: str, port: int) -> tuple[str, int]:
+    """The first IPv4 address of ``host``; OSError when it has none."""
+    found = socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_STREAM)
+    address = found[0][4]
+    return str(address[0]), int(address[1])
+
+
+def make(kind: Kind, source: Source, options: Options = DEFAULT_OPTIONS) -> socket.socket:
+    """A socket bound to ``source``, not yet connected. UnsupportedError when the kernel lacks what is asked; OSError when the
+    interface or address does not exist (any more), which for a modem is a result."""
+    try:
+        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, abi.IPPROTO_MPTCP if kind == "mptcp" else 0)
+    except OSError as error:
+        if error.errno in (errno.EPROTONOSUPPORT, errno.ENOPROTOOPT, errno.EINVAL):
+            raise UnsupportedError(
+                "no Multipath TCP here; mend: sysctl net.mptcp.enabled=1, or a kernel from 5.6 with CONFIG_MPTCP"
+            ) from error
+        raise
+    try:
+        _set_options(made, options)
+        if source.interface is not None:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, source.interface.encode() + b"\0")
+        if source.address is not None:
+            made.bind((source.address, 0))
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _set_options(made: socket.socket, options: Options) -> None:
+    if options.receive_buffer_bytes is not None:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes)
+    if options.send_buffer_bytes is not None:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
+    if options.congestion_control is not None:
+        name = options.congestion_control
+        try:
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+        except OSError as error:
+            raise UnsupportedError(
+                f"congestion control {name!r}: {os.strerror(error.errno or 0)}; see "
+                "net.ipv4.tcp_available_congestion_control"
+            ) from error
+
+
+def connect(
+    kind: Kind, address: tuple[str, int], source: Source, timeout_s: float, options: Options = DEFAULT_OPTIONS
+) -> Connected:
+    """Connect to ``address`` within ``timeout_s`` seconds. The socket comes back blocking.
+
+    Raises OSError as connect(2) does (TimeoutError, ConnectionRefusedError, …), and as ``make``.
+    """
+    made = make(kind, source, options)
+    try:
+        made.settimeout(timeout_s)
+        started = time.monotonic_ns()
+        made.connect(address)
+        ended = time.monotonic_ns()
+        made.settimeout(None)
+    except BaseException:
+        made.close()
+        raise
+    return Connected(made, (ended - started) / 1e6, started, ended)
+
+
+def congestion_control(connection: socket.socket) -> str | None:
+    """The congestion control in use at this end; None when the kernel does not tell."""
+    try:
+        return (
+            connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+            .rstrip(b"\0")
+            .decode("ascii", "replace")
+        )
+    except OSError:
+        return None
+
+
+_SIOCGIFADDR = 0x8915
+
+
+def interface_address(interface: str) -> str | None:
+    """The first IPv4 address of ``interface``, by ioctl and without privileges; None when it has none or does not exist."""
+    request = struct.pack("16s24x", interface.encode()[:15])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
+        except OSError:
+            return None
+    return socket.inet_ntoa(answer[20:24])

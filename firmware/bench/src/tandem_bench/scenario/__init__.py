@@ -1,0 +1,10 @@
+"""Scenarios: commutes computed from a TOML file, a seed and a duration, or replayed from two recorded drives."""
+
+from tandem_bench.scenario.errors import ScenarioError
+from tandem_bench.scenario.file import load, names
+from tandem_bench.scenario.model import TICK_S, Scenario
+from tandem_bench.scenario.play import play
+from tandem_bench.scenario.played import Played, write_timelines
+from tandem_bench.scenario.timeline import Timeline
+
+__all__ = ["TICK_S", "Played", "Scenario", "ScenarioError", "Timeline", "load", "names", "play", "write_timelines"]

@@ -1,0 +1,1 @@
+"""Ground truth: what the bench did, with times, to score detectors against."""

@@ -1,0 +1,200 @@
+"""A campaign evaluated: folder, database and truth put together. Everything a report says is here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tandem.schema.metrics import MEASUREMENTS
+from tandem_server.analysis import activity, drops, handovers, mobility
+from tandem_server.analysis.clock import Clock
+from tandem_server.analysis.folder import CampaignFolder, missing_files
+from tandem_server.analysis.ledger import Account, account
+from tandem_server.analysis.reading import mapping, number, text, whole
+from tandem_server.analysis.recorded import Event, Recorded, load
+from tandem_server.analysis.runs import Run, join
+from tandem_server.analysis.source import Source, SourceError
+
+LATE_MS = 100.0
+"""A poll that begins later than this after it was due is late (server/spec/campaign-folder.md)."""
+
+BEFORE_NS, AFTER_NS = 5 * 10**9, 60 * 10**9
+"""Records a little outside the campaign's own times belong to it: the start and the stop of the collector."""
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """``missing``: what did not arrive, one line each; empty when everything did. Scores are None without truth or records."""
+
+    campaign: CampaignFolder
+    clock: Clock
+    recorded: Recorded
+    runs: list[Run]
+    account: Account
+    in_ledger: set[str] | None
+    found_mobility: list[mobility.Change]
+    handover_score: handovers.HandoverScore | None
+    drop_score: drops.DropScore | None
+    mobility_score: mobility.MobilityScore | None
+    radio_records: int | None
+    polls_late: int | None
+    end_s: float
+    missing: list[str] = field(default_factory=list)
+
+    def events(self, kind: str) -> list[Event]:
+        """The probe's events of one kind, in order of time."""
+        return [e for e in self.recorded.events if e.kind == kind]
+
+
+def evaluate(campaign: CampaignFolder, source: Source | str, in_ledger: Collection[str] | str) -> Evaluation:
+    """``source`` and ``in_ledger`` (ids of the runs whose manifests arrived) may be a text instead: why they are not there."""
+    missing = [*campaign.problems, *missing_files(campaign)]
+    clock = _clock(campaign)
+    recorded, found = Recorded(), None
+    if isinstance(source, str):
+        missing.append(source)
+    else:
+        try:
+            recorded, found = _ask(campaign, source, clock)
+        except SourceError as error:
+            missing.append(str(error))
+    known = None if isinstance(in_ledger, str) else set(in_ledger)
+    if isinstance(in_ledger, str):
+        missing.append(in_ledger)
+    changes = [
+        (e.t_s, e.kind == "mobility_start") for e in recorded.events if e.kind in ("mobility_start", "mobility_stop")
+    ]
+    truth = campaign.truth
+
+    def doing(start_s: float, end_s: float) -> str | None:
+        if truth is not None and truth.phases:
+            return activity.of_phases(truth.phases, start_s, end_s)
+        return activity.of_detector(changes, start_s, end_s) if recorded.radio else None
+
+    runs = join(campaign.manifests, recorded, truth, clock, campaign.operators, doing)
+    counts = _account(campaign, found)
+    missing += _not_arrived(campaign, counts, runs, known, recorded)
+    return Evaluation(
+        campaign,
+        clock,
+        recorded,
+        runs,
+        counts,
+        known,
+        changes,
+        *_scores(campaign, recorded, changes),
+        None if found is None else len(found.get("radio", [])),
+        _polls_late(campaign, recorded, found is not None),
+        _end_s(campaign, recorded, runs),
+        missing,
+    )
+
+
+def _clock(campaign: CampaignFolder) -> Clock:
+    truth = campaign.truth
+    utc = whole(campaign.campaign, "started_utc_ns")
+    if truth is not None and truth.epoch_monotonic_ns is not None:
+        return Clock(truth.epoch_utc_ns or utc or 0, truth.epoch_monotonic_ns)
+    if utc is None:
+        utc = whole(campaign.collector or {}, "started_utc_ns")
+    if utc is None:
+        utc = next((t for m in campaign.manifests if (t := whole(m, "started_utc_ns")) is not None), 0)
+    return Clock(utc)
+
+
+def _ask(campaign: CampaignFolder, source: Source, clock: Clock) -> tuple[Recorded, dict[str, list[int]]]:
+    started = whole(campaign.campaign, "started_utc_ns")
+    ended = whole(campaign.campaign, "ended_utc_ns")
+    recorded = load(
+        source,
+        campaign.probe,
+        clock,
+        campaign.operators,
+        None if started is None else started - BEFORE_NS,
+        None if ended is None else ended + AFTER_NS,
+    )
+    boot = text(campaign.collector or {}, "boot") or next(
+        (b for m in campaign.manifests if (b := text(m, "boot")) is not None), None
+    )
+    if boot is None:
+        boot = next((r.tags["boot"] for r in source.rows("radio", campaign.probe, None, None) if "boot" in r.tags), "")
+    return recorded, {name: source.numbers(name, campaign.probe, boot) for name in MEASUREMENTS}
+
+
+def _account(campaign: CampaignFolder, found: dict[str, list[int]] | None) -> Account:
+    records = mapping(campaign.collector or {}, "records")
+    made, sent, pending, rejected, dropped = (
+        whole(records, k) for k in ("made", "sent", "pending", "rejected", "dropped")
+    )
+    return account(made, sent, pending, rejected, dropped, found)
+
+
+def _not_arrived(
+    campaign: CampaignFolder, counts: Account, runs: list[Run], known: set[str] | None, recorded: Recorded
+) -> list[str]:
+    out: list[str] = []
+    if counts.lost:
+        waiting = f", {counts.pending} of them still in the probe's spool" if counts.pending else ""
+        out.append(f"{counts.lost} of {counts.made} records are not in the database{waiting}")
+    if counts.lost is None and counts.in_database is not None:
+        gaps = sum(b - a + 1 for a, b in counts.missing)
+        out.append(f"how many records were made is not known: {gaps} are missing up to the last one that arrived")
+    if counts.rejected:
+        out.append(f"{counts.rejected} records were rejected by the server (probe/{campaign.probe}/spool/quarantine)")
+    if counts.dropped:
+        out.append(f"{counts.dropped} records were dropped by the probe: its spool was full")
+    if known is not None:
+        out += [f"run {r.id}: its manifest is not in the server's ledger" for r in runs if r.id not in known]
+        here = {r.id for r in runs}
+        out += [f"run {run}: in the server's ledger, but its manifest is not here" for run in sorted(known - here)]
+    here = {r.id for r in runs} | (known or set())
+    started = sorted({s.run for s in recorded.subflows if s.end == "probe"} - here)
+    out += [f"run {run}: it has records but no manifest; it was cut off" for run in started]
+    return out
+
+
+def _scores(
+    campaign: CampaignFolder, recorded: Recorded, changes: list[mobility.Change]
+) -> tuple[handovers.HandoverScore | None, drops.DropScore | None, mobility.MobilityScore | None]:
+    truth = campaign.truth
+    times = [t for series in recorded.radio.values() for t in (series.t_s[0], series.t_s[-1])]
+    if truth is None or not times:
+        return None, None, None
+    first, last = float(min(times)), float(max(times))
+    polls = {
+        s.operator: [handovers.CellPoll(float(t), eci) for t, eci in zip(s.t_s, s.eci, strict=True) if eci is not None]
+        for s in recorded.radio.values()
+    }
+
+    def found(kind: str) -> list[handovers.FoundEvent]:
+        return [handovers.FoundEvent(e.t_s, e.operator or "") for e in recorded.events if e.kind == kind]
+
+    seen = [d for d in truth.drops if first <= d.t_s <= last and d.operator in polls]
+    played = [h for h in truth.handovers if first <= h.t_s <= last]
+    return (
+        handovers.score(played, polls, found("handover")),
+        drops.score(seen, found("signal_drop")),
+        mobility.score(truth.mobility, changes, first, last),
+    )
+
+
+def _polls_late(campaign: CampaignFolder, recorded: Recorded, asked: bool) -> int | None:
+    polls = mapping(campaign.collector or {}, "polls")
+    late = [whole(entry, "late") for entry in polls.values() if isinstance(entry, dict)]
+    known = [n for n in late if n is not None]
+    if known:
+        return sum(known)
+    return sum(int(np.sum(s.late_ms > LATE_MS)) for s in recorded.radio.values()) if asked else None
+
+
+def _end_s(campaign: CampaignFolder, recorded: Recorded, runs: list[Run]) -> float:
+    """Where the time axis ends: the last thing that happened, at least one second."""
+    ends = [float(s.t_s[-1]) for s in recorded.radio.values()]
+    ends += [r.end_s for r in runs if r.end_s is not None]
+    if campaign.truth is not None:
+        ends.append(campaign.truth.end_s)
+    if not ends:
+        ends.append(number(campaign.campaign, "duration_s") or 1.0)
+    return max(1.0, *ends)

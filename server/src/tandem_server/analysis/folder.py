@@ -1,0 +1,215 @@
+"""A campaign folder, read with tolerance: what is missing or cut becomes a line in ``problems``, not an error.
+
+Layout and keys: server/spec/campaign-folder.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tandem_server.analysis.reading import json_object, mapping, mappings, number, text, whole
+from tandem_server.analysis.truth import Truth, read
+
+FORMATS = {"campaign.json": "tandem-campaign/1", "collector.json": "tandem-collector/1", "manifest": "tandem-run/1"}
+
+
+class FolderError(Exception):
+    """The folder is no campaign's; one line with the mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What one program of the campaign used."""
+
+    name: str
+    cpu_seconds: float | None
+    max_rss_bytes: int | None
+    exit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One capture file; ``packets`` None where nobody counted."""
+
+    file: str
+    bytes: int
+    packets: int | None
+    run: str | None
+    path: str | None
+    cut: bool
+
+
+@dataclass(slots=True)
+class CampaignFolder:
+    """What the folder's files say. ``operators`` maps a path's name to its operator, in the order of the campaign's file."""
+
+    folder: Path
+    probe: str
+    campaign: dict[str, Any]
+    collector: dict[str, Any] | None
+    manifests: list[dict[str, Any]]
+    operators: dict[str, str]
+    processes: list[Process]
+    captures: list[Capture]
+    truth: Truth | None
+    problems: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def interrupted(self) -> str | None:
+        """Why the campaign ended early, or None."""
+        why = text(self.campaign, "stopped")
+        if why is None and whole(self.campaign, "ended_utc_ns") is None:
+            return "the campaign was cut off: campaign.json was never completed"
+        return why
+
+
+def load(folder: Path) -> CampaignFolder:
+    """Read everything in ``folder``. FolderError when it is no campaign folder or of another version."""
+    if not folder.is_dir():
+        raise FolderError(f"{folder}: no such folder; give the folder that a campaign wrote (it holds campaign.json)")
+    problems: list[str] = []
+    campaign = _optional(folder / "campaign.json", "campaign.json", problems)
+    probes = sorted(p.name for p in folder.glob("probe/*") if p.is_dir())
+    if campaign is None and not probes:
+        raise FolderError(f"{folder}: neither campaign.json nor probe/ in it; give the folder that a campaign wrote")
+    campaign = campaign or {}
+    probe = text(campaign, "probe") or (probes[0] if probes else "")
+    if probe not in probes:
+        problems.append(f"probe/{probe}/ is not there: no manifests and no account of the collector")
+    others = [p for p in probes if p != probe]
+    remarks = [f"other probes' folders are not part of this report: {', '.join(others)}"] if others else []
+    own = folder / "probe" / probe
+    collector = _optional(own / "collector.json", "collector.json", problems) if probe in probes else None
+    manifests = _manifests(own / "runs", problems)
+    return CampaignFolder(
+        folder,
+        probe,
+        campaign,
+        collector,
+        manifests,
+        _operators(campaign, manifests),
+        _processes(campaign),
+        _captures(own, collector, manifests),
+        _truth(folder / "truth.jsonl", problems),
+        problems,
+        remarks,
+    )
+
+
+def _optional(path: Path, kind: str, problems: list[str]) -> dict[str, Any] | None:
+    try:
+        value = json_object(path)
+    except FileNotFoundError:
+        problems.append(f"{path.name} is not there")
+        return None
+    except (ValueError, OSError) as error:
+        problems.append(str(error))
+        return None
+    expected = FORMATS[kind]
+    if value.get("format") != expected:
+        raise FolderError(
+            f"{path}: format {value.get('format')!r}, this program reads {expected!r}; use its own version"
+        )
+    return value
+
+
+def _manifests(folder: Path, problems: list[str]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            manifest = _optional(path, "manifest", problems)
+        except FolderError as error:
+            problems.append(str(error))
+            continue
+        if manifest is None:
+            continue
+        if text(manifest, "id") is None or manifest.get("kind") not in ("mptcp", "tcp"):
+            problems.append(f"{path.name} is no run's manifest: id or kind is missing")
+            continue
+        found.append(manifest)
+    return sorted(found, key=lambda m: whole(m, "started_monotonic_ns") or whole(m, "started_utc_ns") or 0)
+
+
+def _operators(campaign: dict[str, Any], manifests: list[dict[str, Any]]) -> dict[str, str]:
+    out = {
+        name: text(place, "operator") or name
+        for name, place in mapping(campaign, "paths").items()
+        if isinstance(place, dict)
+    }
+    for manifest in manifests:
+        for subflow in mappings(mapping(manifest, "result"), "subflows"):
+            path, operator = text(subflow, "path"), text(subflow, "operator")
+            if path is not None and operator is not None:
+                out.setdefault(path, operator)
+    return out
+
+
+def _processes(campaign: dict[str, Any]) -> list[Process]:
+    return [
+        Process(text(p, "name") or "unnamed", number(p, "cpu_seconds"), whole(p, "max_rss_bytes"), whole(p, "exit"))
+        for p in mappings(campaign, "processes")
+    ]
+
+
+def _captures(own: Path, collector: dict[str, Any] | None, manifests: list[dict[str, Any]]) -> list[Capture]:
+    listed: dict[str, Capture] = {}
+    for manifest in manifests:
+        for entry in mappings(manifest, "files"):
+            name = text(entry, "name")
+            if name is not None and name.startswith("captures/"):
+                listed[name] = Capture(
+                    name, whole(entry, "bytes") or 0, whole(entry, "packets"), text(manifest, "id"), None, False
+                )
+    for entry in mappings(collector or {}, "captures"):
+        name = text(entry, "file")
+        if name is not None:
+            listed[name] = Capture(
+                name,
+                whole(entry, "bytes") or 0,
+                whole(entry, "packets"),
+                text(entry, "run"),
+                text(entry, "path"),
+                entry.get("cut") is True,
+            )
+    if collector is None:  # the account was never written: what lies there still counts
+        for path in sorted((own / "captures").glob("*.pcap*")):
+            name = f"captures/{path.name}"
+            listed.setdefault(name, Capture(name, path.stat().st_size, None, None, None, True))
+    return [listed[name] for name in sorted(listed)]
+
+
+def _truth(path: Path, problems: list[str]) -> Truth | None:
+    try:
+        with path.open("rb") as lines:
+            truth = read(lines)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        problems.append(f"truth.jsonl cannot be read: {error.strerror}")
+        return None
+    if truth.cut:
+        problems.append("truth.jsonl is cut in its last line")
+    if truth.strange_lines:
+        problems.append(f"truth.jsonl: {truth.strange_lines} lines cannot be read")
+    return truth
+
+
+def missing_files(campaign: CampaignFolder) -> list[str]:
+    """Files that a manifest or the collector lists and that are absent or of another size."""
+    out: list[str] = []
+    own = campaign.folder / "probe" / campaign.probe
+    expected = {c.file: c.bytes for c in campaign.captures}
+    for manifest in campaign.manifests:
+        for entry in mappings(manifest, "files"):
+            if (name := text(entry, "name")) is not None and (size := whole(entry, "bytes")) is not None:
+                expected[name] = size
+    for name, size in sorted(expected.items()):
+        path = own / name
+        if ".." in Path(name).parts or not path.is_file():
+            out.append(f"{name} is listed and not there")
+        elif path.stat().st_size != size:
+            out.append(f"{name} has {path.stat().st_size} bytes, listed were {size}")
+    return out

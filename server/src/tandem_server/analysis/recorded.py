@@ -1,0 +1,170 @@
+"""The probe's and the server's records of one campaign, by what they describe, on the campaign's time axis."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tandem_server.analysis.clock import Clock
+from tandem_server.analysis.source import Row, Source
+
+Array = NDArray[np.float64]
+NAN = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class RadioSeries:
+    """One path's polls in order of time; arrays of one length, absent values NaN. ``eci`` None where not named."""
+
+    path: str
+    operator: str
+    t_s: Array
+    rsrp_dbm: Array
+    sinr_db: Array
+    eci: list[int | None]
+    pci: list[int | None]
+    late_ms: Array
+    driver: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something noticed by the probe."""
+
+    t_s: float
+    kind: str
+    path: str | None
+    operator: str | None
+    change_db: float | None
+    from_eci: int | None
+    to_eci: int | None
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SubflowSeries:
+    """One subflow of one run, read at one ``end`` (``probe`` or ``server``). Absent values NaN."""
+
+    run: str
+    subflow: str
+    end: str
+    path: str | None
+    operator: str | None
+    t_s: Array
+    goodput_bit_per_s: Array
+    rtt_ms: Array
+
+
+@dataclass(slots=True)
+class Recorded:
+    """All of it. ``connections``: goodput of whole connections at the probe, by run."""
+
+    radio: dict[str, RadioSeries] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    subflows: list[SubflowSeries] = field(default_factory=list)
+    connections: dict[str, tuple[Array, Array]] = field(default_factory=dict)
+
+    def of_run(self, run: str, end: str) -> list[SubflowSeries]:
+        """The subflows of one run at one end, in order of path."""
+        return sorted(
+            (s for s in self.subflows if s.run == run and s.end == end), key=lambda s: (s.path or "~", s.subflow)
+        )
+
+
+def load(
+    source: Source,
+    probe: str,
+    clock: Clock,
+    operators: dict[str, str],
+    start_utc_ns: int | None,
+    end_utc_ns: int | None,
+) -> Recorded:
+    """Ask for the campaign's records; SourceError when the source cannot answer."""
+    out = Recorded()
+
+    def timed(measurement: str) -> Iterable[tuple[float, Row]]:
+        rows = source.rows(measurement, probe, start_utc_ns, end_utc_ns)
+        times = [(clock.seconds(row.utc_ns, _whole(row, "monotonic_ns")), row) for row in rows]
+        return sorted(((t, row) for t, row in times if t is not None), key=lambda pair: pair[0])
+
+    polls: dict[str, list[tuple[float, Row]]] = defaultdict(list)
+    for t, row in timed("radio"):
+        polls[row.tags.get("path", "")].append((t, row))
+    for modem, rows in sorted(polls.items()):
+        operator = operators.get(modem) or rows[0][1].tags.get("operator") or modem
+        out.radio[modem] = _radio(modem, operator, rows)
+    out.events = [
+        Event(
+            t,
+            row.tags.get("kind", "unknown"),
+            row.tags.get("path"),
+            row.tags.get("operator") or operators.get(row.tags.get("path", "")),
+            _number(row, "change_db"),
+            _whole(row, "from_eci"),
+            _whole(row, "to_eci"),
+            str(row.fields["detail"]) if "detail" in row.fields else None,
+        )
+        for t, row in timed("event")
+    ]
+    flows: dict[tuple[str, str, str], list[tuple[float, Row]]] = defaultdict(list)
+    for t, row in timed("subflow"):
+        flows[row.tags.get("run", ""), row.tags.get("end", ""), row.tags.get("subflow", "")].append((t, row))
+    for (run, end, subflow), rows in sorted(flows.items()):
+        path = next((r.tags["path"] for _, r in rows if "path" in r.tags), None)
+        named = next((r.tags["operator"] for _, r in rows if "operator" in r.tags), None)
+        out.subflows.append(
+            SubflowSeries(
+                run,
+                subflow,
+                end,
+                path,
+                named or operators.get(path or ""),
+                _times(rows),
+                _column(rows, "goodput_bit_per_s"),
+                _column(rows, "rtt_ms"),
+            )
+        )
+    whole: dict[str, list[tuple[float, Row]]] = defaultdict(list)
+    for t, row in timed("connection"):
+        if row.tags.get("end") == "probe":
+            whole[row.tags.get("run", "")].append((t, row))
+    out.connections = {run: (_times(rows), _column(rows, "goodput_bit_per_s")) for run, rows in whole.items()}
+    return out
+
+
+def _radio(path: str, operator: str, rows: list[tuple[float, Row]]) -> RadioSeries:
+    return RadioSeries(
+        path,
+        operator,
+        _times(rows),
+        _column(rows, "rsrp_dbm"),
+        _column(rows, "sinr_db"),
+        [_whole(row, "eci") for _, row in rows],
+        [_whole(row, "pci") for _, row in rows],
+        _column(rows, "poll_late_ms"),
+        rows[0][1].tags.get("driver", ""),
+    )
+
+
+def _times(rows: list[tuple[float, Row]]) -> Array:
+    return np.array([t for t, _ in rows], dtype=np.float64)
+
+
+def _column(rows: list[tuple[float, Row]], name: str) -> Array:
+    return np.array([NAN if (v := _number(row, name)) is None else v for _, row in rows], dtype=np.float64)
+
+
+def _number(row: Row, name: str) -> float | None:
+    value = row.fields.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _whole(row: Row, name: str) -> int | None:
+    value = row.fields.get(name)
+    if isinstance(value, float) and value.is_integer():  # a database may hand whole numbers back as floats
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,191 @@
+"""Runs joined with what was offered, what the sender saw, and what the probe was doing at that time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tandem_server.analysis.capacity import offered_bit_per_s
+from tandem_server.analysis.clock import Clock
+from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
+from tandem_server.analysis.recorded import Recorded
+from tandem_server.analysis.truth import Truth
+
+
+@dataclass(frozen=True, slots=True)
+class RunSubflow:
+    """``share`` 0 to 1 of the run's received bytes. ``rtt_ms_median`` at the sender; ``rtt_samples`` 0 when the database has
+    none and the manifest's value stands in."""
+
+    path: str | None
+    operator: str | None
+    bytes: int
+    share: float | None
+    rtt_ms_median: float | None
+    rtt_samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run. Rates in bit/s, times in s since the campaign's start; None where it is not known.
+
+    ``capacity_bit_per_s``: what the bench offered on the run's paths, mean over the run. Runs that went on at the same time
+    shared it: their ratio is that of the pair (``pair_ratio``), None for others.
+    """
+
+    id: str
+    pair: str | None
+    kind: str
+    pairing: str
+    path: str | None
+    paths: tuple[str, ...]
+    start_s: float | None
+    end_s: float | None
+    bytes: int | None
+    duration_s: float | None
+    goodput_bit_per_s: float | None
+    bounded_by: str
+    fallback: bool | None
+    failure: str | None
+    activity: str | None
+    capacity_bit_per_s: float | None
+    sum_of_singles_bit_per_s: float | None
+    pair_ratio: float | None
+    subflows: tuple[RunSubflow, ...]
+
+    @property
+    def ratio(self) -> float | None:
+        """Goodput over the capacity offered, for runs that had it for themselves."""
+        if self.pairing == "simultaneous" or self.goodput_bit_per_s is None or not self.capacity_bit_per_s:
+            return None
+        return self.goodput_bit_per_s / self.capacity_bit_per_s
+
+
+def join(
+    manifests: Sequence[Mapping[str, Any]],
+    recorded: Recorded,
+    truth: Truth | None,
+    clock: Clock,
+    operators: Mapping[str, str],
+    activity: Callable[[float, float], str | None],
+) -> list[Run]:
+    """The manifests' runs in order of time."""
+    singles: dict[str, list[float | None]] = defaultdict(list)
+    together: dict[str, list[float | None]] = defaultdict(list)
+    spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    places: dict[str, set[str]] = defaultdict(set)
+    for m in manifests:
+        pair = text(m, "pair")
+        if pair is None:
+            continue
+        goodput = _goodput(m)
+        if m["kind"] == "tcp":
+            singles[pair].append(goodput)
+        if text(m, "pairing") == "simultaneous":
+            together[pair].append(goodput)
+            places[pair] |= set(_paths(m))
+            start, end = _span(m, clock)
+            if start is not None and end is not None:
+                spans[pair].append((start, end))
+    out: list[Run] = []
+    for m in manifests:
+        result = mapping(m, "result")
+        failure = mapping(m, "failure")
+        start, end = _span(m, clock)
+        pair, paths = text(m, "pair"), tuple(_paths(m))
+        offered = None
+        if truth is not None and start is not None and end is not None:
+            offered = _offered(truth, operators, paths, start, end)
+        own = singles.get(pair or "", [])
+        known = [g for g in own if g is not None]
+        parameters = mapping(m, "parameters")
+        ratio = None
+        if truth is not None and pair is not None and spans.get(pair):
+            ratio = _pair_ratio(together[pair], spans[pair], truth, operators, tuple(sorted(places[pair])))
+        out.append(
+            Run(
+                id=str(m["id"]),
+                pair=pair,
+                kind=str(m["kind"]),
+                pairing=text(m, "pairing") or "single",
+                path=paths[0] if paths else None,
+                paths=paths,
+                start_s=start,
+                end_s=end,
+                bytes=whole(result, "bytes"),
+                duration_s=number(result, "duration_s"),
+                goodput_bit_per_s=_goodput(m),
+                bounded_by="bytes" if whole(parameters, "bytes") is not None else "time",
+                fallback=flag(result, "fallback"),
+                failure=text(failure, "reason"),
+                activity=activity(start, end) if start is not None and end is not None else None,
+                capacity_bit_per_s=offered,
+                sum_of_singles_bit_per_s=sum(known)
+                if m["kind"] == "mptcp" and known and len(known) == len(own)
+                else None,
+                pair_ratio=ratio,
+                subflows=tuple(_subflows(m, recorded, operators)),
+            )
+        )
+    return out
+
+
+def _goodput(manifest: Mapping[str, Any]) -> float | None:
+    return number(mapping(manifest, "result"), "goodput_bit_per_s")
+
+
+def _paths(manifest: Mapping[str, Any]) -> list[str]:
+    value = manifest.get("paths")
+    return [p for p in value if isinstance(p, str)] if isinstance(value, list) else []
+
+
+def _span(manifest: Mapping[str, Any], clock: Clock) -> tuple[float | None, float | None]:
+    start, end = (
+        clock.seconds(whole(manifest, f"{name}_utc_ns"), whole(manifest, f"{name}_monotonic_ns"))
+        for name in ("started", "ended")
+    )
+    return start, end
+
+
+def _offered(
+    truth: Truth, operators: Mapping[str, str], paths: Sequence[str], start: float, end: float
+) -> float | None:
+    return offered_bit_per_s([truth.links.get(operators.get(p, p)) for p in dict.fromkeys(paths)], start, end)
+
+
+def _pair_ratio(
+    goodputs: Sequence[float | None],
+    spans: Sequence[tuple[float, float]],
+    truth: Truth,
+    operators: Mapping[str, str],
+    paths: Sequence[str],
+) -> float | None:
+    known = [g for g in goodputs if g is not None]
+    offered = _offered(truth, operators, paths, min(a for a, _ in spans), max(b for _, b in spans))
+    return sum(known) / offered if offered and len(known) == len(goodputs) else None
+
+
+def _subflows(manifest: Mapping[str, Any], recorded: Recorded, operators: Mapping[str, str]) -> list[RunSubflow]:
+    run = str(manifest["id"])
+    at_sender: dict[str | None, list[float]] = defaultdict(list)
+    for series in recorded.of_run(run, "server"):
+        at_sender[series.path] += [float(v) for v in series.rtt_ms if np.isfinite(v)]
+    out: list[RunSubflow] = []
+    for entry in mappings(mapping(manifest, "result"), "subflows"):
+        path = text(entry, "path")
+        values = at_sender.get(path, [])
+        out.append(
+            RunSubflow(
+                path,
+                text(entry, "operator") or operators.get(path or ""),
+                whole(entry, "bytes") or 0,
+                number(entry, "share"),
+                float(np.median(values)) if values else number(entry, "rtt_ms_median"),
+                len(values),
+            )
+        )
+    return out

@@ -1,0 +1,34 @@
+"""Where records come from: the database, or a list in memory. The analysis knows only this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from tandem.schema.record import Value
+
+
+class SourceError(Exception):
+    """The records cannot be read; one line, why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record as stored: its time, tags (with ``probe`` and ``boot``) and the fields that are there."""
+
+    utc_ns: int
+    tags: Mapping[str, str]
+    fields: Mapping[str, Value]
+
+
+class Source(Protocol):
+    """Records of one campaign's store."""
+
+    def rows(self, measurement: str, probe: str, start_utc_ns: int | None, end_utc_ns: int | None) -> list[Row]:
+        """Records of ``measurement`` by ``probe`` in the time span (inclusive; None is open), by time; SourceError."""
+        ...
+
+    def numbers(self, measurement: str, probe: str, boot: str) -> list[int]:
+        """The ``seq`` of every record of ``measurement`` that carries one, in any order; SourceError."""
+        ...

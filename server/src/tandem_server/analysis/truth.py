@@ -1,0 +1,174 @@
+"""truth.jsonl: what the bench did, with times. Read whole; a cut or strange line is counted and left out."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tandem_server.analysis.reading import flag, number, text, whole
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of the scenario, from ``start_s`` to ``end_s``, with the activity it plays."""
+
+    start_s: float
+    end_s: float
+    name: str
+    activity: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrueHandover:
+    """A change of serving cell as played; ``interruption_ms`` without service."""
+
+    t_s: float
+    operator: str
+    from_eci: int | None
+    to_eci: int | None
+    interruption_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrueDrop:
+    """A fall of RSRP by 6 dB or more within a second; ``change_db`` is negative."""
+
+    t_s: float
+    operator: str
+    change_db: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrueFault:
+    """A modem fault that was played."""
+
+    t_s: float
+    operator: str
+    fault: str
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One operator's downlink as commanded: each value holds until the next. Arrays of one length; outages are 0 bit/s."""
+
+    t_s: Array
+    down_bit_per_s: Array
+    rtt_ms: Array
+
+
+@dataclass(slots=True)
+class Truth:
+    """All of it, in seconds since ``epoch_monotonic_ns`` (the scenario's start)."""
+
+    epoch_monotonic_ns: int | None = None
+    epoch_utc_ns: int | None = None
+    phases: list[Phase] = field(default_factory=list)
+    mobility: list[tuple[float, bool]] = field(default_factory=list)
+    handovers: list[TrueHandover] = field(default_factory=list)
+    drops: list[TrueDrop] = field(default_factory=list)
+    faults: list[TrueFault] = field(default_factory=list)
+    links: dict[str, Link] = field(default_factory=dict)
+    queue_delay_ms: dict[str, tuple[Array, Array]] = field(default_factory=dict)
+    end_s: float = 0.0
+    strange_lines: int = 0
+    cut: bool = False
+
+
+def read(lines: Iterable[bytes]) -> Truth:
+    """Truth from the lines of the file. Unknown types are passed over, so that a newer bench can be read."""
+    truth = Truth()
+    links: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    delays: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    last_bad = False
+    for line in lines:
+        if not line.strip():
+            continue
+        last_bad = False
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            truth.strange_lines += 1
+            last_bad = True
+            continue
+        if not isinstance(entry, dict) or not _take(truth, entry, links, delays):
+            truth.strange_lines += 1
+    if last_bad:
+        truth.cut = True
+        truth.strange_lines -= 1
+    for operator, values in links.items():
+        columns = np.array(sorted(values), dtype=np.float64)
+        truth.links[operator] = Link(columns[:, 0], columns[:, 1], columns[:, 2])
+    for operator, pairs in delays.items():
+        columns = np.array(sorted(pairs), dtype=np.float64)
+        truth.queue_delay_ms[operator] = (columns[:, 0], columns[:, 1])
+    truth.mobility.sort(key=lambda change: change[0])
+    return truth
+
+
+def _take(
+    truth: Truth,
+    entry: Mapping[str, Any],
+    links: dict[str, list[tuple[float, float, float]]],
+    delays: dict[str, list[tuple[float, float]]],
+) -> bool:
+    t, kind = number(entry, "t_s"), text(entry, "type")
+    if t is None or kind is None:
+        return False
+    if truth.epoch_monotonic_ns is None:
+        monotonic, utc = whole(entry, "monotonic_ns"), whole(entry, "utc_ns")
+        if monotonic is not None:
+            truth.epoch_monotonic_ns = monotonic - round(t * 1e9)
+            truth.epoch_utc_ns = None if utc is None else utc - round(t * 1e9)
+    truth.end_s = max(truth.end_s, t)
+    operator = text(entry, "operator")
+    if kind == "phase":
+        until = number(entry, "until_s")
+        truth.phases.append(
+            Phase(t, t if until is None else until, text(entry, "name") or "", text(entry, "activity") or "unknown")
+        )
+    elif kind == "mobility":
+        moving = flag(entry, "moving")
+        if moving is None:
+            return False
+        truth.mobility.append((t, moving))
+    elif kind in ("handover", "signal_drop", "fault", "link", "link_log"):
+        return operator is not None and _take_of_operator(truth, entry, kind, t, operator, links, delays)
+    return True
+
+
+def _take_of_operator(
+    truth: Truth,
+    entry: Mapping[str, Any],
+    kind: str,
+    t: float,
+    operator: str,
+    links: dict[str, list[tuple[float, float, float]]],
+    delays: dict[str, list[tuple[float, float]]],
+) -> bool:
+    if kind == "handover":
+        cells = whole(entry, "from_eci"), whole(entry, "to_eci")
+        truth.handovers.append(TrueHandover(t, operator, *cells, number(entry, "interruption_ms")))
+    elif kind == "signal_drop":
+        change = number(entry, "change_db")
+        if change is None:
+            return False
+        truth.drops.append(TrueDrop(t, operator, change))
+    elif kind == "fault":
+        truth.faults.append(TrueFault(t, operator, text(entry, "fault") or "unknown", number(entry, "seconds")))
+    elif kind == "link":
+        down, rtt = number(entry, "down_bit_per_s"), number(entry, "rtt_ms")
+        if down is None:
+            return False
+        links[operator].append((t, 0.0 if flag(entry, "outage") else down, float("nan") if rtt is None else rtt))
+    elif entry.get("direction") == "down" and (delay := number(entry, "delay_ms")) is not None:
+        delays[operator].append((t, delay))
+    return True

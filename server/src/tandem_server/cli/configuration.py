@@ -1,0 +1,200 @@
+"""server.toml: read strictly. What is unknown, of the wrong type or impossible stops the start, with file and line."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from tandem_server.cli.stop import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where the listeners are. ``multipath`` ``optional``: go on without Multipath TCP when the kernel has none."""
+
+    host: str = "0.0.0.0"  # noqa: S104  (a server on the internet; every listener authenticates)
+    gateway_port: int = 8443
+    control_port: int = 8444
+    measurement_port: int = 8480
+    multipath: Literal["required", "optional"] = "required"
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Server certificate and its key, PEM."""
+
+    certificate: Path = Path("tls/server.pem")
+    key: Path = Path("tls/server.key")
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """``private``: ``binary`` (else looked for), ``folder``, ``port``. ``running``: ``url``, ``user``, ``password_file``."""
+
+    kind: Literal["private", "running"] = "private"
+    binary: Path | None = None
+    folder: Path = Path("influxdb")
+    port: int = 8086
+    url: str | None = None
+    user: str | None = None
+    password_file: Path | None = None
+    database: str = "tandem"
+    retention_days: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryFile:
+    """The registry's SQLite file."""
+
+    file: Path = Path("registry.sqlite")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bytes are payload; ``_s`` seconds."""
+
+    session_bytes: int = 2_000_000_000
+    sessions_per_probe: int = 8
+    probe_bytes_per_day: int = 200_000_000_000
+    session_s: float = 3600.0
+    session_idle_s: float = 120.0
+    stall_s: float = 30.0
+    connections: int = 256
+    connections_per_address: int = 32
+    connections_per_session: int = 4
+    requests_at_once: int = 16
+    clock_ahead_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """A whole server.toml; relative paths are made absolute from the file's folder."""
+
+    file: Path
+    listen: Listen
+    tls: Tls
+    store: Store
+    registry: RegistryFile
+    limits: Bounds
+
+
+_SECTIONS: dict[str, type] = {"listen": Listen, "tls": Tls, "store": Store, "registry": RegistryFile, "limits": Bounds}
+_DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
+
+
+def load(file: Path) -> ServerConfig:
+    """Read ``file``; ConfigError with one line that names file, line and mend."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise ConfigError(f"{file}: {reason}; mend: name a server.toml with --config") from error
+    try:
+        content = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        line = re.search(r"at line ([0-9]+)", str(error))
+        number = line[1] if line else str(text.count("\n") + 1)
+        raise ConfigError(f"{file}:{number}: no TOML: {error}; mend: correct the line") from error
+    where = _Places(file, text)
+    for section in content:
+        if section not in _SECTIONS:
+            raise ConfigError(f"{where(section)}: unknown section {section!r}; mend: one of {', '.join(_SECTIONS)}")
+    read: dict[str, Any] = {
+        name: _section(name, kind, content.get(name, {}), where) for name, kind in _SECTIONS.items()
+    }
+    config = ServerConfig(file, **read)
+    _check(config, where)
+    return config
+
+
+class _Places:
+    """Where a key stands in the file: tomllib does not tell."""
+
+    def __init__(self, file: Path, text: str) -> None:
+        self.file, self._lines = file, {"": 1}
+        section = ""
+        for number, line in enumerate(text.splitlines(), 1):
+            if header := re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line):
+                section = header[1].strip("\"'")
+                self._lines.setdefault(section, number)
+            elif key := re.match(r"\s*[\"']?([A-Za-z0-9_-]+)[\"']?\s*=", line):
+                self._lines.setdefault(f"{section}.{key[1]}" if section else key[1], number)
+
+    def __call__(self, section: str, key: str | None = None) -> str:
+        line = self._lines.get(f"{section}.{key}") if key else None
+        return f"{self.file}:{line or self._lines.get(section, 1)}"
+
+
+def _section(name: str, kind: type, content: object, where: _Places) -> object:
+    if not isinstance(content, dict):
+        raise ConfigError(f"{where(name)}: {name} is no section; mend: write [{name}]")
+    known = {f.name: f.type for f in fields(kind)}
+    values: dict[str, Any] = {}
+    for key, value in content.items():
+        if key not in known:
+            raise ConfigError(f"{where(name, key)}: unknown key {key!r} in [{name}]; mend: one of {', '.join(known)}")
+        values[key] = _value(f"[{name}] {key}", str(known[key]), value, where(name, key))
+    section = kind(**values)
+    folder = where.file.resolve().parent
+    absolute = {f.name: folder / v for f in fields(kind) if isinstance(v := getattr(section, f.name), Path)}
+    return kind(**{**values, **absolute})
+
+
+def _value(what: str, kind: str, value: object, where: str) -> object:
+    plain = kind.removesuffix(" | None")
+    if choices := re.match(r"Literal\[(.*)\]", plain):
+        allowed = [word.strip("\"' ") for word in choices[1].split(",")]
+        if value not in allowed:
+            raise ConfigError(f"{where}: {what} is {value!r}; mend: one of {', '.join(allowed)}")
+        return value
+    right = {
+        "int": type(value) is int,
+        "float": type(value) in (int, float),
+        "str": isinstance(value, str) and value != "",
+        "Path": isinstance(value, str) and value != "",
+    }[plain]
+    if not right:
+        name = {"int": "a whole number", "float": "a number", "str": "a text", "Path": "a path"}[plain]
+        raise ConfigError(f"{where}: {what} is {value!r}; mend: write {name}")
+    if plain == "Path":
+        return Path(str(value))
+    return float(str(value)) if plain == "float" else value
+
+
+def _check(config: ServerConfig, where: _Places) -> None:
+    ports = [(s, k) for s, c in (("listen", config.listen), ("store", config.store)) for k in _port_keys(c)]
+    for section, key in ports:
+        port = getattr(getattr(config, section), key)
+        if not 1 <= port <= 65535:
+            raise ConfigError(f"{where(section, key)}: [{section}] {key} is {port}; mend: a port from 1 to 65535")
+    mine = [config.listen.gateway_port, config.listen.control_port, config.listen.measurement_port]
+    if len(set(mine)) < len(mine):
+        raise ConfigError(f"{where('listen')}: two of the ports in [listen] are the same; mend: give each its own")
+    for field in fields(Bounds):
+        bound = getattr(config.limits, field.name)
+        if not 0 < bound < 1e18:
+            raise ConfigError(
+                f"{where('limits', field.name)}: [limits] {field.name} is {bound}; mend: a number above 0"
+            )
+    store = config.store
+    if not _DATABASE.match(store.database):
+        raise ConfigError(
+            f"{where('store', 'database')}: [store] database is {store.database!r}; mend: letters, digits, _"
+        )
+    if store.retention_days is not None and store.retention_days < 7:
+        raise ConfigError(
+            f"{where('store', 'retention_days')}: [store] retention_days is {store.retention_days}; mend: 7 or more"
+        )
+    if store.kind == "running":
+        for key in ("url", "user", "password_file"):
+            if getattr(store, key) is None:
+                raise ConfigError(f'{where("store")}: [store] kind "running" needs {key}; mend: add it')
+        if not re.match(r"https?://[^/\s]+\Z", str(store.url).rstrip("/")):
+            raise ConfigError(f"{where('store', 'url')}: [store] url is {store.url!r}; mend: http://HOST:PORT")
+
+
+def _port_keys(section: object) -> list[str]:
+    return [name for name in ("gateway_port", "control_port", "measurement_port", "port") if hasattr(section, name)]

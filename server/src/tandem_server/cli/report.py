@@ -1,0 +1,156 @@
+"""``tandem-server report``: summary.json and report.html of a campaign folder."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+from tandem_server.analysis import folder as campaign_folder
+from tandem_server.analysis.evaluate import evaluate
+from tandem_server.analysis.influx_source import InfluxSource
+from tandem_server.analysis.reading import mapping, text
+from tandem_server.analysis.source import Source
+from tandem_server.analysis.summary import summary
+from tandem_server.cli import configuration
+from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
+from tandem_server.cli.stores import open_store
+from tandem_server.registry import Registry, RegistryError
+from tandem_server.report.page import render
+from tandem_server.store import Influx, PrivateInflux, QueryError, StoreDown, StoreStartError, find_influxd
+from tandem_server.store.private import account_password
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the subcommand."""
+    parser = subparsers.add_parser(
+        "report",
+        help="write summary.json and report.html of a campaign folder",
+        description="Write DIR/summary.json and DIR/report.html from the folder's files and the database; a private database"
+        " in DIR/server/influxdb is started for it when none answers. Exit status 0 when everything arrived, 1 when"
+        " something is missing (it says what), 2 when DIR is no campaign folder.",
+    )
+    parser.add_argument(
+        "folder", type=Path, metavar="DIR", help="the folder that a campaign wrote (holds campaign.json)"
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="server.toml (default: DIR/server/server.toml)")
+    parser.add_argument("--json", action="store_true", help="print the summary")
+    parser.set_defaults(func=_report)
+
+
+@with_plain_ends
+def _report(args: Namespace) -> int:
+    try:
+        campaign = campaign_folder.load(args.folder)
+    except campaign_folder.FolderError as error:
+        raise ConfigError(str(error)) from error
+    config = _config(args.folder, args.config)
+    store = mapping(campaign.campaign, "store")
+    with _source(args.folder, config, text(store, "url"), text(store, "database")) as source:
+        evaluation = evaluate(campaign, source, _ledger(args.folder, config, campaign.probe))
+    figures = json.dumps(summary(evaluation), indent=1, ensure_ascii=False, allow_nan=False)
+    page = args.folder / "report.html"
+    _write(args.folder / "summary.json", figures + "\n")
+    _write(page, render(evaluation))
+    if args.json:
+        print(figures)
+    else:
+        print(page)
+    for line in evaluation.missing:
+        print(f"tandem-server report: missing: {line}", file=sys.stderr)
+    return 1 if evaluation.missing else 0
+
+
+def _config(folder: Path, named: Path | None) -> configuration.ServerConfig | None:
+    own = folder / "server" / "server.toml"
+    if named is None and not own.is_file():
+        return None
+    return configuration.load(named or own)
+
+
+@contextlib.contextmanager
+def _source(
+    folder: Path, config: configuration.ServerConfig | None, url: str | None, database: str | None
+) -> Iterator[Source | str]:
+    """The campaign's database, or why there is none."""
+    if config is not None and config.store.kind == "running":
+        client = open_store(config)
+        yield InfluxSource(client)
+        client.close()
+        return
+    place = config.store.folder if config else folder / "server" / "influxdb"
+    name = config.store.database if config else database or "tandem"
+    if not (place / "tandem.password").is_file():
+        yield f"{place} holds no database of this campaign: no records to read"
+        return
+    answering = _answering(place, name, url or f"http://127.0.0.1:{config.store.port if config else 8086}")
+    if answering is not None:
+        yield InfluxSource(answering)
+        answering.close()
+        return
+    if pid := _held_by(place):
+        yield f"the database in {place} is held by process {pid} and does not answer here; end it, or report when it has ended"
+        return
+    try:
+        named = config.store.binary if config else None
+        binary = named if named is not None and named.is_file() else find_influxd()
+        with PrivateInflux(binary, place, 0, name) as private:
+            yield InfluxSource(private.client())
+    except StoreStartError as error:
+        yield f"the database in {place} cannot be started: {error}"
+
+
+def _answering(place: Path, database: str, url: str) -> Influx | None:
+    """A client when the campaign's own database answers at ``url``: another one there does not know the account."""
+    try:
+        client = Influx(url, database, "tandem", account_password(place), timeout_s=5.0)
+        client.query("SHOW MEASUREMENTS LIMIT 1")
+    except (StoreDown, QueryError, ValueError, OSError):
+        return None
+    return client
+
+
+def _held_by(place: Path) -> int | None:
+    """The process that runs a database on ``place`` already (in another network namespace): two would spoil the files."""
+    wanted = os.fsencode(str((place / "influxd.conf").resolve()))
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                if b"-config" in words and any(
+                    os.path.realpath(w) == wanted for w in words if w.endswith(b"influxd.conf")
+                ):
+                    return int(entry.name)
+    return None
+
+
+def _ledger(folder: Path, config: configuration.ServerConfig | None, probe: str) -> set[str] | str:
+    """Ids of the probe's runs that the server has, or why that is not known."""
+    file = config.registry.file if config else folder / "server" / "registry.sqlite"
+    if not file.is_file():
+        return f"{file} is not there: whether the runs' manifests arrived is not known"
+    try:
+        with Registry(file) as registry:
+            return {run.id for run in registry.runs.all(probe)}
+    except RegistryError as error:
+        return f"the ledger cannot be read: {error}"
+
+
+def _write(path: Path, content: str) -> None:
+    """Whole or not at all."""
+    draft = path.with_name(path.name + ".tmp")
+    try:
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise EnvironmentLacks(
+            f"{path}: {error.strerror}; mend: free space, or give write permission on the folder"
+        ) from error

@@ -1,0 +1,147 @@
+"""``tandem-server serve [database|gateway|endpoint] --config F``: one role in this process, or all three as children."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import socket
+import sys
+import threading
+from argparse import Namespace
+from pathlib import Path
+
+from tandem_server.cli.configuration import ServerConfig, load
+from tandem_server.cli.https import announce, bind, log_to_stderr, serve_https
+from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
+from tandem_server.cli.stores import open_registry, open_store, private_influx
+from tandem_server.cli.supervise import supervise
+from tandem_server.endpoint.control import control_app
+from tandem_server.endpoint.environment import boot_id
+from tandem_server.endpoint.listener import Acceptor, ListenError, NoMultipathError, listen
+from tandem_server.endpoint.measurement import Measurement
+from tandem_server.endpoint.recorder import Recorder
+from tandem_server.endpoint.sessions import Limits, SessionTable
+from tandem_server.ingest.gateway import Gateway, GatewayLimits
+from tandem_server.store import StoreStartError
+
+_LOG = logging.getLogger("tandem.serve")
+_DATABASE_WAIT_S = 30.0
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the subcommand."""
+    parser = subparsers.add_parser(
+        "serve",
+        help="run the server: database, gateway and endpoint, or one of them",
+        description="Run the server until SIGTERM or Ctrl-C. Each role prints 'ready ROLE ADDRESS:PORT' when it accepts work."
+        " Without a role, all of them run as child processes, and end together.",
+    )
+    parser.add_argument("role", nargs="?", choices=("database", "gateway", "endpoint"), help="run this role only")
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="server.toml")
+    parser.set_defaults(func=_serve)
+
+
+@with_plain_ends
+def _serve(args: Namespace) -> int:
+    config = load(args.config)
+    log_to_stderr()
+    if args.role is None:
+        roles = ["database", "gateway", "endpoint"] if config.store.kind == "private" else ["gateway", "endpoint"]
+        return supervise(roles, args.config)
+    # Before the listeners take the signal over: SIGTERM while still starting is a clean end too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    roles_run = {"database": _database, "gateway": _gateway, "endpoint": _endpoint}
+    roles_run[args.role](config)
+    return 0
+
+
+def _database(config: ServerConfig) -> None:
+    if config.store.kind != "private":
+        raise ConfigError(
+            f'{config.file}: [store] kind is "running"; mend: there is no database to serve, leave it out'
+        )
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    database = private_influx(config)
+    try:
+        database.start()
+    except StoreStartError as error:
+        raise EnvironmentLacks(str(error)) from error
+    try:
+        print(f"ready database 127.0.0.1:{database.port}", flush=True)
+        while not stop.wait(0.5):
+            if database.wait(0) is not None:
+                raise EnvironmentLacks(f"influxd ended: {database.why_ended()}")
+    finally:
+        database.stop()
+
+
+def _gateway(config: ServerConfig) -> None:
+    listener = bind(config.listen.host, config.listen.gateway_port)
+    limits = GatewayLimits(
+        in_flight=config.limits.requests_at_once,
+        future_s=config.limits.clock_ahead_s,
+        retention_days=config.store.retention_days,
+    )
+    with open_registry(config) as registry, listener:
+        app = Gateway(registry, open_store(config, _DATABASE_WAIT_S), limits).app()
+        serve_https(app, listener, config.tls.certificate, config.tls.key, lambda: announce("gateway", listener))
+
+
+def _endpoint(config: ServerConfig) -> None:
+    try:
+        measurement = listen(config.listen.host, config.listen.measurement_port)
+    except NoMultipathError as error:
+        if config.listen.multipath == "required":
+            raise EnvironmentLacks(str(error)) from error
+        _LOG.warning("%s; going on with plain TCP: every MPTCP run will fall back", error)
+        measurement = _plain(config)
+    except ListenError as error:
+        raise EnvironmentLacks(str(error)) from error
+    listener = bind(config.listen.host, config.listen.control_port)
+    with measurement, listener, open_registry(config) as registry:
+        registry.sessions.end_abandoned()
+        bounds = config.limits
+        sessions = SessionTable(
+            registry,
+            Limits(
+                session_bytes=bounds.session_bytes,
+                sessions_per_probe=bounds.sessions_per_probe,
+                probe_bytes_per_day=bounds.probe_bytes_per_day,
+                session_s=bounds.session_s,
+                idle_s=bounds.session_idle_s,
+                stall_s=bounds.stall_s,
+                connections=bounds.connections,
+                connections_per_address=bounds.connections_per_address,
+                connections_per_session=bounds.connections_per_session,
+            ),
+        )
+        store = open_store(config, _DATABASE_WAIT_S)
+        recorder = Recorder(lambda: store)
+        acceptor = Acceptor(
+            measurement,
+            Measurement(sessions, recorder, boot_id()).serve,
+            bounds.connections,
+            bounds.connections_per_address,
+        )
+
+        def ready() -> None:
+            announce("measurement", measurement)
+            announce("endpoint", listener)
+
+        try:
+            app = control_app(registry, sessions, config.listen.measurement_port)
+            serve_https(app, listener, config.tls.certificate, config.tls.key, ready)
+        finally:
+            sessions.end_all()
+            acceptor.stop()
+            recorder.close()
+
+
+def _plain(config: ServerConfig) -> socket.socket:
+    try:
+        return listen(config.listen.host, config.listen.measurement_port, multipath=False)
+    except ListenError as error:
+        raise EnvironmentLacks(str(error)) from error

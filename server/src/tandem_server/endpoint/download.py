@@ -1,0 +1,153 @@
+"""Sends one download: never blocks in the kernel, so that statistics are read on time and every deadline is kept."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import socket
+import struct
+import termios
+import time
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from tandem_server.endpoint.request import Ask
+from tandem_server.endpoint.sampler import Sampler, Snapshot
+
+_BLOCK_BYTES = 1 << 20
+_BLOCK = os.urandom(_BLOCK_BYTES)
+PAYLOAD = memoryview(_BLOCK + _BLOCK)
+"""Random, so that nothing on the way can compress it. The block twice, so that a whole one follows every offset."""
+
+SAMPLE_PERIOD_S = 0.1
+_DRAIN_S = 5.0
+_LAST_LOOK_S = 0.005
+
+End = Literal["complete", "budget", "stalled", "stopped", "client gone", "not acknowledged"]
+
+
+class Budget(Protocol):
+    """What may be sent, shared with other connections (``sessions.Session``)."""
+
+    def take(self, wanted_bytes: int) -> int:
+        """Reserve up to so much; how much it is, 0 when nothing is left."""
+
+    def give_back(self, unused_bytes: int) -> None:
+        """Return what was reserved and not sent."""
+
+
+class Download:
+    """One response on one connected socket.
+
+    ``on_sample`` gets each snapshot; ``stop()`` true ends it within 0.1 s. After ``run``, ``sent_bytes`` is the payload
+    handed to the kernel.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        sampler: Sampler,
+        ask: Ask,
+        budget: Budget,
+        on_sample: Callable[[Snapshot], None],
+        stop: Callable[[], bool],
+        stall_s: float,
+    ) -> None:
+        self._socket, self._sampler, self._ask = connection, sampler, ask
+        self._budget, self._on_sample, self._stop, self._stall_s = budget, on_sample, stop, stall_s
+        self._poll = select.poll()
+        self._poll.register(connection, select.POLLOUT)
+        self._next_sample_s = 0.0
+        self.sent_bytes = 0
+
+    def run(self, head: bytes) -> End:
+        """Send ``head`` and the payload, and wait until all of it is acknowledged. Says how it ended; raises nothing."""
+        self._socket.setblocking(False)
+        try:
+            end = self._send(head)
+            if end in ("complete", "budget") and not self._drain():
+                end = "not acknowledged"
+        except OSError:
+            end = "client gone"
+        self._sample()
+        return end
+
+    def _send(self, head: bytes) -> End:
+        pending = memoryview(head)
+        started_s = progress_s = time.monotonic()
+        self._next_sample_s = started_s
+        over_s = started_s + self._ask.seconds if self._ask.seconds is not None else float("inf")
+        offset = 0
+        while True:
+            now_s = time.monotonic()
+            if now_s >= self._next_sample_s:
+                self._sample()
+                self._next_sample_s = max(self._next_sample_s + SAMPLE_PERIOD_S, now_s)
+                if self._stop():
+                    return "stopped"
+            if now_s >= over_s:
+                return "complete"
+            if now_s - progress_s > self._stall_s:
+                return "stalled"
+            if not self._poll.poll(1000 * max(0.0, min(self._next_sample_s, over_s) - now_s)):
+                continue
+            if pending:
+                pending = pending[self._socket.send(pending) :]
+                progress_s = now_s
+                continue
+            wanted = _BLOCK_BYTES
+            if self._ask.payload_bytes is not None:
+                wanted = min(wanted, self._ask.payload_bytes - self.sent_bytes)
+            if wanted == 0:
+                return "complete"
+            allowed = self._budget.take(wanted)
+            if allowed == 0:
+                return "budget"
+            count = 0
+            try:
+                count = self._socket.send(PAYLOAD[offset : offset + allowed])
+            except BlockingIOError:
+                pass  # the room that poll saw is gone again; nothing was sent
+            finally:
+                self._budget.give_back(allowed - count)
+            self.sent_bytes += count
+            offset = (offset + count) % _BLOCK_BYTES
+            if count:
+                progress_s = now_s
+
+    def _drain(self) -> bool:
+        """Wait until the peer has acknowledged everything, so that the last sample's counters are whole."""
+        left = self._unacknowledged()
+        progress_s = time.monotonic()
+        patience_s = self._stall_s if self._ask.payload_bytes is not None else _DRAIN_S
+        while left:
+            now_s = time.monotonic()
+            if now_s >= self._next_sample_s:
+                self._sample()
+                self._next_sample_s = max(self._next_sample_s + SAMPLE_PERIOD_S, now_s)
+            if now_s - progress_s > patience_s or self._stop():
+                return False
+            # No event tells of acknowledgements, so look often: the client's clock does not wait for this.
+            self._poll_errors(_LAST_LOOK_S)
+            before, left = left, self._unacknowledged()
+            if left < before and self._ask.payload_bytes is not None:
+                progress_s = now_s
+        return True
+
+    def _poll_errors(self, seconds: float) -> None:
+        errors = select.poll()
+        errors.register(self._socket, 0)
+        for _, event in errors.poll(1000 * seconds):
+            if event & (select.POLLERR | select.POLLNVAL):
+                raise ConnectionError("reset by the peer")
+            time.sleep(seconds)  # POLLHUP: both sides have closed; what is left may still be acknowledged
+
+    def _unacknowledged(self) -> int:
+        answer: bytes = fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, bytes(4))
+        return int(struct.unpack("i", answer)[0])
+
+    def _sample(self) -> None:
+        snapshot = self._sampler.read()
+        if snapshot is not None:
+            self._on_sample(snapshot)

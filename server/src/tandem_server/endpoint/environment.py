@@ -1,0 +1,36 @@
+"""The sender's side of a measurement's conditions: kernel, congestion control, scheduler, buffers."""
+
+from __future__ import annotations
+
+import platform
+import uuid
+from pathlib import Path
+
+_SYSCTLS = {
+    "congestion_control": "net/ipv4/tcp_congestion_control",
+    "tcp_wmem": "net/ipv4/tcp_wmem",
+    "tcp_rmem": "net/ipv4/tcp_rmem",
+    "scheduler": "net/mptcp/scheduler",
+    "mptcp_enabled": "net/mptcp/enabled",
+    "tcp_slow_start_after_idle": "net/ipv4/tcp_slow_start_after_idle",
+    "tcp_no_metrics_save": "net/ipv4/tcp_no_metrics_save",
+}
+
+
+def read_environment(proc: Path = Path("/proc")) -> dict[str, str | None]:
+    """Settings of this network namespace as the kernel tells them; None for those that this kernel does not have."""
+    told: dict[str, str | None] = {"kernel": platform.release()}
+    for name, place in _SYSCTLS.items():
+        try:
+            told[name] = " ".join((proc / "sys" / place).read_text().split())
+        except OSError:
+            told[name] = None
+    return told
+
+
+def boot_id(proc: Path = Path("/proc")) -> str:
+    """The id of this boot, in which CLOCK_MONOTONIC counts; a random one where the kernel tells none."""
+    try:
+        return (proc / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return str(uuid.uuid4())

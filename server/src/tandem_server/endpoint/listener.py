@@ -1,0 +1,133 @@
+"""The measurement listener: accepts Multipath TCP and plain TCP, one thread a connection, bounded in all and by address."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable
+
+from tandem.mptcp_abi import IPPROTO_MPTCP
+
+_LOG = logging.getLogger("tandem.endpoint.listener")
+_NO_MULTIPATH = (errno.ENOPROTOOPT, errno.EPROTONOSUPPORT, errno.EINVAL)
+_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 5\r\nConnection: close\r\n\r\n"
+_LOOK_S = 0.5
+
+
+class ListenError(RuntimeError):
+    """The port cannot be had; the message is one line with the mend."""
+
+
+class NoMultipathError(ListenError):
+    """This kernel, or this network namespace, has no Multipath TCP."""
+
+
+def listen(host: str, port: int, *, multipath: bool = True) -> socket.socket:
+    """A listening socket; NoMultipathError, ListenError. ``host`` ``::`` takes IPv4 too; with ``multipath`` plain TCP too."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.socket(family, socket.SOCK_STREAM, IPPROTO_MPTCP if multipath else socket.IPPROTO_TCP)
+    except OSError as error:
+        if multipath and error.errno in _NO_MULTIPATH:
+            raise NoMultipathError(
+                "the kernel has no Multipath TCP here; mend: sysctl net.mptcp.enabled=1 on Linux 5.6 or later,"
+                ' or [listen] multipath = "optional"'
+            ) from error
+        raise ListenError(f"no socket: {error.strerror}") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listener.bind((host, port))
+        listener.listen(256)
+    except OSError as error:
+        listener.close()
+        mend = "end what listens there, or set another port" if error.errno == errno.EADDRINUSE else "correct [listen]"
+        raise ListenError(f"{host}:{port}: {error.strerror}; mend: {mend}") from error
+    return listener
+
+
+class Acceptor:
+    """Runs ``serve(connection, address, stopped)`` in a thread for each connection; closes it afterwards.
+
+    More than ``connections`` in all or ``per_address`` of one address are answered 503 at once. ``stop`` ends accepting, sets
+    ``stopped`` and waits for the threads.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        serve: Callable[[socket.socket, str, int, threading.Event], None],
+        connections: int,
+        per_address: int,
+    ) -> None:
+        self._listener, self._serve = listener, serve
+        self._connections, self._per_address = connections, per_address
+        self._stopped = threading.Event()
+        self._lock = threading.Condition()
+        self._by_address: Counter[str] = Counter()
+        self._thread = threading.Thread(target=self._accept, name="acceptor", daemon=True)
+        listener.settimeout(_LOOK_S)
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 3.0) -> None:
+        """End accepting, tell the connections, and wait for them up to ``timeout_s``."""
+        self._stopped.set()
+        self._thread.join(2 * _LOOK_S + 1)
+        self._listener.close()
+        with self._lock:
+            self._lock.wait_for(lambda: not self._by_address, timeout_s)
+
+    def _accept(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                connection, peer = self._listener.accept()
+            except TimeoutError:
+                continue
+            except OSError as error:
+                # A connection reset before it was accepted, or descriptors used up: neither ends the listener.
+                _LOG.warning("accept: %s", error)
+                self._stopped.wait(0.05)
+                continue
+            address, port = str(peer[0]).removeprefix("::ffff:"), int(peer[1])
+            with self._lock:
+                full = self._by_address.total() >= self._connections or self._by_address[address] >= self._per_address
+                if not full:
+                    self._by_address[address] += 1
+            if full:
+                with connection:
+                    connection.setblocking(False)
+                    try:
+                        connection.send(_BUSY)
+                    except OSError as error:
+                        _LOG.debug("%s: %s", address, error)
+                continue
+            try:
+                threading.Thread(
+                    target=self._run, args=(connection, address, port), name=f"connection {address}", daemon=True
+                ).start()
+            except RuntimeError as error:  # no thread to be had: the address must be free again
+                _LOG.warning("%s", error)
+                connection.close()
+                self._leave(address)
+
+    def _run(self, connection: socket.socket, address: str, port: int) -> None:
+        try:
+            with connection:
+                self._serve(connection, address, port, self._stopped)
+        except OSError as error:
+            _LOG.info("%s: %s", address, error)
+        except Exception:  # noqa: BLE001  (logged with its trace: one connection's fault must not end the others)
+            _LOG.exception("%s: a fault of the endpoint", address)
+        finally:
+            self._leave(address)
+
+    def _leave(self, address: str) -> None:
+        with self._lock:
+            self._by_address[address] -= 1
+            if self._by_address[address] <= 0:
+                del self._by_address[address]
+            self._lock.notify_all()

@@ -1,0 +1,185 @@
+"""Open sessions: who may download how much until when, and what was sent. In memory; the registry keeps the account."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tandem_server.endpoint.paths import PathPeer
+from tandem_server.registry import Registry
+
+
+class Refused(RuntimeError):  # noqa: N818  (an answer, no accident)
+    """Not now, or not that much: the reason is told to the probe with status 429."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one endpoint. Bytes are payload."""
+
+    session_bytes: int = 2_000_000_000
+    sessions_per_probe: int = 8
+    probe_bytes_per_day: int = 200_000_000_000
+    session_s: float = 3600.0
+    idle_s: float = 120.0
+    stall_s: float = 30.0
+    connections: int = 256
+    connections_per_address: int = 32
+    connections_per_session: int = 4
+    head_s: float = 10.0
+
+
+@dataclass(slots=True)
+class Session:
+    """One open session. Its budget is shared by all its connections; use ``take`` and ``give_back`` only."""
+
+    id: str
+    probe: str
+    run: str
+    kind: str
+    path: str | None
+    paths: Mapping[str, PathPeer]
+    budget_bytes: int
+    deadline_s: float
+    idle_s: float
+    connections_limit: int
+    used_bytes: int = 0
+    live: int = 0
+    idle_since_s: float = field(default_factory=time.monotonic)
+    ended: threading.Event = field(default_factory=threading.Event)
+    summaries: list[dict[str, Any]] = field(default_factory=list)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def enter(self) -> None:
+        """One connection more; Refused when there are too many."""
+        with self._changed:
+            if self.live >= self.connections_limit:
+                raise Refused(f"the session has {self.live} connections already")
+            self.live += 1
+
+    def leave(self, summary: dict[str, Any] | None) -> None:
+        """One connection fewer, with what became of it."""
+        with self._changed:
+            self.live -= 1
+            self.idle_since_s = time.monotonic()
+            if summary is not None:
+                self.summaries.append(summary)
+            self._changed.notify_all()
+
+    def take(self, wanted_bytes: int) -> int:
+        """Reserve up to ``wanted_bytes`` of the budget; how many were left to have, 0 when none."""
+        with self._changed:
+            taken = max(0, min(wanted_bytes, self.budget_bytes - self.used_bytes))
+            self.used_bytes += taken
+            return taken
+
+    def give_back(self, unused_bytes: int) -> None:
+        """Return what was reserved and not sent."""
+        with self._changed:
+            self.used_bytes -= unused_bytes
+
+    def await_quiet(self, timeout_s: float) -> bool:
+        """Wait until no connection is left; whether that came true in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.live == 0, timeout_s)
+
+    def lapsed(self, now_s: float) -> bool:
+        """Past its deadline, or unused for too long. ``now_s``: time.monotonic()."""
+        return now_s > self.deadline_s or (self.live == 0 and now_s - self.idle_since_s > self.idle_s)
+
+
+class SessionTable:
+    """All open sessions of this endpoint; safe to use from any thread."""
+
+    def __init__(self, registry: Registry, limits: Limits) -> None:
+        self._registry, self.limits = registry, limits
+        self._open: dict[str, Session] = {}
+        self._lock = threading.Lock()
+
+    def open(
+        self,
+        probe: str,
+        run: str,
+        kind: str,
+        path: str | None,
+        paths: Mapping[str, PathPeer],
+        payload_bytes: int | None,
+        seconds: float | None,
+    ) -> Session:
+        """Open a session, or Refused with the reason. The budget is what is asked for, or the endpoint's bound."""
+        self.sweep()
+        limits = self.limits
+        if payload_bytes is not None and payload_bytes > limits.session_bytes:
+            raise Refused(f"{payload_bytes} bytes asked for, a session may have {limits.session_bytes}")
+        if seconds is not None and seconds > limits.session_s:
+            raise Refused(f"{seconds:g} s asked for, a session may last {limits.session_s:g} s")
+        budget = payload_bytes if payload_bytes is not None else limits.session_bytes
+        with self._lock:
+            mine = [s for s in self._open.values() if s.probe == probe]
+            if len(mine) >= limits.sessions_per_probe:
+                raise Refused(f"{probe} has {len(mine)} open sessions already")
+            day_ago_ns = time.time_ns() - 86_400 * 10**9
+            used = self._registry.sessions.sent_since(probe, day_ago_ns) + sum(s.used_bytes for s in mine)
+            budget = min(budget, limits.probe_bytes_per_day - used)
+            if budget <= 0 or (payload_bytes is not None and budget < payload_bytes):
+                raise Refused(f"{probe} has used {used} of its {limits.probe_bytes_per_day} bytes of 24 hours")
+            session_id = self._registry.sessions.open(probe, run, kind, budget, limits.session_s)
+            session = Session(
+                session_id,
+                probe,
+                run,
+                kind,
+                path,
+                paths,
+                budget,
+                time.monotonic() + limits.session_s,
+                limits.idle_s,
+                limits.connections_per_session,
+            )
+            self._open[session_id] = session
+            return session
+
+    def get(self, session_id: str) -> Session | None:
+        """The open session with this id; None when unknown, ended or lapsed, or its probe's token was revoked."""
+        with self._lock:
+            session = self._open.get(session_id)
+        if session is None or session.lapsed(time.monotonic()) or not self._registry.probes.active(session.probe):
+            return None
+        return session
+
+    def end(self, session_id: str, probe: str, wait_s: float = 2.0) -> Session | None:
+        """End the probe's session; None when it has none of this id. Connections may finish for ``wait_s``, then are cut."""
+        with self._lock:
+            session = self._open.get(session_id)
+            if session is None or session.probe != probe:
+                return None
+            del self._open[session_id]
+        if not session.await_quiet(wait_s):
+            session.ended.set()
+            session.await_quiet(wait_s)
+        self._registry.sessions.end(session_id, session.used_bytes, "closed")
+        return session
+
+    def sweep(self) -> None:
+        """End the lapsed ones."""
+        now_s = time.monotonic()
+        with self._lock:
+            lapsed = [s for s in self._open.values() if s.lapsed(now_s)]
+            for session in lapsed:
+                del self._open[session.id]
+        for session in lapsed:
+            session.ended.set()
+            self._registry.sessions.end(session.id, session.used_bytes, "expired")
+
+    def end_all(self) -> None:
+        """End every session: the endpoint stops."""
+        with self._lock:
+            sessions, self._open = list(self._open.values()), {}
+        for session in sessions:
+            session.ended.set()
+        for session in sessions:
+            session.await_quiet(1.0)
+            self._registry.sessions.end(session.id, session.used_bytes, "endpoint stopped")

@@ -1,0 +1,83 @@
+"""Which lines of a batch may go into the database. Pure: text in, lines and reasons out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tandem.schema.line_protocol import encode_point, parse
+from tandem.schema.record import RecordError, check
+
+LINES_LIMIT = 10_000
+BYTES_LIMIT = 8 * 1024 * 1024
+
+EARLIEST_UTC_NS = 1_577_836_800 * 10**9
+"""2020-01-01: an earlier time is a clock that was never set (a Raspberry Pi without a battery starts in 1970)."""
+
+
+class TooMuch(ValueError):  # noqa: N818  (an answer, no accident)
+    """The batch is larger than one request may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """Times from ``oldest_utc_ns`` to ``newest_utc_ns``, both included, may be stored."""
+
+    oldest_utc_ns: int
+    newest_utc_ns: int
+
+    @classmethod
+    def at(cls, now_utc_ns: int, future_s: float, retention_days: int | None) -> TimeWindow:
+        """The window now. ``future_s``: how far a probe's clock may run ahead."""
+        oldest = EARLIEST_UTC_NS
+        if retention_days is not None:
+            oldest = max(oldest, now_utc_ns - retention_days * 86_400 * 10**9)
+        return cls(oldest, now_utc_ns + int(future_s * 1e9))
+
+
+@dataclass(slots=True)
+class Sifted:
+    """``lines`` as they go into the database, ``origins`` their line numbers in the request from 0, ``rejected`` the others."""
+
+    lines: list[str] = field(default_factory=list)
+    origins: list[int] = field(default_factory=list)
+    rejected: list[tuple[int, str]] = field(default_factory=list)
+
+
+def sift(body: str, probe: str, window: TimeWindow) -> Sifted:
+    """Check every line of ``body`` against the schema and the window, and set its tag ``probe``. TooMuch above 10,000 lines.
+
+    Lines are written anew from what was understood: what the database reads is what was checked. Empty lines count in
+    the numbering and are otherwise passed over.
+    """
+    if body.count("\n") - body.endswith("\n") >= LINES_LIMIT:
+        raise TooMuch(f"more than {LINES_LIMIT} lines")
+    sifted = Sifted()
+    for number, line in enumerate(body.split("\n")):
+        if not line:
+            continue
+        try:
+            sifted.lines.append(_checked(line, probe, window))
+            sifted.origins.append(number)
+        except RecordError as error:
+            sifted.rejected.append((number, str(error)))
+    return sifted
+
+
+def _checked(line: str, probe: str, window: TimeWindow) -> str:
+    point = parse(line)
+    tags, fields = point.tags, point.fields
+    tags["probe"] = probe
+    check(point.measurement, tags, fields)
+    for common in ("seq", "monotonic_ns"):
+        if common not in fields:
+            raise RecordError(f"{point.measurement}: no field {common!r}")
+    if "boot" not in tags:
+        raise RecordError(f"{point.measurement}: no tag 'boot'")
+    utc_ns = point.utc_ns
+    if utc_ns is None:
+        raise RecordError(f"{point.measurement}: no time")
+    if utc_ns < window.oldest_utc_ns:
+        raise RecordError(f"{point.measurement}: time {utc_ns} ns is before {window.oldest_utc_ns} ns, the oldest kept")
+    if utc_ns > window.newest_utc_ns:
+        raise RecordError(f"{point.measurement}: time {utc_ns} ns is in the future (after {window.newest_utc_ns} ns)")
+    return encode_point(point)

@@ -1,0 +1,89 @@
+"""Is it a run's manifest? The keys and types of ``tandem.schema.manifest``, checked before the ledger takes it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NoReturn
+
+from tandem.schema.manifest import FORMAT, Manifest
+
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "format": (str,),
+    "id": (str,),
+    "pair": (str,),
+    "pairing": (str,),
+    "kind": (str,),
+    "paths": (list,),
+    "probe": (str,),
+    "boot": (str,),
+    "trigger": (str,),
+    "experiment": (dict,),
+    "parameters": (dict,),
+    "seed": (int, type(None)),
+    "started_utc_ns": (int, type(None)),
+    "ended_utc_ns": (int, type(None)),
+    "started_monotonic_ns": (int,),
+    "ended_monotonic_ns": (int,),
+    "environment": (dict,),
+    "modems": (dict,),
+    "clock": (dict,),
+    "records": (dict,),
+    "result": (dict, type(None)),
+    "failure": (dict, type(None)),
+    "files": (list,),
+}
+if _KINDS.keys() != Manifest.__annotations__.keys():
+    raise RuntimeError("the gateway's table of a manifest's keys and tandem.schema.manifest disagree")
+
+_RESULT: dict[str, tuple[type, ...]] = {"bytes": (int,), "duration_s": (int, float), "goodput_bit_per_s": (int, float)}
+
+
+class NoManifest(ValueError):  # noqa: N818  (an answer, no accident)
+    """The body is no manifest of this run; the reason is told with status 400."""
+
+
+def read_manifest(text: str, run: str, probe: str) -> dict[str, Any]:
+    """The manifest in ``text``, which must be of this run and of this probe; NoManifest names the first fault."""
+    try:
+        manifest = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise NoManifest(f"not JSON: {error}") from None
+    if not isinstance(manifest, dict):
+        raise NoManifest("no JSON object")
+    if manifest.get("format") != FORMAT:
+        raise NoManifest(f"format is {manifest.get('format')!r}, expected {FORMAT!r}")
+    for key, kinds in _KINDS.items():
+        if key not in manifest:
+            raise NoManifest(f"no {key!r}")
+        _check_kind(key, manifest[key], kinds)
+    if manifest["id"] != run:
+        raise NoManifest(f"id is {manifest['id']!r}, the address says {run!r}")
+    if manifest["probe"] != probe:
+        raise NoManifest(f"probe is {manifest['probe']!r}, the token is {probe!r}'s")
+    if manifest["kind"] not in ("mptcp", "tcp") or manifest["pairing"] not in ("sequential", "simultaneous", "single"):
+        raise NoManifest("kind or pairing is none of the schema's")
+    if not all(isinstance(path, str) for path in manifest["paths"]):
+        raise NoManifest("paths are not texts")
+    if not all(type(count) is int and count >= 0 for count in manifest["records"].values()):
+        raise NoManifest("records are not counts")
+    if manifest["result"] is not None:
+        for key, kinds in _RESULT.items():
+            _check_kind(f"result.{key}", manifest["result"].get(key), kinds)
+    if manifest["failure"] is not None:
+        _check_kind("failure.reason", manifest["failure"].get("reason"), (str,))
+        _check_kind("failure.retry", manifest["failure"].get("retry"), (bool,))
+    if manifest["result"] is None and manifest["failure"] is None:
+        raise NoManifest("neither result nor failure")
+    return manifest
+
+
+def _check_kind(key: str, value: object, kinds: tuple[type, ...]) -> None:
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        raise NoManifest(f"{key} is {json.dumps(value)[:60]}, expected {' or '.join(k.__name__ for k in kinds)}")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")

@@ -1,0 +1,126 @@
+"""The registry's file: SQLite in WAL mode, opened by several processes and threads at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from tandem_server.registry.probes import Probes
+from tandem_server.registry.runs import Runs
+from tandem_server.registry.sessions import Sessions
+
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE probes (
+    name TEXT PRIMARY KEY,
+    token_sha256 BLOB NOT NULL UNIQUE,
+    created_utc_ns INTEGER NOT NULL,
+    rotated_utc_ns INTEGER,
+    revoked_utc_ns INTEGER
+) STRICT;
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY,
+    probe TEXT NOT NULL REFERENCES probes(name),
+    run TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    budget_bytes INTEGER NOT NULL,
+    opened_utc_ns INTEGER NOT NULL,
+    expires_utc_ns INTEGER NOT NULL,
+    ended_utc_ns INTEGER,
+    ended_why TEXT,
+    sent_bytes INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX sessions_of_probe ON sessions (probe, opened_utc_ns);
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY,
+    probe TEXT NOT NULL REFERENCES probes(name),
+    manifest TEXT NOT NULL,
+    received_utc_ns INTEGER NOT NULL,
+    status TEXT NOT NULL
+) STRICT;
+CREATE INDEX runs_by_time ON runs (received_utc_ns);
+"""
+
+
+class RegistryError(RuntimeError):
+    """The registry's file cannot be used; the message is one line with the mend."""
+
+
+class Registry:
+    """``probes``, ``sessions`` and ``runs`` of one file. Each thread has a connection of its own; writers wait up to 10 s."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self.probes = Probes(self._read, self._write)
+        self.sessions = Sessions(self._read, self._write)
+        self.runs = Runs(self._read, self._write)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+            with self._write() as connection:
+                self._prepare(connection)
+        except (OSError, sqlite3.Error) as error:
+            raise RegistryError(f"{file}: {error}; mend: name a registry file that can be written") from error
+
+    def close(self) -> None:
+        """Close the connections of all threads; none may be in use."""
+        with self._lock:
+            connections, self._connections = self._connections, []
+        for connection in connections:
+            connection.close()
+        self._local = threading.local()
+
+    def __enter__(self) -> Registry:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            for statement in _SCHEMA.split(";"):
+                if statement.strip():
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        elif version != _VERSION:
+            raise RegistryError(
+                f"{self.file}: made by another version ({version}, this one reads {_VERSION}); mend: use that version"
+            )
+
+    @contextlib.contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        """For single SELECTs: each sees a whole state and waits for nobody."""
+        yield self._connection()
+
+    @contextlib.contextmanager
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: committed at the end, undone on any error."""
+        connection = self._connection()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+    def _connection(self) -> sqlite3.Connection:
+        mine: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if mine is None:
+            # Used by its own thread; another one only closes it, in close().
+            mine = sqlite3.connect(self.file, timeout=10.0, isolation_level=None, check_same_thread=False)
+            mine.execute("PRAGMA journal_mode = WAL")
+            mine.execute("PRAGMA synchronous = FULL")
+            mine.execute("PRAGMA foreign_keys = ON")
+            self._local.connection = mine
+            with self._lock:
+                self._connections.append(mine)
+        return mine

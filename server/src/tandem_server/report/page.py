@@ -1,0 +1,78 @@
+"""The page: evaluated campaign → one HTML text that needs nothing else. All text from outside is escaped by the template."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from tandem_server.analysis import drops
+from tandem_server.analysis.evaluate import Evaluation
+from tandem_server.analysis.mobility_table import PAPER, run_rtt_ms, table
+from tandem_server.analysis.reading import text, whole
+from tandem_server.analysis.summary import versions
+from tandem_server.report import accounts, around_plots, plots, run_bars, words
+from tandem_server.report.strips import strips
+from tandem_server.report.tiles import tiles
+
+COLOURS = 4
+"""Operators that have a colour of their own; further ones share the last."""
+
+
+def _text(name: str) -> str:
+    return files("tandem_server.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_text),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for name in ("count", "fixed", "mega", "percent", "size", "moment", "clock", "cell"):
+        environment.filters[name] = getattr(words, name)
+    # These two are part of this program, not from outside: they go into the page as they are.
+    environment.globals.update(style=Markup(_text("style.css")), script=Markup(_text("script.js")))  # noqa: S704
+    environment.globals.update(svg=Markup)  # bodies of plots: numbers and escaped names only (plot.py)
+    return environment
+
+
+def render(e: Evaluation) -> str:
+    """The whole page."""
+    operators = list(dict.fromkeys([*e.campaign.operators.values(), *(s.operator for s in e.recorded.radio.values())]))
+    css_of = {operator: f"op{min(i, COLOURS - 1)}" for i, operator in enumerate(operators)}
+    truth = e.campaign.truth
+    played = [t.change_db for t in truth.drops] if truth else []
+    found = [ev.change_db for ev in e.events("signal_drop") if ev.change_db is not None]
+    context: dict[str, Any] = {
+        "e": e,
+        "scenario": text(e.campaign.campaign, "scenario"),
+        "seed": whole(e.campaign.campaign, "seed"),
+        "truth": truth,
+        "operators": operators,
+        "css_of": css_of,
+        "tiles": tiles(e),
+        "strips": strips(e, css_of),
+        "radio": [plots.radio(e, css_of, q) for q in ("rsrp_dbm", "sinr_db")],
+        "goodput": [plots.together(e, css_of), *(plots.one_operator(e, css_of, o) for o in operators)],
+        "rtt": plots.rtt(e, css_of),
+        "around": around_plots.plots(e),
+        "pairs": run_bars.pairs(e, css_of),
+        "pairings": run_bars.PAIRINGS,
+        "table": table(e.runs),
+        "paper": PAPER,
+        "run_rtt_ms": run_rtt_ms,
+        "drops_played": drops.by_size(played),
+        "drops_found": drops.by_size(found),
+        "polls": accounts.polls(e.campaign.collector or {}),
+        "usage": accounts.usage(e.campaign.collector or {}),
+        "settings": accounts.settings(e.campaign.collector or {}),
+        "versions": versions(e),
+        "started_utc_ns": whole(e.campaign.campaign, "started_utc_ns"),
+        "bench": truth is not None,
+    }
+    return _environment().get_template("page.html.j2").render(context)

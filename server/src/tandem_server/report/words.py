@@ -1,0 +1,65 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+ABSENT = "–"
+THIN = "\u202f"
+
+
+def count(value: int | None) -> str:
+    """A whole number in groups of three."""
+    return ABSENT if value is None else f"{value:,}".replace(",", THIN)
+
+
+def fixed(value: float | None, digits: int = 1) -> str:
+    """A number with a fixed number of decimals, a true minus sign."""
+    if value is None or not math.isfinite(value):
+        return ABSENT
+    return f"{value:,.{digits}f}".replace(",", THIN).replace("-", "−")
+
+
+def mega(bit_per_s: float | None) -> str:
+    """Mbit/s with three figures."""
+    if bit_per_s is None or not math.isfinite(bit_per_s):
+        return ABSENT
+    value = bit_per_s / 1e6
+    return fixed(value, 0 if value >= 100 else 1 if value >= 10 else 2)
+
+
+def percent(value: float | None, digits: int = 0) -> str:
+    """A share of 1 as per cent."""
+    return ABSENT if value is None else f"{fixed(value * 100, digits)}{THIN}%"
+
+
+def size(value: float | None) -> str:
+    """Bytes in decimal units."""
+    if value is None:
+        return ABSENT
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(value) < 1000 or unit == "GB":
+            return f"{fixed(value, 0 if unit == 'B' or abs(value) >= 100 else 1)}{THIN}{unit}"
+        value /= 1000
+    raise AssertionError("the last unit returns")
+
+
+def moment(utc_ns: int | None) -> str:
+    """A time on the wall clock in UTC, to the second."""
+    if utc_ns is None or not 0 <= utc_ns < 4 * 10**18:
+        return ABSENT
+    return datetime.fromtimestamp(utc_ns // 10**9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def clock(seconds: float | None) -> str:
+    """Seconds since the start as m:ss."""
+    if seconds is None or not math.isfinite(seconds):
+        return ABSENT
+    whole = round(abs(seconds))
+    return f"{'−' if seconds < -0.5 else ''}{whole // 60}:{whole % 60:02d}"
+
+
+def cell(eci: int | None) -> str:
+    """An LTE cell as eNodeB and sector."""
+    return ABSENT if eci is None else f"{eci >> 8}/{eci & 255}"

@@ -1,0 +1,243 @@
+"""A private InfluxDB: the plain ``influxd`` binary as a child process, on loopback only, with its own folder and accounts."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+
+from tandem_server.store.influx import Influx, QueryError, StoreDown
+from tandem_server.store.influx_config import render
+
+LEAST_FREE_BYTES = 64 * 1024 * 1024
+"""Below this the database is not started: it would fail within minutes, in the middle of a campaign."""
+
+USER = "tandem"
+"""The account of gateway, endpoint and report: all rights on its own database, none on others."""
+
+
+class StoreStartError(RuntimeError):
+    """The private database cannot be started; the message is one line with the mend."""
+
+
+def find_influxd() -> Path:
+    """The ``influxd`` binary: ``TANDEM_INFLUXD``, else the working tree's ``build/influxdb``, else PATH; StoreStartError."""
+    named = os.environ.get("TANDEM_INFLUXD")
+    if named:
+        if not Path(named).is_file():
+            raise StoreStartError(f"TANDEM_INFLUXD names {named}, which is no file; mend: correct or unset it")
+        return Path(named)
+    built = Path(__file__).resolve().parents[4] / "build/influxdb/usr/bin/influxd"
+    if built.is_file():
+        return built
+    found = shutil.which("influxd")
+    if found:
+        return Path(found)
+    raise StoreStartError(
+        f"no influxd at {built} or on PATH; mend: run ./kit setup, or take the binary out of Debian's package influxdb"
+    )
+
+
+def account_password(folder: Path, user: str = USER) -> str:
+    """The password that ``PrivateInflux`` made for ``user`` (``tandem`` or ``admin``) in ``folder``; FileNotFoundError before."""
+    return (folder / f"{user}.password").read_text().strip()
+
+
+class PrivateInflux:
+    """``start()`` and ``stop()`` one ``influxd``. ``port`` 0 takes a free one. Start it from a thread that outlives it.
+
+    In ``folder``: data, ``influxd.log``, ``admin.password`` and ``tandem.password`` (mode 0600, made at the first start).
+    Points are kept for ever, or for ``retention_days``.
+    """
+
+    def __init__(
+        self,
+        binary: Path,
+        folder: Path,
+        port: int,
+        database: str = "tandem",
+        retention_days: int | None = None,
+    ) -> None:
+        self.binary, self.folder, self.database, self.retention_days = binary, folder, database, retention_days
+        self.port = port or _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens, loopback only."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of ``influxd`` while it runs."""
+        return self._process.pid if self._process and self._process.poll() is None else None
+
+    def client(self) -> Influx:
+        """A client with the account ``tandem``."""
+        return Influx(self.url, self.database, USER, account_password(self.folder))
+
+    def start(self, timeout_s: float = 30.0) -> Influx:
+        """Start, wait until it answers, make accounts and database where missing. StoreStartError says what is wrong."""
+        self._check_ground()
+        config = self.folder / "influxd.conf"
+        config.write_text(render(self.folder, self.port, _free_port()))
+        command = [str(self.binary), "-config", str(config)]
+        setpriv = shutil.which("setpriv")
+        if setpriv:  # so that not even a kill -9 of this process leaves a database behind that holds the port
+            command = [setpriv, "--pdeathsig", "TERM", *command]
+        with (self.folder / "influxd.log").open("ab") as log:
+            environment = {k: v for k, v in os.environ.items() if not k.startswith("INFLUXDB_")}
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+            )
+        try:
+            self._await_answer(time.monotonic() + timeout_s)
+            self._make_accounts()
+        except BaseException:
+            self.stop()
+            raise
+        return self.client()
+
+    def stop(self, timeout_s: float = 15.0) -> None:
+        """End it cleanly; by force when it has not ended after ``timeout_s``."""
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        process.terminate()
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Its exit status once it ended, None when it still runs after ``timeout_s``."""
+        if self._process is None:
+            return 0
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(timeout_s)
+        return None
+
+    def why_ended(self) -> str:
+        """The last words of its log, in one line."""
+        text = (self.folder / "influxd.log").read_bytes()[-4000:].decode(errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        for words, mend in _KNOWN_ENDS.items():
+            if any(words in line for line in lines[-20:]):
+                return mend.format(port=self.port, folder=self.folder)
+        return lines[-1] if lines else "it wrote no log"
+
+    def __enter__(self) -> PrivateInflux:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _check_ground(self) -> None:
+        if not (self.binary.is_file() and os.access(self.binary, os.X_OK)):
+            raise StoreStartError(f"{self.binary} is no program; mend: name the influxd binary in [store] binary")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.folder.chmod(0o700)
+            free = shutil.disk_usage(self.folder).free
+        except OSError as error:
+            raise StoreStartError(
+                f"{self.folder}: {error.strerror}; mend: name a folder that can be written"
+            ) from error
+        if free < LEAST_FREE_BYTES:
+            raise StoreStartError(f"{self.folder}: disk full ({free // 2**20} MiB free); mend: free 64 MiB or more")
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", self.port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise StoreStartError(f"port {self.port}: {error.strerror}; mend: choose another") from error
+                raise StoreStartError(
+                    f"port {self.port} on loopback is in use; mend: end what listens there, or set another [store] port"
+                ) from error
+
+    def _await_answer(self, deadline_s: float) -> None:
+        pause_s = 0.01
+        with Influx(self.url, self.database, "", "", timeout_s=2.0) as probe:
+            while (status := self.wait(0)) is None:
+                try:
+                    probe.ping()
+                except StoreDown:
+                    if time.monotonic() > deadline_s:
+                        words = self.why_ended()
+                        raise StoreStartError(f"influxd did not answer in time; its last words: {words}") from None
+                    time.sleep(pause_s)
+                    pause_s = min(pause_s * 1.5, 0.2)
+                else:
+                    return
+        raise StoreStartError(f"influxd ended at its start (status {status}): {self.why_ended()}")
+
+    def _make_accounts(self) -> None:
+        try:
+            if not (self.folder / "admin.password").exists():
+                # Without any account the database takes this one statement without a login, and nothing else.
+                password = _new_password(self.folder / "admin.password.new")
+                with Influx(self.url, self.database, "", "") as first:
+                    first.query(f"CREATE USER admin WITH PASSWORD '{password}' WITH ALL PRIVILEGES")
+                (self.folder / "admin.password.new").rename(self.folder / "admin.password")
+            with Influx(self.url, self.database, "admin", account_password(self.folder, "admin")) as admin:
+                self._make_database(admin)
+        except (StoreDown, QueryError) as error:
+            raise StoreStartError(
+                f"{self.folder}: the database's accounts cannot be set up ({error}); "
+                "mend: put its password files back, or start with an empty folder"
+            ) from error
+
+    def _make_database(self, admin: Influx) -> None:
+        duration = f"{self.retention_days}d" if self.retention_days else "INF"
+        name = _quoted(self.database)
+        admin.query(f'CREATE DATABASE {name} WITH DURATION {duration} REPLICATION 1 SHARD DURATION 7d NAME "kept"')
+        admin.query(f'ALTER RETENTION POLICY "kept" ON {name} DURATION {duration} SHARD DURATION 7d DEFAULT')
+        if not (self.folder / f"{USER}.password").exists():
+            password = _new_password(self.folder / f"{USER}.password.new")
+            if any(row[0] == USER for series in admin.query("SHOW USERS") for row in series.rows):
+                admin.query(f"SET PASSWORD FOR {USER} = '{password}'")
+            else:
+                admin.query(f"CREATE USER {USER} WITH PASSWORD '{password}'")
+            (self.folder / f"{USER}.password.new").rename(self.folder / f"{USER}.password")
+        admin.query(f"GRANT ALL ON {name} TO {USER}")
+
+
+_KNOWN_ENDS = {
+    "no space left on device": "{folder}: disk full; mend: free 64 MiB or more",
+    "address already in use": "port {port} on loopback is in use; mend: end what listens there, or set another [store] port",
+    "permission denied": "{folder}: no permission to write; mend: give the folder to the account that runs this",
+}
+
+
+def _new_password(path: Path) -> str:
+    """Random, 192 bits, URL-safe characters only; written to ``path`` with mode 0600."""
+    password = secrets.token_urlsafe(24)
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(password + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return password
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,151 @@
+"""What every modem family must keep. Families are found by folder, so a new one is tested by being there."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tandem.modem
+from tandem.at.dialogue import Dialogue, Response
+from tandem.at.grammar import Command, Final
+from tandem.at.lines import LineSplitter
+from tandem.modem.base import Identity, Reading
+from tandem.modem.poll import Poll, in_range
+from tandem.modem.registry import AUTO, FALLBACK, choose, drivers
+from tandem.schema.metrics import RADIO_STATES
+
+MODEM = Path(tandem.modem.__file__).parent
+FAMILIES = sorted(drivers())
+RATS = ("LTE", "NR-NSA", "NR-SA", "WCDMA", "GSM")
+
+
+@dataclass(frozen=True)
+class Transcript:
+    family: str
+    path: Path
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return json.loads(self.path.read_text())
+
+
+TRANSCRIPTS = [
+    Transcript(name, path) for name in FAMILIES for path in sorted((MODEM / name / "transcripts").glob("*.json"))
+]
+every_transcript = pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda t: f"{t.family}/{t.path.stem}")
+
+
+def answer(command: str, received: str, chunk: int) -> Response:
+    """The response to ``command`` when its bytes arrive ``chunk`` at a time."""
+    dialogue, splitter, stream = Dialogue(Command(command)), LineSplitter(), received.encode("latin-1")
+    for start in range(0, len(stream), chunk):
+        for line in splitter.feed(stream[start : start + chunk]):
+            response = dialogue.feed(line)
+            if response is not None:
+                return response
+    raise AssertionError(f"{command}: the dialogue has no final result")
+
+
+def as_expected(reading: Reading) -> dict[str, Any]:
+    return {k: v for k, v in {**reading.as_fields(), "rat": reading.rat}.items() if v is not None}
+
+
+@every_transcript
+@pytest.mark.parametrize("chunk", [1, 7, 10_000])
+def test_a_transcript_gives_its_record(transcript: Transcript, chunk: int) -> None:
+    content, driver = transcript.content, drivers()[transcript.family]
+    responses = [answer(turn["send"], turn["receive"], chunk) for turn in content["dialogue"]]
+    reading = driver.decode(responses)
+    assert as_expected(reading) == content["expected"]
+    assert in_range(reading) == (reading, ())
+    assert Poll("a", None, driver.name, None, 0, 0, 1, reading, None).record().fields["state"] in RADIO_STATES
+
+
+@every_transcript
+def test_a_transcript_says_where_it_is_from_and_is_what_the_driver_sends(transcript: Transcript) -> None:
+    content, driver = transcript.content, drivers()[transcript.family]
+    assert content["behaviour"]
+    assert content["source"]
+    assert content["recorded"] is not None or "by hand" in content["source"]
+    assert tuple(turn["send"] for turn in content["dialogue"]) == tuple(driver.poll_commands)
+
+
+@every_transcript
+def test_a_modem_is_given_to_its_own_family_only(transcript: Transcript) -> None:
+    identity = Identity(**transcript.content["identity"])
+    assert choose(AUTO, identity).name == transcript.family
+    others = [name for name, d in drivers().items() if name not in (FALLBACK, transcript.family)]
+    assert not [name for name in others if drivers()[name].matches(identity)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_folder_is_whole(family: str) -> None:
+    assert (MODEM / family / "README.md").is_file()
+    assert [t for t in TRANSCRIPTS if t.family == family], "no transcript"
+    ports = tomllib.loads((MODEM / family / "ports.toml").read_text())
+    for device in ports["device"]:
+        assert len(bytes.fromhex(device["vendor"])) == len(bytes.fromhex(device["product"])) == 2
+        assert device["models"]
+        for interface in device["interface"]:
+            assert interface["role"] in ("at", "at-second", "ppp", "nmea", "diagnostics", "network")
+            assert "number" in interface or {"class", "protocol"} <= set(interface)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_commands_fit_one_line_and_are_safe_to_poll(family: str) -> None:
+    driver = drivers()[family]
+    for command in (*driver.setup_commands, *driver.poll_commands):
+        assert command.startswith("AT")
+        assert command.isascii()
+        assert "\r" not in command
+        assert "=?" not in command.replace('="', ""), "test commands may take minutes"
+    assert driver.poll_commands
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_silence_in_every_answer_is_an_empty_reading(family: str) -> None:
+    driver = drivers()[family]
+    ok = [Response(command, (), Final("ok", "ok")) for command in driver.poll_commands]
+    assert driver.decode(ok).empty
+    assert driver.decode([]).empty
+
+
+def damaged(lines: list[str]) -> st.SearchStrategy[list[str]]:
+    """Lines of the transcripts with pieces cut out, doubled and replaced."""
+    piece = st.tuples(
+        st.sampled_from(lines), st.integers(0, 80), st.integers(0, 80), st.text('0-9,"-: AFx.', max_size=6)
+    )
+    return st.lists(piece.map(lambda p: p[0][: p[1]] + p[3] + p[0][p[2] :]), max_size=6)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_garbage_gives_none_never_an_exception_and_never_an_impossible_record(family: str) -> None:
+    driver = drivers()[family]
+    lines = [
+        line
+        for transcript in TRANSCRIPTS
+        if transcript.family == family
+        for turn in transcript.content["dialogue"]
+        for line in turn["receive"].split("\r\n")
+        if line
+    ]
+
+    @settings(max_examples=150, deadline=None)
+    @given(st.one_of(damaged(lines), st.lists(st.text(max_size=60), max_size=4)))
+    def check(found: list[str]) -> None:
+        reading = driver.decode([Response(driver.poll_commands[0], tuple(found), Final("ok", "ok"))])
+        assert reading.rat is None or reading.rat in RATS
+        assert reading.state in RADIO_STATES
+        for field in fields(reading):
+            assert getattr(reading, field.name) not in (float("inf"), float("-inf"))
+        kept, _dropped = in_range(reading)
+        Poll("a", "A", driver.name, None, 0, 0, 1, kept, None).record()
+
+    check()

@@ -1,0 +1,53 @@
+"""Start ``python -m tandem.experiment.download`` as the collector does, and read its lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class Run:
+    """A running download. ``enter``: command in front of it, to run inside a namespace."""
+
+    def __init__(self, parameters: dict[str, Any], enter: tuple[str, ...] | list[str] = ()) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
+        self.process = subprocess.Popen(
+            [*enter, sys.executable, "-m", "tandem.experiment.download"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(parameters))
+        self.process.stdin.close()
+        self.process.stdin = None  # communicate() must not flush it again
+        self.lines: list[dict[str, Any]] = []
+
+    def until(self, samples: int) -> None:
+        """Read lines until so many samples came."""
+        assert self.process.stdout is not None
+        while sum(line["type"] == "sample" for line in self.lines) < samples:
+            text = self.process.stdout.readline()
+            assert text, f"ended after {self.lines}: {self.process.stderr and self.process.stderr.read()}"
+            self.lines.append(json.loads(text))
+
+    def end(self, seconds: float = 60) -> dict[str, Any]:
+        """Wait for the end; the result line. The exit status is in ``process.returncode``."""
+        out, self.stderr = self.process.communicate(timeout=seconds)
+        self.lines += [json.loads(line) for line in out.splitlines()]
+        assert self.lines, self.stderr
+        assert self.lines[-1]["type"] == "result", self.stderr
+        return self.lines[-1]
+
+    @property
+    def samples(self) -> list[dict[str, Any]]:
+        """The sample lines so far."""
+        return [line for line in self.lines if line["type"] == "sample"]

@@ -1,0 +1,121 @@
+"""A lab of two network namespaces, probe and server, joined by two veth pairs (a, b). No names are used, so none can collide.
+
+Each namespace lives as long as a process that holds it; closing the lab ends those processes and with them everything inside.
+The server's address 203.0.113.10 is reached over either pair. Addresses: probe 10.71.1.1 and 10.71.2.1, next hops 10.71.N.2.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from tandem.mptcp.paths import Path as ProbePath
+
+SERVER = "203.0.113.10"
+PATHS = (ProbePath("a", "tmp5-a", "10.71.1.2"), ProbePath("b", "tmp5-b", "10.71.2.2"))
+ADDRESS = {"a": "10.71.1.1", "b": "10.71.2.1"}
+_CLONE_NEWNET = 0x40000000
+T = TypeVar("T")
+
+
+def why_not() -> str | None:
+    """What this machine lacks for the lab; None when nothing."""
+    if os.geteuid() != 0:
+        return "root is needed for network namespaces"
+    if not Path("/proc/sys/net/mptcp/enabled").exists():
+        return "this kernel has no Multipath TCP"
+    return None
+
+
+class Space:
+    """One network (and mount) namespace."""
+
+    def __init__(self) -> None:
+        self._holder = subprocess.Popen(
+            ["unshare", "--mount", "--net", "sh", "-c", "ip link set lo up && echo up && exec cat"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._holder.stdout is not None
+        assert self._holder.stdout.readline() == "up\n"
+        self.pid = self._holder.pid
+        self.enter = ["nsenter", "-t", str(self.pid), "-n", "-m", "--"]
+
+    def run(self, command: str) -> str:
+        """Run a shell command inside; its output. AssertionError with its error when it fails."""
+        done = subprocess.run([*self.enter, "sh", "-ec", command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stdout
+
+    def inside(self, action: Callable[[], T]) -> T:
+        """Call ``action`` in a thread that is inside this network namespace; sockets and children made there stay in it."""
+        outcome: list[T] = []
+        errors: list[BaseException] = []
+
+        def thread() -> None:
+            try:
+                with open(f"/proc/{self.pid}/ns/net") as file:  # noqa: PTH123  a file descriptor is what setns wants
+                    if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), _CLONE_NEWNET) != 0:
+                        raise OSError(ctypes.get_errno(), "setns")
+                outcome.append(action())
+            except BaseException as error:  # noqa: BLE001  handed to the caller below
+                errors.append(error)
+
+        worker = threading.Thread(target=thread)
+        worker.start()
+        worker.join()
+        if errors:
+            raise errors[0]
+        return outcome[0]
+
+    def close(self) -> None:
+        """End the holder: the namespace goes with its last process."""
+        assert self._holder.stdin is not None
+        assert self._holder.stdout is not None
+        self._holder.stdin.close()
+        self._holder.wait(10)
+        self._holder.stdout.close()
+
+
+class Lab:
+    """The two namespaces, wired."""
+
+    def __init__(self) -> None:
+        self.probe, self.server = Space(), Space()
+        self.server.run(f"ip addr add {SERVER}/32 dev lo")
+        for number, name in enumerate("ab", start=1):
+            self.probe.run(f"ip link add tmp5-{name} type veth peer name tmp5-{name}s netns {self.server.pid}")
+            self.server.run(f"ip addr add 10.71.{number}.2/24 dev tmp5-{name}s && ip link set tmp5-{name}s up")
+            self.probe.run(f"ip addr add 10.71.{number}.1/24 dev tmp5-{name} && ip link set tmp5-{name} up")
+
+    def close(self) -> None:
+        """Take both down."""
+        self.probe.close()
+        self.server.close()
+
+
+@contextmanager
+def lab() -> Iterator[Lab]:
+    """A lab for one test."""
+    made = Lab()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def await_true(condition: Callable[[], object], seconds: float, what: str) -> None:
+    """Return as soon as ``condition`` holds; AssertionError after ``seconds``."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"{what}: not within {seconds} s"
+        select.select([], [], [], 0.02)

@@ -1,0 +1,61 @@
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem_server.analysis.mobility import score, spans, state_at
+
+TRUE = [(0.0, False), (40.0, True), (80.0, False)]
+
+
+def test_late_start_and_late_stop_cost_their_time():
+    found = score(TRUE, [(50.0, True), (90.0, False)], 0.0, 100.0)
+    assert found.accuracy == pytest.approx(0.8)
+    assert (found.false_starts, found.missed_starts, found.lag_s) == (0, 0, [10.0])
+
+
+def test_start_while_standing_is_false():
+    found = score(TRUE, [(10.0, True), (20.0, False), (40.0, True), (80.0, False)], 0.0, 100.0)
+    assert (found.false_starts, found.missed_starts) == (1, 0)
+    assert found.accuracy == pytest.approx(0.9)
+
+
+def test_moving_span_never_noticed_is_missed():
+    found = score(TRUE, [], 0.0, 100.0)
+    assert (found.missed_starts, found.lag_s) == (1, [])
+    assert found.accuracy == pytest.approx(0.6)
+
+
+def test_only_the_time_between_first_and_last_poll_counts():
+    assert score(TRUE, [], 0.0, 40.0).accuracy == 1.0
+    assert score(TRUE, [], 40.0, 80.0).accuracy == 0.0
+
+
+def test_no_span_gives_no_accuracy():
+    assert score(TRUE, [], 5.0, 5.0).accuracy is None
+
+
+changes = st.lists(st.tuples(st.floats(-10, 110), st.booleans()), max_size=20).map(
+    lambda c: sorted(c, key=lambda x: x[0])
+)
+
+
+@given(changes)
+def test_spans_cover_the_time_once_and_say_the_state(list_of_changes):
+    parts = spans(list_of_changes, 0.0, 100.0)
+    assert parts[0][0] == 0.0
+    assert parts[-1][1] == 100.0
+    for (_, end, state), (start, _, following) in itertools.pairwise(parts):
+        assert end == start
+        assert state != following
+    for start, end, state in parts:
+        if len({t for t, _ in list_of_changes}) == len(list_of_changes):
+            assert state_at(list_of_changes, (start + end) / 2) == state
+
+
+@given(changes)
+def test_a_perfect_detector_scores_one(list_of_changes):
+    found = score(list_of_changes, list_of_changes, 0.0, 100.0)
+    assert found.accuracy == pytest.approx(1.0)
+    assert (found.false_starts, found.missed_starts) == (0, 0)

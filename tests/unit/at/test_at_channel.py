@@ -1,0 +1,228 @@
+"""The channel over a pseudo-terminal whose other end is played line by line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+import time
+import tty
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tandem.at.channel import Channel, open_port
+from tandem.at.errors import NoAnswer, PortLost
+
+Play = Callable[["Modem"], None]
+
+
+class Modem:
+    """The other end of the port."""
+
+    def __init__(self) -> None:
+        self.master, self._slave = os.openpty()
+        tty.setraw(self._slave)
+        self.path = os.ttyname(self._slave)
+        self.heard: list[str] = []
+
+    def expect(self) -> str:
+        """One command as the channel sent it."""
+        command = b""
+        while not command.endswith(b"\r"):
+            ready, _, _ = select.select([self.master], [], [], 5)
+            assert ready, "the channel sent nothing"
+            command += os.read(self.master, 1)
+        self.heard.append(command.decode().strip())
+        return self.heard[-1]
+
+    def send(self, text: str) -> None:
+        os.write(self.master, text.encode("latin-1"))
+
+    def vanish(self) -> None:
+        os.close(self._slave)
+        os.close(self.master)
+        self.master = self._slave = -1
+
+
+def silent(modem: Modem) -> None:
+    """Says nothing at all."""
+    assert modem.master >= 0
+
+
+@contextlib.contextmanager
+def playing(play: Play) -> Iterator[tuple[Modem, Channel, list[str]]]:
+    modem = Modem()
+    unsolicited: list[str] = []
+    channel = Channel(open_port(modem.path), unsolicited.append)
+    # An assertion that fails in the thread is a pytest warning, and warnings are errors here.
+    thread = threading.Thread(target=play, args=(modem,))
+    thread.start()
+    try:
+        yield modem, channel, unsolicited
+    finally:
+        thread.join(10)
+        channel.close()
+        if modem.master >= 0:
+            modem.vanish()
+
+
+def test_echo_codes_and_pieces_do_not_disturb() -> None:
+    def play(modem: Modem) -> None:
+        modem.expect()
+        for piece in ("AT+C", "SQ\r\r\n", "\r\n+CEREG: 1\r\n", "\r\n+CS", "Q: 20,", "99\r\n", "RING\r\n\r\nO", "K\r\n"):
+            modem.send(piece)
+            time.sleep(0.005)
+
+    with playing(play) as (_, channel, unsolicited):
+        response = channel.ask("AT+CSQ", 3)
+    assert response.lines == ("+CSQ: 20,99",)
+    assert unsolicited == ["+CEREG: 1", "RING"]
+
+
+def test_a_silent_modem_is_no_answer_at_the_deadline() -> None:
+    with playing(silent) as (_, channel, _u):
+        began = time.monotonic()
+        with pytest.raises(NoAnswer, match=r"AT\+CSQ"):
+            channel.ask("AT+CSQ", 0.2)
+        assert 0.2 <= time.monotonic() - began < 1.5
+
+
+def test_endless_noise_is_no_answer_at_the_deadline() -> None:
+    stop = threading.Event()
+
+    def play(modem: Modem) -> None:
+        os.set_blocking(modem.master, False)
+        while not stop.is_set():
+            with contextlib.suppress(BlockingIOError):
+                modem.send("\x85\x01zzz\r\n" * 50)
+
+    with playing(play) as (_, channel, _u):
+        began = time.monotonic()
+        try:
+            with pytest.raises(NoAnswer):
+                channel.ask("AT+CSQ", 0.3)
+            assert time.monotonic() - began < 2
+        finally:
+            stop.set()
+
+
+def test_the_late_answer_of_a_missed_deadline_is_not_the_next_ones() -> None:
+    missed = threading.Event()
+
+    def play(modem: Modem) -> None:
+        modem.expect()
+        missed.wait(5)
+        assert modem.expect() == "AT+CMEE?"  # the channel makes sure of its place
+        modem.send("\r\n+CSQ: 1,99\r\n\r\nOK\r\n")
+        modem.send("\r\n+CMEE: 1\r\n\r\nOK\r\n")
+        modem.expect()
+        modem.send("\r\n+CSQ: 2,99\r\n\r\nOK\r\n")
+
+    with playing(play) as (_, channel, unsolicited):
+        with pytest.raises(NoAnswer):
+            channel.ask("AT+CSQ", 0.1)
+        missed.set()
+        assert channel.ask("AT+CSQ", 3).lines == ("+CSQ: 2,99",)
+        assert unsolicited == []
+
+
+def test_after_a_long_hang_everything_owed_is_passed_over() -> None:
+    hang_over = threading.Event()
+
+    def play(modem: Modem) -> None:
+        hang_over.wait(10)
+        # What a modem does that was hung: it answers all that it was sent, in order.
+        while True:
+            command = modem.expect()
+            if command == "AT+CMEE?":
+                modem.send("\r\n+CMEE: 1\r\n\r\nOK\r\n")
+            elif len([c for c in modem.heard if c == "AT+CSQ"]) == 1:
+                modem.send("\r\n+CSQ: 1,99\r\n\r\nOK\r\n")
+            else:
+                modem.send("\r\n+CSQ: 2,99\r\n\r\nOK\r\n")
+                return
+
+    with playing(play) as (_, channel, _u):
+        for _ in range(4):
+            with pytest.raises(NoAnswer):
+                channel.ask("AT+CSQ", 0.1)
+        hang_over.set()
+        assert channel.ask("AT+CSQ", 5).lines == ("+CSQ: 2,99",)
+
+
+def test_a_modem_without_the_marker_command_is_asked_again_all_the_same() -> None:
+    missed = threading.Event()
+
+    def play(modem: Modem) -> None:
+        modem.expect()
+        missed.wait(5)
+        assert modem.expect() == "AT+CMEE?"
+        modem.send("\r\nERROR\r\n")
+        modem.expect()
+        modem.send("\r\n+CSQ: 2,99\r\n\r\nOK\r\n")
+
+    with playing(play) as (_, channel, _u):
+        with pytest.raises(NoAnswer):
+            channel.ask("AT+CSQ", 0.1)
+        missed.set()
+        assert channel.ask("AT+CSQ", 3).lines == ("+CSQ: 2,99",)
+
+
+def test_lines_after_the_final_result_are_unsolicited() -> None:
+    answered = threading.Event()
+
+    def play(modem: Modem) -> None:
+        modem.expect()
+        modem.send('\r\n+CSQ: 5,99\r\n\r\nOK\r\n\r\n+CEREG: 1,"1A2B","00000101",7\r\n')
+        answered.set()
+
+    with playing(play) as (_, channel, unsolicited):
+        assert channel.ask("AT+CSQ", 3).lines == ("+CSQ: 5,99",)
+        assert answered.wait(5)
+        channel.listen(time.monotonic() + 0.05)
+        assert unsolicited == ['+CEREG: 1,"1A2B","00000101",7']
+
+
+def test_a_port_that_vanishes_in_mid_command_is_lost() -> None:
+    def play(modem: Modem) -> None:
+        modem.expect()
+        modem.send("\r\n+CSQ: 2")
+        modem.vanish()
+
+    with playing(play) as (_, channel, _u):
+        began = time.monotonic()
+        with pytest.raises(PortLost):
+            channel.ask("AT+CSQ", 5)
+        assert time.monotonic() - began < 4
+        with pytest.raises(PortLost):
+            channel.ask("AT+CSQ", 1)
+
+
+def test_a_port_that_vanishes_between_commands_is_noticed_at_once() -> None:
+    with playing(Modem.vanish) as (_, channel, _u), pytest.raises(PortLost):
+        channel.listen(time.monotonic() + 5)
+
+
+def test_a_modem_that_takes_nothing_in_is_no_answer() -> None:
+    with playing(silent) as (_, channel, _u), pytest.raises(NoAnswer):
+        channel.ask("AT+CSQ;" + "+CSQ;" * 20_000, 0.2)
+
+
+def test_a_port_that_is_not_there_is_lost() -> None:
+    with pytest.raises(PortLost, match="nowhere"):
+        open_port("/dev/nowhere-tandem")
+
+
+def test_listening_ends_when_woken() -> None:
+    modem = Modem()
+    wake_fd = os.eventfd(0)
+    channel = Channel(open_port(modem.path), wake_fd=wake_fd)
+    os.eventfd_write(wake_fd, 1)
+    began = time.monotonic()
+    channel.listen(began + 5)
+    assert time.monotonic() - began < 3
+    channel.close()
+    modem.vanish()
+    os.close(wake_fd)

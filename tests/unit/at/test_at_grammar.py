@@ -1,0 +1,116 @@
+"""The words of an AT dialogue."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.at.grammar import Command, final, is_unsolicited, prefix, values
+from tandem.at.lines import MAX_LINE_BYTES, LineSplitter
+
+CSQ = Command("AT+CSQ")
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("OK", "ok"),
+        ("ERROR", "error"),
+        ("+CME ERROR: 10", "cme_error 10"),
+        ("+CME ERROR:SIM not inserted", "cme_error SIM not inserted"),
+        ("+CMS ERROR: 500", "cms_error 500"),
+        ("COMMAND NOT SUPPORT", "unsupported"),
+        ("TOO MANY PARAMETERS", "too_many_parameters"),
+    ],
+)
+def test_final_results_are_known(line: str, code: str) -> None:
+    found = final(line, CSQ)
+    assert found is not None
+    assert found.code == code
+    assert found.ok == (code == "ok")
+
+
+@pytest.mark.parametrize("line", ["+CSQ: 20,99", "OKAY", "NOT OK", "+CMEE: 1", "RING"])
+def test_other_lines_are_no_final_results(line: str) -> None:
+    assert final(line, CSQ) is None
+
+
+def test_no_carrier_ends_a_dialled_call_and_is_unsolicited_otherwise() -> None:
+    assert final("NO CARRIER", CSQ) is None
+    assert is_unsolicited("NO CARRIER", CSQ.prefixes)
+    ended = final("NO CARRIER", Command("ATD*99#"))
+    assert ended is not None
+    assert ended.code == "no_carrier"
+    assert not Command("AT+CGMM").dials
+
+
+def test_a_line_of_several_commands_expects_the_lines_of_each() -> None:
+    command = Command('AT+QENG="serving;cell";+QCSQ;^HCSQ?')
+    assert command.parts == ('+QENG="serving;cell"', "+QCSQ", "^HCSQ?")
+    assert command.prefixes == ("+QENG", "+QCSQ", "^HCSQ")
+    assert command.prints_lines
+    assert not Command("AT+CEREG=2").prints_lines
+    assert Command("ATI").takes_bare_lines
+    assert Command("AT+CGMM").takes_bare_lines
+    assert not Command("ATE0").prints_lines
+
+
+@pytest.mark.parametrize(
+    ("line", "unasked"),
+    [
+        ('+CEREG: 2,1,"1A2B","01234567",7', False),
+        ("+CEREG: 2,1,1A2B,1234567,7", False),
+        ("+CEREG: 2,1", False),
+        ("+CEREG: 0,5", False),
+        ('+CEREG: 1,"1A2B","01234567",7', True),
+        ("+CEREG: 1,1234,1234567,7", True),
+        ("+CEREG: 1", True),
+        ("+CEREG: 4,,,0", True),
+        ('+CEREG:5, "1234","01234567",7', True),
+    ],
+)
+def test_an_unasked_registration_code_has_no_n_in_front(line: str, unasked: bool) -> None:
+    assert is_unsolicited(line, ("+CEREG",)) is unasked
+
+
+def test_values_are_unquoted_and_commas_in_quotes_kept() -> None:
+    assert values('+COPS: 0,0,"A, B",7') == ("0", "0", "A, B", "7")
+    assert values("+CESQ: 99,99,255,255,20,40") == ("99", "99", "255", "255", "20", "40")
+    assert values('"LTE","FDD",,-') == ("LTE", "FDD", "", "-")
+    assert values('+X: "never closed, is one') == ("never closed, is one",)
+    assert prefix('^HCSQ:"LTE",1') == "^HCSQ"
+    assert prefix("12,13") is None
+
+
+@given(st.binary(max_size=2000), st.lists(st.integers(1, 50), min_size=1, max_size=20))
+def test_lines_do_not_depend_on_the_chunks(stream: bytes, sizes: list[int]) -> None:
+    whole, chunked = LineSplitter(), LineSplitter()
+    lines, at, turn = [], 0, 0
+    while at < len(stream):
+        size = sizes[turn % len(sizes)]
+        lines += chunked.feed(stream[at : at + size])
+        at, turn = at + size, turn + 1
+    assert lines == whole.feed(stream)
+    assert all(line and "\r" not in line and "\n" not in line for line in lines)
+
+
+def test_an_endless_line_is_dropped_and_the_next_one_read() -> None:
+    splitter = LineSplitter()
+    for _ in range(10):
+        assert splitter.feed(b"x" * MAX_LINE_BYTES) == []
+    assert splitter.feed(b"tail\r\nOK\r\n") == ["OK"]
+    assert splitter.dropped_lines == 1
+
+
+def test_noise_at_the_ends_of_a_line_is_cut_off() -> None:
+    assert LineSplitter().feed(b"\x00\xff\r\n\x00OK\x00\r\r\n") == ["OK"]
+
+
+@given(st.text(max_size=200))
+def test_grammar_takes_any_text(text: str) -> None:
+    command = Command(text)
+    assert isinstance(command.prefixes, tuple)
+    final(text, command)
+    assert is_unsolicited(text, command.prefixes) in (True, False)
+    assert all(isinstance(value, str) for value in values(text))

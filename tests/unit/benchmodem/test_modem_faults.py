@@ -1,0 +1,74 @@
+"""Faults as they are asked for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem_bench.modem.faults import KINDS, Fault, FaultError, parse, read_schedule
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["fault", "seconds", "how", "x"]), inner)
+    ),
+    max_leaves=5,
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_taken(kind):
+    assert parse({"fault": kind, "seconds": 3}) == Fault(kind, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        ({"fault": "melt", "seconds": 1}, "fault is 'melt'; known: hang"),
+        ({"fault": "hang"}, "seconds is None"),
+        ({"fault": "hang", "seconds": -1}, "seconds is -1"),
+        ({"fault": "hang", "seconds": True}, "seconds is True"),
+        ({"fault": "hang", "seconds": 1, "for": 2}, "unknown key 'for'"),
+        ({"fault": "wrong_sim", "seconds": 1, "how": "stolen"}, "how is 'stolen'"),
+        ({"fault": "cme_error", "seconds": 1, "code": "x"}, "code is 'x'"),
+        ([], "a fault is a JSON object"),
+    ],
+)
+def test_nonsense_is_refused_and_named(wish, said):
+    with pytest.raises(FaultError, match=said):
+        parse(wish)
+
+
+@given(json_values)
+def test_any_json_is_a_fault_or_refused_in_one_line(wish):
+    said = ""
+    try:
+        kind = parse(wish).kind
+    except FaultError as refusal:
+        kind, said = KINDS[0], str(refusal)
+    assert kind in KINDS
+    assert "\n" not in said
+
+
+def test_schedule_is_read(tmp_path):
+    path = tmp_path / "faults.jsonl"
+    path.write_text(
+        '{"t_s": 1, "fault": "hang", "seconds": 2}\n\n{"t_s": 9.5, "fault": "wrong_sim", "seconds": 1, "how": "absent"}\n'
+    )
+    assert read_schedule(path) == [(1.0, Fault("hang", 2.0)), (9.5, Fault("wrong_sim", 1.0, "absent"))]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"fault": "hang", "seconds": 2}', "t_s is None"),
+        ("{", "not JSON"),
+        ('{"t_s": 1, "fault": "hang"}', "seconds is None"),
+    ],
+)
+def test_schedule_names_file_and_line(tmp_path, line, said):
+    path = tmp_path / "faults.jsonl"
+    path.write_text('{"t_s": 1, "fault": "hang", "seconds": 2}\n' + line)
+    with pytest.raises(FaultError, match=f"faults.jsonl:2: {said}"):
+        read_schedule(path)

@@ -1,0 +1,113 @@
+"""The command line grammar: what a modem makes of any bytes at all."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem_bench.modem.dialogue import Modem, answer
+from tandem_bench.modem.families import FAMILIES
+from tandem_bench.modem.grammar import Command, GrammarError, LineReader, commands
+from tandem_bench.modem.radio import Radio
+
+MODEM = Modem("1", "2", "3", "A", "00101")
+LETTERS = string.ascii_uppercase
+
+names = st.builds(
+    "".join,
+    st.tuples(st.sampled_from("+^$%*!#"), st.sampled_from(LETTERS), st.text(LETTERS + string.digits, max_size=8)),
+)
+plain = st.text(string.digits + "-.abcXYZ", min_size=1, max_size=6)
+quoted = st.text(string.ascii_letters + string.digits + ";,=? +^", max_size=8)
+values = st.one_of(st.none(), plain.map(lambda v: (v, v)), quoted.map(lambda v: (f'"{v}"', v)))
+
+
+@st.composite
+def extended(draw):
+    """An extended command as text, and what it should be read as."""
+    name, kind = draw(names), draw(st.sampled_from(["execute", "read", "test", "set"]))
+    if kind != "set":
+        return name + {"execute": "", "read": "?", "test": "=?"}[kind], Command(name, kind)
+    parts = draw(st.lists(values, min_size=1, max_size=5))
+    text = ",".join("" if v is None else v[0] for v in parts)
+    if text == "?":
+        text = '"?"'
+    return f"{name}={text}", Command(name, "set", tuple(None if v is None else v[1] for v in parts))
+
+
+@given(st.lists(extended(), max_size=6), st.sampled_from(["AT", "at", "  At"]), st.sampled_from([";", " ; "]))
+def test_commands_in_one_line_are_read_back_as_written(made, prefix, joint):
+    assert commands(prefix + joint.join(text for text, _ in made)) == tuple(command for _, command in made)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_refused_or_not_for_us(text):
+    try:
+        parsed = commands(text)
+    except GrammarError as error:
+        parsed = error.before
+    assert (parsed is None) == (text.strip()[:2].upper() != "AT")
+
+
+@given(
+    st.sampled_from(sorted(FAMILIES)),
+    st.one_of(st.text(max_size=120), st.text(max_size=120).map("AT".__add__), extended().map(lambda e: "AT" + e[0])),
+)
+def test_every_line_for_a_modem_gets_exactly_one_final_result(family, line):
+    reply = answer(FAMILIES[family], MODEM, Radio(), line)
+    if reply is None:
+        assert line.strip()[:2].upper() != "AT"
+        return
+    assert all(block.startswith("\r\n") and block.endswith("\r\n") for block in reply.blocks)
+    final = reply.blocks[-1].strip()
+    assert final in ("OK", "ERROR", "COMMAND NOT SUPPORT", "TOO MANY PARAMETERS") or final.startswith("+CME ERROR: ")
+    assert not any(block.strip() in ("OK", "ERROR") for block in reply.blocks[:-1])
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("AT", ()),
+        ("ATE0V1", (Command("E", "execute", ("0",)), Command("V", "execute", ("1",)))),
+        ("ATE+CSQ", (Command("E", "execute"), Command("+CSQ", "execute"))),
+        ("AT&FE1", (Command("&F", "execute"), Command("E", "execute", ("1",)))),
+        ("ATS0=0;+CSQ", (Command("S0", "set", ("0",)), Command("+CSQ", "execute"))),
+        ('AT+QENG="a;b,c";+CSQ', (Command("+QENG", "set", ("a;b,c",)), Command("+CSQ", "execute"))),
+        ("AT+COPS=3,,2", (Command("+COPS", "set", ("3", None, "2")),)),
+        ("CSQ", None),
+        ("", None),
+    ],
+)
+def test_line_is_read_as_the_standard_says(line, expected):
+    assert commands(line) == expected
+
+
+@pytest.mark.parametrize("line", ['AT+CSQ;+QENG="open', "AT+CSQ;+=1", "AT+CSQ;+CSQ~", 'AT+CSQ;+X="a"b', "AT+CSQ;\x01"])
+def test_broken_line_still_runs_what_comes_before(line):
+    with pytest.raises(GrammarError) as caught:
+        commands(line)
+    assert caught.value.before == (Command("+CSQ", "execute"),)
+
+
+@given(st.lists(st.text(string.printable.replace("\r", "").replace("\n", ""), max_size=20), max_size=8), st.data())
+def test_lines_are_the_same_however_the_bytes_arrive(lines, data):
+    stream = b"".join(line.encode("latin-1") + b"\r\n" for line in lines)
+    reader, got, i = LineReader(64), [], 0
+    while i < len(stream):
+        step = data.draw(st.integers(1, len(stream) - i))
+        got += reader.feed(stream[i : i + step])
+        i += step
+    assert got == lines
+
+
+def test_overlong_line_is_reported_once_and_the_next_one_is_whole():
+    reader = LineReader(8)
+    assert reader.feed(b"AT" + b"x" * 9000) == []
+    assert reader.feed(b"yyy\rAT\r") == [None, "AT"]
+
+
+def test_backspace_takes_one_back():
+    assert LineReader(64).feed(b"\x08AT+CSQQ\x08\r") == ["AT+CSQ"]

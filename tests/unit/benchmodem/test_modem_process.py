@@ -1,0 +1,250 @@
+"""Modems as processes: a real pseudo-terminal, read by pyserial as a real port is."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+import serial
+from conftest import write_timeline
+
+from tandem_bench.modem.process import luhn
+
+COMMAND = {"generic": b"AT+CSQ;+CESQ", "quectel": b'AT+QENG="servingcell"', "huawei": b"AT^HCSQ?;^MONSC"}
+ANSWER = {
+    "generic": b"+CESQ: 99,99,255,255,20,44",
+    "quectel": b",-97,-10,-67,16,31",
+    "huawei": b'^HCSQ:"LTE",54,44,156,20',
+}
+
+
+def command_line(folder: Path, *more: str, family: str = "generic", name: str = "a") -> list[str]:
+    timeline = write_timeline(folder / f"{name}.jsonl", [{}] * 10, operator=name)
+    return [
+        sys.executable, "-m", "tandem_bench", "modem", "--family", family, "--timeline", str(timeline), "--link",
+        str(folder / name), "--control", str(folder / f"{name}.sock"), "--json-log", str(folder / "truth.jsonl"), *more,
+    ]  # fmt: skip
+
+
+@contextmanager
+def running(folder: Path, *more: str, family: str = "generic", name: str = "a"):
+    """A modem process that has said it is ready; it is ended, and its exit status checked."""
+    arguments = command_line(folder, *more, family=family, name=name)
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == f"ready {folder / name}\n"
+            yield process
+        finally:
+            process.terminate()
+            assert process.wait(10) == 0
+    assert not (folder / name).is_symlink()
+    assert not (folder / f"{name}.sock").exists()
+
+
+def open_port(folder: Path, name: str = "a", timeout: float = 2.0) -> serial.Serial:
+    return serial.Serial(str(folder / name), 115200, timeout=timeout)
+
+
+def ask(port: serial.Serial, command: bytes, until: bytes = b"\r\nOK\r\n") -> bytes:
+    port.write(command + b"\r")
+    return port.read_until(until)
+
+
+def play(folder: Path, wish: dict[str, object], name: str = "a") -> dict[str, object]:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(folder / f"{name}.sock"))
+        client.sendall(json.dumps(wish).encode() + b"\n")
+        with client.makefile() as answers:
+            return json.loads(answers.readline())
+
+
+def truth(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "truth.jsonl").read_text().splitlines()]
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("family", sorted(COMMAND))
+def test_polled_once_a_second_it_answers_each_time_and_hardly_works(tmp_path, family):
+    with running(tmp_path, family=family) as process, open_port(tmp_path) as port:
+        ask(port, b"ATE0")
+        before = cpu_seconds(process.pid)
+        for second in range(4):
+            asked = time.monotonic()
+            assert ANSWER[family] in ask(port, COMMAND[family])
+            if second < 3:
+                time.sleep(max(0.0, asked + 1 - time.monotonic()))  # the period is what is tested
+        assert cpu_seconds(process.pid) - before < 0.3
+
+
+def test_two_modems_at_once_do_not_mix(tmp_path):
+    with (
+        running(tmp_path, "--operator-name", "Alpha", name="a"),
+        running(tmp_path, "--operator-name", "Beta", family="huawei", name="b"),
+        open_port(tmp_path, "a") as a,
+        open_port(tmp_path, "b") as b,
+    ):
+        for port in (a, b):
+            ask(port, b"ATE0")
+        for _ in range(20):
+            a.write(b"AT+COPS?\r")
+            b.write(b"AT+COPS?\r")
+            assert b'"Beta"' in b.read_until(b"\r\nOK\r\n")
+            assert b'"Alpha"' in a.read_until(b"\r\nOK\r\n")
+        assert ask(a, b"AT+CGSN") != ask(b, b"AT+CGSN")
+
+
+def test_hang_garbage_and_errors_end_by_themselves_and_are_logged(tmp_path):
+    with running(tmp_path, "--seed", "5") as _, open_port(tmp_path, timeout=0.25) as port:
+        ask(port, b"ATE0+CMEE=1")
+        assert play(tmp_path, {"fault": "hang", "seconds": 0.8}) == {"ok": True}
+        assert ask(port, b"AT") == b""
+        assert play(tmp_path, {"fault": "garbage", "seconds": 0.8}) == {"ok": True}
+        assert b"OK" not in ask(port, b"AT")
+        port.timeout = 3
+        assert await_answer(port)
+        assert play(tmp_path, {"fault": "cme_error", "seconds": 0.5, "code": 13}) == {"ok": True}
+        assert ask(port, b"AT+CSQ", until=b"13\r\n") == b"\r\n+CME ERROR: 13\r\n"
+        assert await_answer(port)
+        assert play(tmp_path, {"fault": "wrong_sim", "seconds": 0.5}) == {"ok": True}
+        assert b"+CPIN: SIM PIN" in ask(port, b"AT+CPIN?")
+        assert play(tmp_path, {"fault": "melt", "seconds": 1})["ok"] is False
+    lines = truth(tmp_path)
+    assert [(line["type"], line["fault"], line["operator"]) for line in lines] == [
+        ("fault", kind, "a") for kind in ("hang", "garbage", "cme_error", "wrong_sim")
+    ]
+    assert all(set(line) == {"t_s", "monotonic_ns", "utc_ns", "type", "operator", "fault", "seconds"} for line in lines)
+    assert [line["monotonic_ns"] for line in lines] == sorted(line["monotonic_ns"] for line in lines)
+
+
+def await_answer(port: serial.Serial, seconds: float = 5.0) -> bool:
+    """Ask until the modem answers properly again."""
+    until, port.timeout = time.monotonic() + seconds, 0.2
+    while time.monotonic() < until:
+        port.reset_input_buffer()
+        if ask(port, b"ATE0") == b"\r\nOK\r\n":
+            return True
+    return False
+
+
+def test_disappearing_hangs_up_and_comes_back_under_another_number(tmp_path):
+    with running(tmp_path) as _:
+        first = (tmp_path / "a").readlink()
+        with open_port(tmp_path) as port:
+            assert play(tmp_path, {"fault": "disappear", "seconds": 0.5}) == {"ok": True}
+            assert not (tmp_path / "a").is_symlink()
+            with pytest.raises(serial.SerialException):
+                port.read(100)
+        until = time.monotonic() + 5
+        while not (tmp_path / "a").is_symlink() and time.monotonic() < until:
+            time.sleep(0.01)  # there is nothing to wait on but the name
+        assert (tmp_path / "a").readlink() != first
+        with open_port(tmp_path) as port:
+            assert ask(port, b"AT").endswith(b"\r\nOK\r\n")
+
+
+def test_scheduled_fault_is_played_at_its_time(tmp_path):
+    faults = tmp_path / "faults.jsonl"
+    faults.write_text('{"t_s": 100.4, "fault": "hang", "seconds": 0.1}\n{"t_s": 1, "fault": "hang", "seconds": 2}\n')
+    epoch = time.monotonic_ns() - 100 * 10**9
+    with running(tmp_path, "--faults", str(faults), "--epoch-ns", str(epoch)) as _:
+        until = time.monotonic() + 5
+        while not (log := truth(tmp_path)) and time.monotonic() < until:
+            time.sleep(0.01)  # as above
+    assert [line["fault"] for line in log] == ["hang"]
+    assert log[0]["t_s"] >= 100.4
+
+
+def test_clock_is_monotonic_time_since_the_epoch(tmp_path):
+    ticks = [{"rssi_dbm": -60.0}] * 50 + [{"rssi_dbm": -100.0}]
+    write_timeline(tmp_path / "t.jsonl", ticks)
+    for lead_s, code in ((-100, b"26"), (100, b"6")):
+        epoch = time.monotonic_ns() - lead_s * 10**9
+        with (
+            running(tmp_path, "--timeline", str(tmp_path / "t.jsonl"), "--epoch-ns", str(epoch)) as _,
+            open_port(tmp_path) as port,
+        ):
+            assert b"\r\n+CSQ: " + code + b",99\r\n" in ask(port, b"AT+CSQ")
+
+
+def test_interrupt_ends_it_as_ctrl_c_does(tmp_path):
+    with subprocess.Popen(command_line(tmp_path), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+    assert not (tmp_path / "a").is_symlink()
+
+
+def test_names_left_behind_by_a_killed_modem_are_taken_over(tmp_path):
+    with subprocess.Popen(command_line(tmp_path), stdout=subprocess.PIPE, text=True) as killed:
+        assert killed.stdout is not None
+        killed.stdout.readline()
+        killed.kill()
+    assert (tmp_path / "a").is_symlink()
+    with running(tmp_path) as _, open_port(tmp_path) as port:
+        assert ask(port, b"AT").endswith(b"\r\nOK\r\n")
+
+
+def refused(arguments: list[str]) -> tuple[int, str]:
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=30, check=False)
+    return done.returncode, done.stderr
+
+
+def test_bad_input_is_one_line_that_names_it(tmp_path):
+    (tmp_path / "bad.jsonl").write_text("{}\n")
+    (tmp_path / "file").write_text("precious")
+    for more, status, said in (
+        (["--timeline", str(tmp_path / "bad.jsonl")], 2, "bad.jsonl:1: format is None"),
+        (["--timeline", str(tmp_path / "none.jsonl")], 2, "none.jsonl: No such file or directory"),
+        (["--faults", str(tmp_path / "bad.jsonl")], 2, "bad.jsonl:1: t_s is None"),
+        (["--link", str(tmp_path / "none" / "a")], 3, "its folder does not exist"),
+        (["--link", str(tmp_path / "file")], 3, "exists and is no symbolic link"),
+        (["--control", str(tmp_path / "none" / "c")], 3, "give another --control"),
+        (["--json-log", str(tmp_path / "none" / "l")], 3, "No such file or directory"),
+    ):
+        got, stderr = refused([*command_line(tmp_path), *more])
+        assert (got, stderr.count("\n")) == (status, 1), stderr
+        assert said in stderr
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_check_digit_is_that_of_a_published_example():
+    assert luhn("49015420323751") == "8"
+
+
+def test_imei_that_does_not_check_is_refused(tmp_path):
+    status, stderr = refused([*command_line(tmp_path), "--imei", "004401010000018"])
+    assert status == 2
+    assert "its last digit should be 2" in stderr
+
+
+def test_control_socket_of_a_living_modem_is_not_taken(tmp_path):
+    with running(tmp_path) as _:
+        status, stderr = refused([*command_line(tmp_path), "--link", str(tmp_path / "other")])
+        assert (status, "give another --control" in stderr) == (3, True)
+        assert play(tmp_path, {"rrc": "connected"}) == {"ok": True}
+
+
+def test_client_that_sends_rubbish_is_answered_and_does_no_harm(tmp_path):
+    with running(tmp_path) as _:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(tmp_path / "a.sock"))
+            client.sendall(b"\xff\xfe\n[[[[\n")
+            with client.makefile() as answers:
+                assert [json.loads(answers.readline())["ok"] for _ in range(2)] == [False, False]
+            with suppress(BrokenPipeError, ConnectionResetError):
+                client.sendall(b"x" * 100_000)
+        assert play(tmp_path, {"rrc": "idle"}) == {"ok": True}

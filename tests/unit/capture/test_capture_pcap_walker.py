@@ -1,0 +1,75 @@
+"""The walk over a pcap stream: the same packets however the stream is cut, and any bytes."""
+
+import struct
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.capture.pcap import HEADER_BYTES, LONGEST_PACKET, PcapError, Walker
+
+MAGICS = [(0xA1B2C3D4, "<"), (0xA1B23C4D, "<"), (0xA1B2C3D4, ">"), (0xA1B23C4D, ">")]
+
+
+def stream(packets: list[bytes], magic: int = 0xA1B2C3D4, order: str = "<", linktype: int = 1) -> bytes:
+    head = struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 128, linktype)
+    return head + b"".join(struct.pack(order + "4I", 1, 2, len(p), 1500) + p for p in packets)
+
+
+def cut(raw: bytes, places: list[int]) -> list[bytes]:
+    edges = [0, *sorted(p % (len(raw) + 1) for p in places), len(raw)]
+    return [raw[a:b] for a, b in pairwise(edges)]
+
+
+@given(
+    packets=st.lists(st.binary(max_size=200), max_size=20),
+    places=st.lists(st.integers(0, 5000), max_size=30),
+    tail=st.binary(max_size=15),
+    kind=st.sampled_from(MAGICS),
+)
+def test_however_it_is_cut_the_same_packets_come_whole(packets, places, tail, kind):
+    raw = stream(packets, *kind, linktype=101)
+    walker, got, sizes = Walker(), b"", []
+    for piece in cut(raw + tail, places):
+        whole, some = walker.feed(piece)
+        assert len(whole) == sum(some)
+        got += whole
+        sizes += some
+    assert got == raw
+    assert sizes == [HEADER_BYTES, *(16 + len(p) for p in packets)]
+    assert (walker.packets, walker.linktype, walker.pending_bytes) == (len(packets), 101, len(tail))
+
+
+@given(st.lists(st.binary(max_size=100), max_size=8))
+def test_any_bytes_are_walked_or_refused(pieces):
+    walker = Walker()
+    for piece in pieces:
+        try:
+            walker.feed(piece)
+        except PcapError:
+            return
+
+
+@given(st.lists(st.binary(max_size=300), max_size=8))
+def test_any_bytes_after_a_good_header_are_walked_or_refused(pieces):
+    walker = Walker()
+    walker.feed(stream([]))
+    fed = 0
+    for piece in pieces:
+        try:
+            whole, _ = walker.feed(piece)
+        except PcapError:
+            return
+        fed += len(piece) - len(whole)
+        assert walker.pending_bytes == fed
+
+
+def test_a_length_no_capture_can_have_is_damage():
+    with pytest.raises(PcapError, match="at byte 42"):
+        Walker().feed(stream([b"xy"]) + struct.pack("<4I", 1, 2, LONGEST_PACKET + 1, 1500))
+
+
+def test_text_is_no_pcap():
+    with pytest.raises(PcapError, match="no pcap file"):
+        Walker().feed(b"tcpd")

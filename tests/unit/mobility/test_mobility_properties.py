@@ -1,0 +1,135 @@
+"""What holds for every series of polls."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.mobility.detectors import Detectors
+from tandem.mobility.movement import MobilityDetector
+from tandem.mobility.settings import Settings
+from tandem.schema.record import Record
+
+SECOND = 10**9
+SETTINGS = Settings(threshold_db=6.0, stop_after_s=4.0)
+
+LEVELS = st.one_of(st.none(), st.floats(-140, -50).map(lambda level: round(level, 1)))
+STATES = st.sampled_from(["idle", "connected", "unknown", "no_answer", "port_lost"])
+POLLS = st.lists(st.tuples(LEVELS, STATES, st.one_of(st.none(), st.integers(0, 2**28 - 1)), st.booleans()), max_size=40)
+
+
+def series(path: str, polls: list[tuple[float | None, str, int | None, bool]], offset_ns: int = 0) -> list[Record]:
+    return [
+        Record.make(
+            "radio",
+            {"path": path, "operator": path.upper(), "rat": "LTE"},
+            {"rsrp_dbm": level, "state": state, "eci": eci, "stale": stale},
+            i * SECOND + offset_ns,
+        )
+        for i, (level, state, eci, stale) in enumerate(polls)
+    ]
+
+
+def key(event: Record) -> tuple[int, str, str]:
+    return event.monotonic_ns, event.tags["kind"], event.tags.get("path", "")
+
+
+@given(POLLS, POLLS)
+def test_starts_and_stops_alternate_and_the_state_follows_them(a: list, b: list) -> None:
+    detectors, changes = Detectors(SETTINGS), []
+    for record in sorted(series("a", a) + series("b", b, SECOND // 2), key=lambda r: r.monotonic_ns):
+        changes += [e for e in detectors.feed(record) if e.tags["kind"].startswith("mobility")]
+        assert detectors.mobile == (bool(changes) and changes[-1].tags["kind"] == "mobility_start")
+        assert (detectors.mobile_since_ns is not None) == detectors.mobile
+    changes += detectors.tick(1000 * SECOND)
+    kinds = [e.tags["kind"] for e in changes]
+    assert kinds == ["mobility_start", "mobility_stop"] * (len(kinds) // 2)
+    assert [e.monotonic_ns for e in changes] == sorted(e.monotonic_ns for e in changes)
+    for start, stop in zip(changes[::2], changes[1::2], strict=True):
+        assert stop.monotonic_ns - start.monotonic_ns >= 4 * SECOND
+
+
+@given(POLLS, POLLS, st.randoms(use_true_random=False))
+def test_events_of_a_path_do_not_depend_on_the_other_path(a: list, b: list, random) -> None:
+    together, alone = Detectors(SETTINGS), Detectors(SETTINGS)
+    queues, mixed = [series("a", a), series("b", b)], []
+    while any(queues):
+        mixed.append(random.choice([queue for queue in queues if queue]).pop(0))
+    of_a = [key(e) for r in mixed for e in together.feed(r) if e.tags.get("path") == "a"]
+    expected = [key(e) for r in series("a", a) for e in alone.feed(r)]
+    kept = ("signal_drop", "handover", "modem_lost", "modem_back")
+    assert [e for e in of_a if e[1] in kept] == [e for e in expected if e[1] in kept]
+
+
+@given(POLLS, POLLS)
+def test_records_of_the_modems_may_arrive_up_to_a_period_late(a: list, b: list) -> None:
+    """Both orders of a round give the same stretches of mobility, but for which modem's change began one."""
+    stretches = []
+    for order in (0, 1):
+        detector, events = MobilityDetector(SETTINGS), []
+        for round_ in itertools.zip_longest(series("a", a), series("b", b, SECOND // 2)):
+            for record in (round_, round_[::-1])[order]:
+                events += detector.feed(record) if record is not None else []
+        events += detector.tick(1000 * SECOND)
+        stretches.append([e.monotonic_ns for e in events if e.tags["kind"] == "mobility_stop"])
+    assert stretches[0] == stretches[1]
+
+
+@given(st.floats(-140, -50), st.integers(0, 2**28 - 1), st.integers(1, 200))
+def test_a_constant_signal_gives_no_events(level: float, eci: int, polls: int) -> None:
+    detectors = Detectors(SETTINGS)
+    assert [e for r in series("a", [(level, "idle", eci, False)] * polls) for e in detectors.feed(r)] == []
+
+
+@given(POLLS)
+def test_drops_are_negative_and_their_sizes_are_differences_of_the_polls(a: list) -> None:
+    detectors, records = Detectors(SETTINGS), series("a", a)
+    levels = {r.fields["rsrp_dbm"] for r in records if "rsrp_dbm" in r.fields}
+    for event in (e for r in records for e in detectors.feed(r) if e.tags["kind"] == "signal_drop"):
+        size = event.fields["change_db"]
+        assert isinstance(size, float)
+        assert size <= -6.0
+        assert any(abs(x - y - size) < 0.01 for x, y in itertools.product(levels, levels))
+        assert event.fields["quantity"] == "rsrp_dbm"
+
+
+def test_rssi_may_be_the_quantity_and_is_named() -> None:
+    detectors = Detectors(Settings(quantity="rssi_dbm"))
+    records = [
+        Record.make("radio", {"path": "a"}, {"state": "idle", "rssi_dbm": level, "rsrp_dbm": -90.0}, i * SECOND)
+        for i, level in enumerate((-70.0, -77.0))
+    ]
+    events = [e for r in records for e in detectors.feed(r)]
+    assert {e.tags["kind"] for e in events} == {"signal_drop", "mobility_start"}
+    assert {e.fields["quantity"] for e in events} == {"rssi_dbm"}
+
+
+def test_a_tick_ends_mobility_when_no_poll_comes() -> None:
+    detectors = Detectors(SETTINGS)
+    for record in series("a", [(-90.0, "idle", None, False), (-70.0, "idle", None, False)]):
+        detectors.feed(record)
+    assert detectors.mobile_since_ns == SECOND
+    assert detectors.tick(5 * SECOND) == []
+    (stop,) = detectors.tick(6 * SECOND)
+    assert (stop.tags["kind"], stop.monotonic_ns) == ("mobility_stop", 5 * SECOND)
+    assert detectors.tick(60 * SECOND) == []
+
+
+def test_other_records_and_a_record_told_twice_are_nothing() -> None:
+    detectors = Detectors(SETTINGS)
+    first, second = series("a", [(-90.0, "idle", 257, False), (-70.0, "idle", 513, False)])
+    assert detectors.feed(first) == []
+    assert {e.tags["kind"] for e in detectors.feed(second)} == {"mobility_start", "handover"}
+    assert detectors.feed(second) == []
+    assert detectors.feed(Record.make("health", {}, {"mobile": True}, 3 * SECOND)) == []
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"quantity": "rsrq_db"}, {"threshold_db": 0.0}, {"stop_after_s": -1.0}, {"period_s": float("nan")}]
+)
+def test_settings_that_cannot_be_are_refused_by_name(wrong: dict) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Settings(**wrong)

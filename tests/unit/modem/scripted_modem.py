@@ -1,0 +1,97 @@
+"""A modem for the poller's tests: a pseudo-terminal behind a link, with answers from a table."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+import tty
+from pathlib import Path
+
+IDENTITY = {"AT+CGMI": "Quectel", "AT+CGMM": "EC25", "AT+CGMR": "EC25EFAR06A06M4G"}
+POLL = 'AT+QENG="servingcell";+QCSQ'
+LINES = (
+    '+QENG: "servingcell","NOCONN","LTE","FDD",244,91,5A2C30B,211,1300,3,5,5,1A2B,-95,-10,-66,12,33',
+    '+QCSQ: "LTE",-66,-95,119,-10',
+)
+
+
+class ScriptedModem:
+    """Answers each command after ``delay_s``. ``lines`` are the poll's; ``error`` answers the poll with an error instead."""
+
+    def __init__(self, link: Path) -> None:
+        self.link = link
+        self.heard: list[str] = []
+        self.lines: tuple[str, ...] = LINES
+        self.error: str | None = None
+        self.echo = True
+        self.hung = threading.Event()
+        self.delay_s = 0.0
+        self._changed = threading.Condition()
+        self._stop_read, self._stop_write = os.pipe()
+        self.plug()
+
+    def plug(self) -> None:
+        """Be there, under a number of its own; the link leads to it."""
+        self._master, self._slave = os.openpty()
+        tty.setraw(self._slave)
+        self.device = os.ttyname(self._slave)
+        self.echo = True
+        spare = self.link.with_suffix(".new")
+        spare.symlink_to(self.device)
+        spare.replace(self.link)
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def unplug(self) -> None:
+        """Vanish with the link."""
+        os.write(self._stop_write, b"x")
+        self._thread.join(5)
+        os.read(self._stop_read, 1)
+        self.link.unlink()
+        os.close(self._slave)
+        os.close(self._master)
+
+    def close(self) -> None:
+        self.unplug()
+        os.close(self._stop_read)
+        os.close(self._stop_write)
+
+    def wait_heard(self, command: str, times: int = 1) -> None:
+        """Until ``command`` was heard so often."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.heard.count(command) >= times, 10), self.heard
+
+    def _serve(self) -> None:
+        pending = b""
+        while True:
+            ready, _, _ = select.select([self._master, self._stop_read], [], [], 30)
+            if self._stop_read in ready or not ready:
+                return
+            pending += os.read(self._master, 1024)
+            if self.hung.is_set():
+                continue
+            *commands, pending = pending.split(b"\r")
+            for raw in commands:
+                self._answer(raw.decode())
+
+    def _answer(self, command: str) -> None:
+        with self._changed:
+            self.heard.append(command)
+            self._changed.notify_all()
+        text = f"{command}\r\r\n" if self.echo else "\r\n"
+        if command == "ATE0":
+            self.echo = False
+        if command in IDENTITY:
+            text += f"{IDENTITY[command]}\r\n\r\nOK\r\n"
+        elif command == "AT+CMEE?":
+            text += "+CMEE: 1\r\n\r\nOK\r\n"
+        elif command != POLL:
+            text += "OK\r\n"
+        elif self.error is not None:
+            text += f"{self.error}\r\n"
+        else:
+            text += "".join(f"{line}\r\n" for line in (*self.lines, "", "OK"))
+        time.sleep(self.delay_s)
+        os.write(self._master, text.encode())

@@ -1,0 +1,84 @@
+"""Schedule, staleness, identification and the decoding of the standard's commands."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.at.dialogue import Response
+from tandem.at.grammar import Final
+from tandem.modem.base import Identity, Reading
+from tandem.modem.identification import identify
+from tandem.modem.poll import in_range
+from tandem.modem.registry import choose
+from tandem.modem.scalars import plmn
+from tandem.modem.schedule import Schedule
+from tandem.modem.staleness import Staleness
+from tandem.modem.ts27007 import registration
+
+OK = Final("ok", "ok")
+SECOND = 10**9
+
+
+@given(st.lists(st.integers(0, 5 * SECOND), max_size=50))
+def test_due_times_stay_on_their_grid_and_never_lie_behind(delays: list[int]) -> None:
+    schedule, now = Schedule(7, 1.0), 7
+    for delay in delays:
+        before = schedule.due_ns
+        now = max(now, schedule.due_ns) + delay
+        skipped = schedule.advance(now)
+        assert (schedule.due_ns - 7) % SECOND == 0
+        assert schedule.due_ns >= now
+        assert schedule.due_ns - before == (skipped + 1) * SECOND
+
+
+def test_a_repeated_answer_is_stale_only_beyond_what_the_modem_did_before() -> None:
+    staleness = Staleness(floor_s=10)
+    assert [staleness.feed("x", t * SECOND) for t in (0, 5, 10, 11, 40)] == [False, False, False, True, True]
+    assert not staleness.feed("y", 41 * SECOND)
+    assert not staleness.feed("y", 81 * SECOND), "it repeated itself for 40 s before, and answered something new"
+    assert staleness.feed("y", 82 * SECOND)
+    staleness.forget()
+    assert not staleness.feed("y", 83 * SECOND)
+
+
+def test_identity_from_plain_answers() -> None:
+    answers = [
+        Response("AT+CGMI", ("Quectel",), OK),
+        Response("AT+CGMM", ('+CGMM: "EC25"',), OK),
+        Response("AT+CGMR", ("Revision: EC25EFAR06",), OK),
+    ]
+    assert identify(answers) == Identity("Quectel", "EC25", "EC25EFAR06")
+
+
+def test_identity_from_ati_where_the_others_are_refused_and_no_serial_number_in_it() -> None:
+    refused = [Response(c, (), Final("error", "error")) for c in ("AT+CGMI", "AT+CGMM", "AT+CGMR")]
+    lines = ("Manufacturer: huawei", "Model: E3372", "Revision: 21.180", "IMEI: 861234567890123", "+GCAP: +CGSM")
+    assert identify([*refused, Response("ATI", lines, OK)]) == Identity("huawei", "E3372", "21.180")
+    unlabelled = ("861234567890123", "Quectel", "EC25", "EC25EFAR06")
+    assert identify([*refused, Response("ATI", unlabelled, OK)]) == Identity("Quectel", "EC25", "EC25EFAR06")
+    assert choose("auto", identify(refused)).name == "generic"
+
+
+def test_a_routing_area_may_stand_between_area_and_cell() -> None:
+    found = registration(['+CEREG: 2,1,"1A2B","01","05A2C30B",7'])
+    assert (found.tac, found.eci, found.rat) == (0x1A2B, 0x5A2C30B, "LTE")
+
+
+def test_no_area_and_no_cell_are_none() -> None:
+    found = registration(['+CEREG: 2,1,"FFFE","FFFFFFFF",7'])
+    assert (found.tac, found.eci) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("mcc", "mnc", "code"), [("244", "1", "24401"), ("310", "410", "310410"), ("", "01", None), ("-", "-", None)]
+)
+def test_network_codes(mcc: str, mnc: str, code: str | None) -> None:
+    assert plmn(mcc, mnc) == code
+
+
+def test_quantities_out_of_range_are_dropped_and_named() -> None:
+    kept, dropped = in_range(Reading(rsrp_dbm=-200.0, rsrq_db=-10.0, eci=2**40, pci=-1))
+    assert (kept.rsrp_dbm, kept.rsrq_db, kept.eci, kept.pci) == (None, -10.0, None, None)
+    assert dropped == ("eci", "pci", "rsrp_dbm")

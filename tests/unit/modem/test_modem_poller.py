@@ -1,0 +1,229 @@
+"""The poller's thread against a scripted modem on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from scripted_modem import LINES, POLL, ScriptedModem
+
+from tandem.modem.poll import Poll
+from tandem.modem.poller import Poller
+from tandem.modem.registry import UnknownDriver
+
+PERIOD_S = 0.1
+
+
+class Polls:
+    """Collects polls; a condition on them can be awaited."""
+
+    def __init__(self) -> None:
+        self.made: list[Poll] = []
+        self.stall_s = 0.0
+        self._changed = threading.Condition()
+
+    def add(self, poll: Poll) -> None:
+        stall_s, self.stall_s = self.stall_s, 0.0
+        time.sleep(stall_s)
+        with self._changed:
+            self.made.append(poll)
+            self._changed.notify_all()
+
+    def wait(self, condition: Callable[[list[Poll]], bool]) -> list[Poll]:
+        with self._changed:
+            assert self._changed.wait_for(lambda: condition(self.made), 20), self.made[-5:]
+            return list(self.made)
+
+
+def good(poll: Poll) -> bool:
+    return poll.failure is None and poll.reading is not None and poll.reading.rsrp_dbm is not None
+
+
+@pytest.fixture
+def modem(tmp_path: Path) -> Iterator[ScriptedModem]:
+    scripted = ScriptedModem(tmp_path / "modem")
+    yield scripted
+    scripted.close()
+
+
+@pytest.fixture
+def polls() -> Polls:
+    return Polls()
+
+
+@pytest.fixture
+def poller(modem: ScriptedModem, polls: Polls) -> Iterator[Poller]:
+    running = Poller("a", "A", str(modem.link), "auto", PERIOD_S, polls.add)
+    running.start()
+    yield running
+    running.stop()
+
+
+def test_it_identifies_sets_up_and_polls_at_its_due_times(modem: ScriptedModem, poller: Poller, polls: Polls) -> None:
+    made = polls.wait(lambda p: len(p) >= 5)
+    assert all(good(poll) for poll in made)
+    assert {(poll.path, poll.operator, poll.driver, poll.model) for poll in made} == {("a", "A", "quectel", "EC25")}
+    assert modem.heard[:2] == ["ATE0", "AT+CMEE=1"]
+    steps = {b.due_monotonic_ns - a.due_monotonic_ns - b.skipped * 10**8 for a, b in itertools.pairwise(made)}
+    assert steps == {10**8}, "due times drift"
+    assert all(poll.due_monotonic_ns <= poll.began_monotonic_ns < poll.ended_monotonic_ns for poll in made)
+    assert made[0].reading is not None
+    assert made[0].reading.eci == 0x5A2C30B
+    assert poller.dropped == {}
+
+
+def test_a_poll_becomes_a_record(poller: Poller, polls: Polls) -> None:
+    poll = polls.wait(lambda p: len(p) >= 1)[0]
+    record = poll.record()
+    assert poller.path == "a"
+    assert record.measurement == "radio"
+    assert record.tags == {"path": "a", "operator": "A", "driver": "quectel", "rat": "LTE"}
+    assert record.monotonic_ns == poll.began_monotonic_ns
+    assert record.fields["state"] == "idle"
+    assert record.fields["rsrp_dbm"] == -95.0
+    assert record.fields["enb_id"] == 0x5A2C3
+    assert record.fields["poll_duration_ms"] == poll.duration_ms > 0
+    assert record.fields["stale"] is False
+
+
+def test_a_hung_modem_is_no_answer_and_what_it_says_later_is_not_taken_for_new(
+    modem: ScriptedModem, poller: Poller, polls: Polls
+) -> None:
+    polls.wait(lambda p: len(p) >= 2)
+    modem.hung.set()
+    seen = len(polls.wait(lambda p: [x.failure for x in p[-3:]] == ["no_answer"] * 3))
+    made = polls.made[:seen]
+    assert made[-1].record().fields["state"] == "no_answer"
+    assert made[-1].record().tags == {"path": "a", "operator": "A", "driver": "quectel"}
+    assert all(poll.duration_ms < 1000 * PERIOD_S + 200 for poll in made[-2:]), (
+        "a missed deadline takes the next poll's time"
+    )
+    modem.lines = (LINES[0].replace("-95", "-101"), LINES[1])
+    modem.hung.clear()
+    after = polls.wait(lambda p: any(good(x) for x in p[seen:]))
+    assert next(x for x in after[seen:] if good(x)).reading.rsrp_dbm == -101.0  # type: ignore[union-attr]
+    assert poller.dropped == {}
+
+
+def test_a_modem_that_comes_back_under_another_number_is_set_up_again(
+    modem: ScriptedModem, poller: Poller, polls: Polls
+) -> None:
+    polls.wait(lambda p: len(p) >= 2)
+    first = modem.device
+    modem.unplug()
+    lost = polls.wait(lambda p: p[-1].failure == "port_lost")
+    record = lost[-1].record()
+    assert record.fields["state"] == "port_lost"
+    assert record.tags["driver"] == "quectel"
+    modem.plug()
+    back = polls.wait(lambda p: len(p) > len(lost) and good(p[-1]))
+    assert back[-1].model == "EC25"
+    assert modem.heard.count("ATE0") == 2
+    assert modem.heard.count("AT+CEREG=2") == 2
+    assert poller.path == "a"
+    assert first.startswith("/dev/pts/")
+
+
+def test_a_port_that_is_not_there_at_first_is_found_later(tmp_path: Path, polls: Polls) -> None:
+    link = tmp_path / "late"
+    poller = Poller("b", None, str(link), "auto", PERIOD_S, polls.add)
+    poller.start()
+    polls.wait(lambda p: len(p) >= 2)
+    assert polls.made[0].failure == "port_lost"
+    assert polls.made[0].driver is None
+    assert polls.made[0].record().tags == {"path": "b"}
+    modem = ScriptedModem(link)
+    try:
+        polls.wait(lambda p: good(p[-1]))
+    finally:
+        poller.stop()
+        modem.close()
+
+
+def test_an_error_of_every_command_is_the_polls_failure(modem: ScriptedModem, poller: Poller, polls: Polls) -> None:
+    modem.error = "+CME ERROR: 10"
+    failed = polls.wait(lambda p: p != [] and p[-1].failure == "cme_error 10")[-1]
+    assert failed.reading is None
+    assert failed.record().fields["state"] == "unknown"
+    modem.error = "+CME ERROR: 30"
+    failed = polls.wait(lambda p: p[-1].failure == "cme_error 30")[-1]
+    assert failed.record().fields["state"] == "no_service"
+    modem.error = None
+    polls.wait(lambda p: good(p[-1]))
+    assert poller.path == "a"
+
+
+def test_a_poll_that_takes_too_long_passes_due_times_over_and_does_not_drift(poller: Poller, polls: Polls) -> None:
+    polls.wait(lambda p: len(p) >= 2)
+    polls.stall_s = 3.5 * PERIOD_S
+    made = polls.wait(lambda p: any(poll.skipped >= 3 for poll in p) and good(p[-1]))
+    assert all((poll.due_monotonic_ns - made[0].due_monotonic_ns) % 10**8 == 0 for poll in made)
+    assert poller.path == "a"
+
+
+def test_a_receiver_that_fails_does_not_end_the_measuring(
+    modem: ScriptedModem, polls: Polls, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(poll: Poll) -> None:
+        polls.add(poll)
+        raise ValueError("the receiver's own mistake")
+
+    poller = Poller("a", None, str(modem.link), "generic", PERIOD_S, failing)
+    poller.start()
+    polls.wait(lambda p: len(p) >= 3)
+    poller.stop()
+    assert "the receiver's own mistake" in caplog.text
+
+
+def test_two_modems_do_not_wait_for_one_another(modem: ScriptedModem, polls: Polls, tmp_path: Path) -> None:
+    hung = ScriptedModem(tmp_path / "other")
+    hung.hung.set()
+    others = Polls()
+    pollers = [
+        Poller("a", "A", str(modem.link), "auto", PERIOD_S, polls.add),
+        Poller("b", "B", str(hung.link), "auto", PERIOD_S, others.add),
+    ]
+    for poller in pollers:
+        poller.start()
+    try:
+        made = polls.wait(lambda p: len(p) >= 8)
+        assert all(good(poll) for poll in made)
+        assert all(poll.failure == "no_answer" for poll in others.made)
+    finally:
+        for poller in pollers:
+            poller.stop()
+        hung.close()
+
+
+def test_out_of_range_quantities_are_left_out_and_counted(modem: ScriptedModem, poller: Poller, polls: Polls) -> None:
+    modem.heard.clear()
+    modem.wait_heard(POLL)
+    modem.lines = (
+        '+QENG: "servingcell","NOCONN","LTE","FDD",244,91,5A2C30B,211,1300,3,5,5,FFFFFFFFF,-95,-10,-66,12,33',
+        LINES[1],
+    )
+    made = polls.wait(lambda p: p != [] and p[-1].reading is not None and p[-1].reading.tac is None)
+    assert good(made[-1])
+    assert poller.dropped["tac"] >= 1
+
+
+def test_stopping_is_prompt_and_leaves_the_port_free(modem: ScriptedModem, polls: Polls) -> None:
+    poller = Poller("a", None, str(modem.link), "auto", 30.0, polls.add)
+    poller.start()
+    polls.wait(lambda p: len(p) == 1)
+    began = time.monotonic()
+    poller.stop()
+    assert time.monotonic() - began < 5
+    second = Poller("a", None, str(modem.link), "auto", PERIOD_S, polls.add)
+    second.start()
+    polls.wait(lambda p: len(p) >= 3 and good(p[-1]))
+    second.stop()
+
+
+def test_an_unknown_driver_is_refused_with_the_known_names() -> None:
+    with pytest.raises(UnknownDriver, match="auto, generic"):
+        Poller("a", None, "/dev/null", "quektel", 1.0, lambda _poll: None)

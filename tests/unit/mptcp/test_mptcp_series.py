@@ -1,0 +1,99 @@
+"""From samples to rows: rates, totals that outlive their subflow, shares."""
+
+import pytest
+
+from tandem import mptcp_abi as abi
+from tandem.mptcp.series import PathName, Series, shares
+from tandem.mptcp.statistics import ConnectionSample, SubflowSample
+from tandem.schema.record import Record
+
+NAMES = {"10.0.0.1": PathName("a", "A"), "10.0.0.2": PathName("b", "B")}
+
+
+def subflow(
+    number: int, host: str, received: int, state: int = abi.ESTABLISHED, rcv_rtt_us: int = 50_000
+) -> SubflowSample:
+    raw = bytearray(280)
+    raw[0] = state
+    raw[68:72] = (41_000).to_bytes(4, "little")
+    raw[92:96] = rcv_rtt_us.to_bytes(4, "little")
+    raw[128:136] = received.to_bytes(8, "little")
+    return SubflowSample(str(number), abi.Address(host, 1), abi.Address("203.0.113.10", 2), abi.decode_tcp_info(raw))
+
+
+def sample(at_ms: int, *subflows: SubflowSample, fallback: bool = False) -> ConnectionSample:
+    return ConnectionSample(at_ms * 1_000_000, fallback, None, subflows, len(subflows))
+
+
+def series() -> Series:
+    return Series(lambda s: NAMES.get(s.local.host, PathName(None, None)) if s.local else PathName(None, None))
+
+
+def test_goodput_is_the_difference_over_the_interval():
+    s = series()
+    first = s.add(sample(0, subflow(1, "10.0.0.1", 1000)), 900)
+    assert "goodput_bit_per_s" not in first.connection
+    assert "goodput_bit_per_s" not in first.subflows[0].fields
+    second = s.add(sample(200, subflow(1, "10.0.0.1", 26_000)), 25_900)
+    assert second.connection["goodput_bit_per_s"] == pytest.approx(1_000_000)
+    assert second.subflows[0].fields["goodput_bit_per_s"] == pytest.approx(1_000_000)
+
+
+def test_a_subflow_that_joins_between_two_samples_has_its_bytes_in_that_interval():
+    s = series()
+    s.add(sample(0, subflow(1, "10.0.0.1", 0)), 0)
+    row = s.add(sample(100, subflow(1, "10.0.0.1", 0), subflow(2, "10.0.0.2", 1250)), 0)
+    assert row.subflows[1].fields["goodput_bit_per_s"] == pytest.approx(100_000)
+    assert row.connection["subflows"] == 2
+
+
+def test_a_closed_subflow_keeps_its_last_counters():
+    s = series()
+    s.add(sample(0, subflow(1, "10.0.0.1", 3000), subflow(2, "10.0.0.2", 1000)), 4000)
+    s.add(sample(100, subflow(2, "10.0.0.2", 6000)), 9000)
+    totals = s.ordered()
+    assert [(t.subflow, t.bytes) for t in totals] == [("1", 3000), ("2", 6000)]
+    assert shares(totals) == pytest.approx([1 / 3, 2 / 3])
+
+
+def test_a_subflow_in_its_handshake_is_neither_alive_nor_established():
+    s = series()
+    row = s.add(sample(0, subflow(1, "10.0.0.1", 0), subflow(2, "10.0.0.2", 0, abi.SYN_SENT)), 0)
+    assert row.connection["subflows"] == 1
+    assert s.totals["2"].established_ns is None
+    s.note(sample(30, subflow(2, "10.0.0.2", 0)))
+    assert s.totals["2"].established_ns == 30_000_000
+    assert s.totals["2"].handshake_rtt_ms == 41
+    assert [t.subflow for t in s.ordered()] == ["1", "2"]
+
+
+def test_noting_between_rows_changes_no_rate():
+    s = series()
+    s.add(sample(0, subflow(1, "10.0.0.1", 0)), 0)
+    s.note(sample(90, subflow(1, "10.0.0.1", 12_000)))
+    row = s.add(sample(100, subflow(1, "10.0.0.1", 12_500)), 12_500)
+    assert row.subflows[0].fields["goodput_bit_per_s"] == pytest.approx(1_000_000)
+
+
+def test_a_fallback_is_remembered():
+    s = series()
+    s.add(sample(0, subflow(0, "10.0.0.1", 0), fallback=True), 0)
+    assert s.add(sample(100, subflow(0, "10.0.0.1", 0)), 0).connection["fallback"] is True
+
+
+def test_rows_are_records_of_the_schema():
+    s = series()
+    s.add(sample(0, subflow(1, "10.0.0.1", 0)), 0)
+    row = s.add(sample(100, subflow(1, "10.0.0.1", 10)), 10)
+    Record.make(
+        "connection", {"run": "r", "kind": "mptcp", "path": "a", "end": "probe"}, row.connection, row.monotonic_ns
+    )
+    for s_ in row.subflows:
+        tags = {"run": "r", "path": s_.name.path, "operator": s_.name.operator, "end": "probe", "subflow": s_.subflow}
+        Record.make("subflow", tags, s_.fields, row.monotonic_ns)
+
+
+def test_without_any_byte_the_shares_are_zero():
+    s = series()
+    s.add(sample(0, subflow(1, "10.0.0.1", 0)), 0)
+    assert shares(s.ordered()) == [0.0]

@@ -1,0 +1,121 @@
+"""The folder of a made-up campaign. Run as a program it writes a report to look at: ``synthetic_folder.py FOLDER``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from synthetic_campaign import BOOT, PROBE, Synthetic
+from synthetic_scenario import START_MONOTONIC_NS, START_UTC_NS
+
+
+def write(made: Synthetic, folder: Path) -> Path:
+    """Write the campaign's folder as a demo leaves it; returns ``folder``."""
+    own = folder / "probe" / PROBE
+    (own / "runs").mkdir(parents=True)
+    (own / "captures").mkdir()
+    for name, content, _ in made.captures:
+        (own / name).write_bytes(content)
+    for manifest in made.manifests:
+        (own / "runs" / f"{manifest['id']}.json").write_text(json.dumps(manifest))
+    (folder / "truth.jsonl").write_text("".join(json.dumps(line) + "\n" for line in made.truth))
+    (folder / "campaign.json").write_text(json.dumps(campaign(made)))
+    (own / "collector.json").write_text(json.dumps(collector(made)))
+    return folder
+
+
+def campaign(made: Synthetic) -> dict[str, Any]:
+    return {
+        "format": "tandem-campaign/1",
+        "scenario": "commute",
+        "seed": 1,
+        "duration_s": made.seconds,
+        "started_utc_ns": START_UTC_NS,
+        "started_monotonic_ns": START_MONOTONIC_NS,
+        "ended_utc_ns": START_UTC_NS + round((made.seconds + 6) * 1e9),
+        "stopped": None,
+        "probe": PROBE,
+        "paths": {p: {"operator": o, "interface": f"wwan{i}"} for i, (p, o) in enumerate(made.paths.items())},
+        "processes": [
+            {"name": n, "cpu_seconds": c, "max_rss_bytes": r, "exit": 0}
+            for n, c, r in (
+                ("collector", 9.4, 61_000_000),
+                ("endpoint", 14.2, 70_000_000),
+                ("gateway", 3.1, 66_000_000),
+                ("database", 4.8, 118_000_000),
+                ("link-a", 21.5, 9_000_000),
+                ("link-b", 20.2, 9_000_000),
+                ("modem-a", 0.8, 22_000_000),
+                ("modem-b", 0.9, 22_000_000),
+            )
+        ],
+        "versions": {
+            "tandem": "0.1.0",
+            "kernel": "6.1.0-25-amd64",
+            "python": "3.11.2",
+            "influxdb": "1.6.7",
+            "tcpdump": "4.99.3",
+        },
+        "store": {"url": "http://127.0.0.1:8086", "database": "tandem"},
+    }
+
+
+def collector(made: Synthetic) -> dict[str, Any]:
+    return {
+        "format": "tandem-collector/1",
+        "probe": PROBE,
+        "boot": BOOT,
+        "started_utc_ns": START_UTC_NS,
+        "ended_utc_ns": START_UTC_NS + round((made.seconds + 5) * 1e9),
+        "records": {
+            "made": made.seq,
+            "sent": made.seq,
+            "pending": 0,
+            "rejected": 0,
+            "dropped": 0,
+            "by_measurement": made.by_measurement,
+        },
+        "polls": {
+            p: {
+                "made": int(made.seconds),
+                "late": int(made.seconds > 97),
+                "late_ms_p50": 0.4,
+                "late_ms_p99": 9.8,
+                "late_ms_max": 120.4,
+                "failed": 3,
+            }
+            for p in made.paths
+        },
+        "captures": [
+            {"file": f, "bytes": len(c), "packets": len(c) // 64, "run": r, "path": f[-6], "cut": False}
+            for f, c, r in made.captures
+        ],
+        "usage": {
+            p: {"received_bytes": 120_000_000, "sent_bytes": 4_100_000, "control_bytes": 380_000} for p in made.paths
+        },
+        "resources": {"cpu_seconds": 9.4, "max_rss_bytes": 61_000_000, "wall_seconds": made.seconds + 4},
+        "versions": {"tandem": "0.1.0"},
+        "environment": {
+            "net.ipv4.tcp_rmem": "4096 131072 33554432",
+            "net.mptcp.scheduler": "default",
+            "congestion_control": "cubic",
+        },
+    }
+
+
+def main() -> None:
+    from tandem_server.analysis.evaluate import evaluate
+    from tandem_server.analysis.folder import load
+    from tandem_server.report.page import render
+
+    folder = Path(sys.argv[1])
+    made = Synthetic()
+    write(made, folder)
+    (folder / "report.html").write_text(render(evaluate(load(folder), made.source, made.ledger())), encoding="utf-8")
+    print(folder / "report.html")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""Folders that an interrupted campaign leaves: every file cut at any place, any value of a wrong kind."""
+
+import copy
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from synthetic_campaign import PROBE, Synthetic
+from synthetic_folder import campaign, collector, write
+
+from tandem_server.analysis.evaluate import evaluate
+from tandem_server.analysis.folder import FolderError, load
+from tandem_server.analysis.source import SourceError
+from tandem_server.analysis.summary import summary
+from tandem_server.report.page import render
+
+MADE = Synthetic(seconds=34.0)
+FILES = [
+    "campaign.json",
+    "truth.jsonl",
+    f"probe/{PROBE}/collector.json",
+    f"probe/{PROBE}/runs/{MADE.manifests[0]['id']}.json",
+]
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory) -> Path:
+    return write(MADE, tmp_path_factory.mktemp("original") / "campaign")
+
+
+@pytest.fixture
+def folder(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "campaign"))
+
+
+def everything(folder: Path, source=MADE.source, ledger=None) -> tuple[list[str], dict]:
+    e = evaluate(load(folder), source, MADE.ledger() if ledger is None else ledger)
+    assert render(e).startswith("<!doctype html>")
+    figures = summary(e)
+    json.dumps(figures, allow_nan=False)
+    return e.missing, figures
+
+
+def test_untouched_folder_misses_nothing(folder):
+    missing, figures = everything(folder)
+    assert missing == []
+    assert figures["records"]["lost"] == 0
+    assert figures["interrupted"] is None
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.999])
+def test_cut_file_is_named_and_the_report_is_written(folder, name, kept):
+    path = folder / name
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * kept)])
+    missing, _ = everything(folder)
+    if name != "truth.jsonl" or kept:
+        assert any(Path(name).name in line for line in missing)
+
+
+@pytest.mark.parametrize("name", [n for n in FILES if n != "truth.jsonl"])
+def test_absent_file_is_missing(folder, name):
+    (folder / name).unlink()
+    missing, _ = everything(folder)
+    assert missing
+
+
+def test_killed_collector_leaves_lost_unknown(folder):
+    (folder / FILES[2]).unlink()
+    missing, figures = everything(folder)
+    assert figures["records"] == {"made": None, "sent": None, "in_database": MADE.seq, "lost": None}
+    assert any("how many records were made is not known" in line for line in missing)
+    assert figures["captures"]
+
+
+def test_campaign_never_completed_is_interrupted(folder):
+    (folder / "campaign.json").write_text(json.dumps({**campaign(MADE), "ended_utc_ns": None}))
+    assert "cut off" in everything(folder)[1]["interrupted"]
+
+
+def test_run_without_manifest_is_named(folder):
+    run = MADE.manifests[0]["id"]
+    (folder / FILES[3]).unlink()
+    missing, _ = everything(folder, ledger=MADE.ledger() - {run})
+    assert any(run in line and "cut off" in line for line in missing)
+
+
+def test_run_missing_in_the_ledger_is_named(folder):
+    run = MADE.manifests[0]["id"]
+    missing, _ = everything(folder, ledger=MADE.ledger() - {run})
+    assert missing == [f"run {run}: its manifest is not in the server's ledger"]
+
+
+def test_capture_of_another_size_is_named(folder):
+    name = MADE.captures[0][0]
+    with (folder / "probe" / PROBE / name).open("ab") as file:
+        file.write(b"x")
+    missing, _ = everything(folder)
+    assert len(missing) == 1
+    assert name in missing[0]
+
+
+def test_database_that_fails_in_the_middle_is_said(folder):
+    class Failing:
+        def rows(self, *_):
+            raise SourceError("the database could not be asked: it went away")
+
+        def numbers(self, *_):
+            raise SourceError("never reached")
+
+    missing, figures = everything(folder, Failing())
+    assert "the database could not be asked: it went away" in missing
+    assert figures["radio_records"] is None
+    assert figures["handovers"] == {"true": None, "detected": None, "false": None}
+
+
+def test_what_is_no_campaign_folder_is_refused_in_one_line(tmp_path):
+    for place in (tmp_path / "absent", tmp_path):
+        with pytest.raises(FolderError) as error:
+            load(place)
+        assert "\n" not in str(error.value)
+
+
+def test_another_version_is_refused(folder):
+    (folder / "campaign.json").write_text(json.dumps({**campaign(MADE), "format": "tandem-campaign/2"}))
+    with pytest.raises(FolderError, match="tandem-campaign/2"):
+        load(folder)
+
+
+STRANGE = st.sampled_from(
+    [None, True, -1, 10**400, 1e308, float("nan"), "", "<i>", [], ["x"], [None], {}, {"a": None}, {"a": {}}]
+)
+
+
+def places(value, at=()):
+    """Every place in a tree of JSON, as its keys."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, below in inner:
+        yield (*at, key)
+        yield from places(below, (*at, key))
+
+
+TREES = [campaign(MADE), collector(MADE), MADE.manifests[2]]
+WHERE = [(i, place) for i, tree in enumerate(TREES) for place in places(tree) if place != ("format",)]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from(WHERE), STRANGE), min_size=1, max_size=3))
+def test_values_of_a_wrong_kind_give_a_report(folder, changes):
+    trees = copy.deepcopy(TREES)
+    for (i, place), value in changes:
+        target = trees[i]
+        try:
+            for key in place[:-1]:
+                target = target[key]
+            target[place[-1]] = value
+        except (KeyError, IndexError, TypeError):
+            continue  # an earlier change took the place away
+    run = folder / "probe" / PROBE / "runs" / f"{MADE.manifests[2]['id']}.json"
+    for path, tree in zip((folder / "campaign.json", folder / FILES[2], run), trees, strict=True):
+        path.write_text(json.dumps(tree))
+    everything(folder)

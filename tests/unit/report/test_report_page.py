@@ -1,0 +1,148 @@
+"""The page as a whole: what it says, that it stands alone, and that nothing from outside becomes markup."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from synthetic_campaign import Synthetic
+from synthetic_folder import campaign, write
+
+from tandem_server.analysis.evaluate import Evaluation, evaluate
+from tandem_server.analysis.folder import load
+from tandem_server.report.page import render
+
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Tags in balance, text by section heading."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def evaluated(made: Synthetic, folder: Path) -> Evaluation:
+    return evaluate(load(write(made, folder / "campaign")), made.source, made.ledger())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> str:
+    return render(evaluated(Synthetic(), tmp_path_factory.mktemp("whole")))
+
+
+def test_whole_campaign_says_that_everything_arrived(whole):
+    page = Page(whole)
+    assert "Everything arrived." in page.text
+    assert "Not everything is here" not in page.text
+    for words in (
+        "Handovers detected 8 of 8",
+        "Mohan et al. 2019",
+        "Inputs of the bench",
+        "Outcomes:",
+        "capacity offered",
+    ):
+        assert words in page.text
+
+
+def test_page_needs_no_other_file_and_no_network(whole):
+    page = Page(whole)
+    for tag, attributes in page.tags:
+        assert tag not in ("link", "img", "iframe", "object")
+        assert not {"src", "href", "xlink:href"} & set(attributes)
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest", whole)
+
+
+def test_values_of_the_plots_are_in_the_svg(whole):
+    page = Page(whole)
+    lines = {a.get("data-name") for tag, a in page.tags if tag == "path" and "data-name" in a}
+    assert {"operator A", "operator B", "MPTCP on A", "MPTCP on B", "TCP on A", "median"} <= lines
+    assert "nan" not in "".join(a.get("d") or "" for tag, a in page.tags if tag == "path")
+
+
+def test_names_and_reasons_from_outside_are_escaped(tmp_path):
+    evil = "<script>alert(1)</script>"
+    made = Synthetic(seconds=60.0, paths={"a": evil, "b": '"><img src=x onerror=alert(2)>'})
+    made.manifests[0]["failure"] = {"reason": "<b onmouseover=alert(3)>reset</b>", "retry": True}
+    html = render(evaluated(made, tmp_path))
+    page = Page(html)
+    assert not any(tag == "img" for tag, _ in page.tags)
+    assert sum(tag == "script" for tag, _ in page.tags) == 1
+    assert not any(name.startswith("on") for _, attributes in page.tags for name in attributes)
+    assert "failed: <b onmouseover=alert(3)>reset</b>" in page.text
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (lambda: Synthetic(seconds=60.0, runs=False), "No run was made."),
+        (lambda: Synthetic(seconds=60.0, paths={"a": "A"}), "Operator A"),
+        (lambda: Synthetic(seconds=60.0, events=False), "No event happened during a run."),
+        (lambda: Synthetic(seconds=5.0), "no MPTCP run had the links for itself while still"),
+    ],
+    ids=["no runs", "one operator", "no events", "five seconds"],
+)
+def test_small_campaigns_give_a_page_that_says_what_there_is_not(made, says, tmp_path):
+    assert says in Page(render(evaluated(made(), tmp_path))).text
+
+
+def test_field_campaign_has_no_scores_and_says_so(tmp_path):
+    made = Synthetic()
+    write(made, tmp_path / "campaign")
+    (tmp_path / "campaign" / "truth.jsonl").unlink()
+    e = evaluate(load(tmp_path / "campaign"), made.source, made.ledger())
+    page = Page(render(e))
+    assert "A field campaign has no truth" in page.text
+    assert "Inputs of the bench" not in page.text
+    assert "capacity offered" not in page.text
+    assert {r.activity for r in e.runs} <= {"still", "moving"}
+    assert e.missing == []
+
+
+def test_lost_records_are_the_headline(tmp_path):
+    made = Synthetic(seconds=60.0)
+    made.source.lost = {7, 8, 9, 40}
+    text = Page(render(evaluated(made, tmp_path))).text
+    assert "Not everything is here." in text
+    assert f"4 of {made.seq} records are not in the database" in text
+    assert "Missing numbers: 7–9, 40" in text
+
+
+def test_why_it_was_interrupted_is_told(tmp_path):
+    made = Synthetic(seconds=20.0)
+    folder = write(made, tmp_path / "campaign")
+    stopped = {**campaign(made), "stopped": "Ctrl-C after 20 s"}
+    (folder / "campaign.json").write_text(json.dumps(stopped))
+    assert "Ctrl-C after 20 s" in Page(render(evaluate(load(folder), made.source, made.ledger()))).text
+
+
+def test_long_campaigns_stay_below_three_megabytes(tmp_path):
+    html = render(evaluated(Synthetic(seconds=1500.0), tmp_path))
+    assert len(html.encode()) < 1_500_000

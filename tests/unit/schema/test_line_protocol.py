@@ -1,0 +1,116 @@
+"""Line protocol: what is written is read back, and nothing that comes from outside breaks the reader."""
+
+import math
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tandem.schema.line_protocol import Point, _parse_any, _parse_plain, encode, encode_point, parse
+from tandem.schema.metrics import COMMON_TAGS, MEASUREMENTS, Field
+from tandem.schema.record import Record, RecordError
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+TAG = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), min_size=1, max_size=20).filter(
+    lambda text: not text.endswith("\\")
+)
+# Lines made of what the grammar is made of reach far more of the reader than arbitrary text does.
+PIECES = st.lists(
+    st.sampled_from([*'abz09-+.eEi,= \\"\n\r\t', "true", "false", "1i", "-2.5", "é", "m,t=v f=1i 5"]), max_size=30
+).map("".join)
+
+
+def values(field: Field) -> st.SearchStrategy:
+    low = None if field.minimum is None else math.ceil(field.minimum)
+    high = None if field.maximum is None else math.floor(field.maximum)
+    if field.kind == "int":
+        return st.integers(low if low is not None else -(2**63), high if high is not None else 2**63 - 1)
+    if field.kind == "float":
+        return st.floats(low, high, allow_nan=False, allow_infinity=False)
+    return st.booleans() if field.kind == "bool" else TEXT
+
+
+@st.composite
+def records(draw: st.DrawFn) -> Record:
+    kind = draw(st.sampled_from(list(MEASUREMENTS.values())))
+    tags = draw(st.dictionaries(st.sampled_from(kind.tags), TAG)) if kind.tags else {}
+    chosen = draw(st.lists(st.sampled_from(kind.fields), min_size=1, unique_by=lambda f: f.name))
+    return Record.make(kind.name, tags, {f.name: draw(values(f)) for f in chosen}, draw(st.integers(0, 2**62)))
+
+
+@given(records(), st.dictionaries(st.sampled_from(COMMON_TAGS), TAG), st.integers(1, 2**62), st.integers(0, 2**62))
+def test_a_record_is_read_back_as_it_was_written(record, common, seq, utc_ns):
+    line = encode(record, common, seq, utc_ns)
+    point = parse(line)
+    fields = {
+        # The text of a field loses its line breaks: a line is a line.
+        k: v.replace("\r", " ").replace("\n", " ") if isinstance(v, str) else v
+        for k, v in record.fields.items()
+    }
+    assert point == Point(
+        record.measurement,
+        {**common, **record.tags},
+        {**fields, "seq": seq, "monotonic_ns": record.monotonic_ns},
+        utc_ns,
+    )
+    assert "\n" not in line
+    assert {k: type(v) for k, v in point.fields.items() if k in record.fields} == {
+        k: float if MEASUREMENTS[record.measurement].field(k).kind == "float" else type(v)
+        for k, v in record.fields.items()
+    }
+    assert encode_point(point) == line
+
+
+@given(st.one_of(PIECES, st.text()))
+@example('radio,path=a state="x\\')
+@example("m f=1i ")
+@example("m,a=b")
+def test_any_line_is_read_or_refused_with_a_reason(line):
+    try:
+        point = parse(line)
+    except RecordError as error:
+        assert str(error)
+    else:
+        assert point.measurement
+        assert point.fields
+
+
+@given(PIECES)
+@example('m,t=a=b f="x y,z=1",g=true,h=-1.5e3,i=7i -3')
+@example('m f="a"b')
+@example("m f=1 2 3")
+def test_the_fast_reader_agrees_with_the_plain_one(line):
+    fast = _parse_plain(line) if "\\" not in line else None
+    if fast is not None:
+        assert fast == _parse_any(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("", "no measurement name"),
+        ("radio", "no fields"),
+        ("radio,path= rsrp_dbm=1", "tag 'path' is empty"),
+        ("radio,path=a,path=b rsrp_dbm=1", "tag 'path' twice"),
+        ("radio rsrp_dbm", "field without a value"),
+        ("radio rsrp_dbm=1,rsrp_dbm=2", "field 'rsrp_dbm' twice"),
+        ('radio state="connected', "without its closing quote"),
+        ("radio rsrp_dbm=NaN", "is no number"),
+        ("radio rsrp_dbm=1 12ms", "is not a time"),
+    ],
+)
+def test_a_broken_line_is_refused_by_name(line, reason):
+    with pytest.raises(RecordError, match=reason):
+        parse(line)
+
+
+def test_text_with_every_special_character_survives():
+    record = Record.make("event", {"kind": "handover", "path": "a, b=c\\d"}, {"detail": 'say "no\\", twice'}, 5)
+    point = parse(encode(record, {"probe": "p"}, 1, 2))
+    assert point.tags["path"] == "a, b=c\\d"
+    assert point.fields["detail"] == 'say "no\\", twice'
+
+
+def test_a_tag_that_line_protocol_cannot_carry_is_refused():
+    for value in ("ends in \\", "two\nlines"):
+        with pytest.raises(RecordError):
+            encode(Record("event", {"kind": value}, {"detail": "x"}, 5), {}, 1, 2)

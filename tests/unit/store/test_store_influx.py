@@ -1,0 +1,178 @@
+"""The client against a real InfluxDB: each good line is in, each bad one is named."""
+
+import http.server
+import json
+import threading
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tandem_server.store import Influx, QueryError, StoreDown
+from tandem_server.store.series import AnswerError, read_answer
+
+NOW = 1_700_000_000 * 10**9
+
+
+def count(store, measurement):
+    answer = store.query(f'SELECT count("v") FROM "{measurement}"')
+    return answer[0].rows[0][1] if answer else 0
+
+
+def test_points_come_back_with_their_times_in_ns(store):
+    store.write([f'one,path=a v=1.5,n=2i,ok=true,s="x \\"y\\"" {NOW + 1}', f"one,path=b v=2 {NOW + 2}"])
+    (a, b) = store.query('SELECT * FROM "one" GROUP BY "path"')
+    assert (a.name, a.tags, a.columns[0]) == ("one", {"path": "a"}, "time")
+    assert a.column("time") == [NOW + 1]
+    assert (a.column("v"), a.column("n"), a.column("ok"), a.column("s")) == ([1.5], [2], [True], ['x "y"'])
+    assert (b.column("v"), b.column("n")) == ([2], [None])
+    with pytest.raises(KeyError):
+        a.column("w")
+
+
+def test_writing_again_is_the_same_point(store):
+    for _ in range(3):
+        assert store.write([f"again v=1 {NOW}"]) == []
+    assert count(store, "again") == 1
+
+
+def test_bad_lines_are_named_and_all_others_are_in(store):
+    lines = [f"mixed,k=a v={i} {NOW + i}" for i in range(1000)]
+    lines[0] = "no line protocol"
+    lines[499] = f'mixed,k=a v="text" {NOW + 499}'
+    lines[500] = f"mixed,k= v=1 {NOW}"
+    lines[999] = "mixed v=NaN"
+    rejected = store.write(lines)
+    assert [one.index for one in rejected] == [0, 499, 500, 999]
+    assert all(one.reason for one in rejected)
+    assert "field type conflict" in rejected[1].reason
+    assert count(store, "mixed") == 996
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(bad=st.sets(st.integers(0, 39), max_size=40))
+def test_whatever_is_bad_is_found(store, bad):
+    name = f"found{time.monotonic_ns()}"
+    lines = [f"{name} v= {i}" if i in bad else f"{name} v={i} {NOW + i}" for i in range(40)]
+    assert {one.index for one in store.write(lines)} == bad
+    assert count(store, name) == 40 - len(bad)
+
+
+def test_a_batch_that_is_bad_as_a_whole_is_given_up_in_one_piece(store):
+    store.write([f"whole v=1 {NOW}"])
+    lines = [f'whole v="text" {NOW + i}' for i in range(500)]
+    assert [one.index for one in store.write(lines)] == list(range(500))
+
+
+def test_big_answers_come_whole(store):
+    lines = [f"big,k=x v={i} {NOW + i}" for i in range(25_000)]
+    assert store.write(lines) == []
+    (series,) = store.query('SELECT "v" FROM "big"')
+    assert series.column("v") == list(range(25_000))
+
+
+def test_placeholders_keep_values_out_of_the_statement(store):
+    store.write([f"safe,k=it's v=1 {NOW}"])
+    assert store.query('SELECT "v" FROM "safe" WHERE "k" = $k', {"k": "it's"})[0].column("v") == [1]
+    assert store.query('SELECT "v" FROM "safe" WHERE "k" = $k', {"k": "x' OR 'a'='a"}) == []
+
+
+def test_a_wrong_statement_is_told_from_a_database_that_is_down(store, private_influx):
+    with pytest.raises(QueryError, match="expected"):
+        store.query("SELECT nonsense")
+    with pytest.raises(QueryError, match="undefined function"):
+        store.query('SELECT nothing("v") + mean() FROM "one"')
+    with pytest.raises(StoreDown, match="does not answer"):
+        Influx("http://127.0.0.1:1", "tandem", "u", "p").write([f"x v=1 {NOW}"])
+    password = (private_influx.folder / "tandem.password").read_text().strip()
+    for database, login, status in (("tandem", "wrong", "401"), ("elsewhere", password, "403|404")):
+        with Influx(private_influx.url, database, "tandem", login) as client, pytest.raises(StoreDown, match=status):
+            client.write([f"x v=1 {NOW}"])
+
+
+class Grumpy(http.server.BaseHTTPRequestHandler):
+    """Answers every write with one status and body, and counts."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    status, body, asked = 400, b"", 0
+
+    def do_POST(self):  # noqa: N802  (the library's name)
+        type(self).asked += 1
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(self.status)
+        self.send_header("Content-Length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def grumpy():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Grumpy)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    Grumpy.asked = 0
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, b'{"error":"database is required"}'),
+        (500, b'{"error":"engine: no space left on device"}'),
+        (503, b"busy"),
+        (404, b'{"error":"database not found"}'),
+    ],
+)
+def test_no_line_is_given_up_for_a_fault_of_the_database(grumpy, status, body):
+    Grumpy.status, Grumpy.body = status, body
+    client = Influx(f"http://127.0.0.1:{grumpy.server_port}", "tandem", "u", "p")
+    with pytest.raises(StoreDown):
+        client.write(["a v=1 1", "b v=2 2"])
+    client.close()
+    assert Grumpy.asked == 1
+
+
+def test_a_database_that_refuses_everything_is_not_asked_for_ever(grumpy):
+    Grumpy.status, Grumpy.body = 400, b'{"error":"partial write: odd"}'
+    client = Influx(f"http://127.0.0.1:{grumpy.server_port}", "tandem", "u", "p")
+    assert len(client.write([f"a v=1 {i}" for i in range(64)])) == 64
+    client.close()
+    assert Grumpy.asked == 127
+
+
+def test_a_connection_closed_while_idle_is_opened_again(store, private_influx):
+    client = private_influx.client()
+    client.ping()
+    for connection in client._idle:
+        connection.sock.shutdown(2)
+    assert client.write([f"reopened v=1 {NOW}"]) == []
+    client.close()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["results", "series", "values", "columns", "tags", "name", "error", "x"]), inner, max_size=5
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(st.lists(st.one_of(st.binary(max_size=40), JSON.map(lambda v: json.dumps(v).encode())), max_size=3))
+def test_any_answer_is_read_or_refused(documents):
+    try:
+        for series in read_answer(documents):
+            assert all(len(row) == len(series.columns) for row in series.rows)
+    except AnswerError as error:
+        assert str(error)
