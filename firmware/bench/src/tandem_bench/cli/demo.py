@@ -23,19 +23,36 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "a file is wrong; 3 this machine lacks something (root, Multipath TCP, a program, room on the disk).",
     )
     parser.add_argument(
-        "--duration", type=float, metavar="S", default=DEFAULT_DURATION_S, help="seconds, 30 to 7200 (default %(default).0f; a replay is cut to it)"
+        "--duration",
+        type=float,
+        metavar="S",
+        default=DEFAULT_DURATION_S,
+        help="seconds, 30 to 7200 (default %(default).0f; a replay is cut to it)",
     )
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--scenario", metavar="NAME|FILE", help="commute (default), still, walk, drive, or a TOML file of yours")
     source.add_argument(
-        "--replay", nargs=2, metavar=("A.csv", "B.csv"), type=Path, help="two G-NetTrack Pro logs played as operators A and B"
+        "--scenario", metavar="NAME|FILE", help="commute (default), still, walk, drive, or a TOML file of yours"
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="of the scenario and of the order of runs (default: the scenario's own)")
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="where results go (default demo-runs/TIME); an earlier rehearsal there is set aside"
+    source.add_argument(
+        "--replay",
+        nargs=2,
+        metavar=("A.csv", "B.csv"),
+        type=Path,
+        help="two G-NetTrack Pro logs played as operators A and B",
     )
     parser.add_argument(
-        "--keep", action="store_true", help="keep database, keys, token, spool and timelines in DIR, so that the report can be made again"
+        "--seed", type=int, metavar="N", help="of the scenario and of the order of runs (default: the scenario's own)"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="where results go (default demo-runs/TIME); an earlier rehearsal there is set aside",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="keep database, keys, token, spool and timelines in DIR, so that the report can be made again",
     )
     parser.set_defaults(func=_demo)
 

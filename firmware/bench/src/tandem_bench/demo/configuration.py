@@ -93,7 +93,13 @@ drain_s = 30.0
 
 
 def _path(path: ProbePath) -> str:
-    lines = ["", "[[path]]", f'name = "{path.name}"', f"operator = {json.dumps(path.operator)}", f'interface = "{path.interface}"']
+    lines = [
+        "",
+        "[[path]]",
+        f'name = "{path.name}"',
+        f"operator = {json.dumps(path.operator)}",
+        f'interface = "{path.interface}"',
+    ]
     if path.gateway:
         lines.append(f'gateway = "{path.gateway}"')
     if path.modem_port:

@@ -38,9 +38,7 @@ def _runs(summary: dict[str, Any]) -> list[str]:
 
 def table(summary: dict[str, Any]) -> str:
     """A person's summary of ``summary.json``."""
-    handovers, drops, mobility, records = (
-        summary[key] for key in ("handovers", "signal_drops", "mobility", "records")
-    )
+    handovers, drops, mobility, records = (summary[key] for key in ("handovers", "signal_drops", "mobility", "records"))
     return "\n".join(
         [
             "",

@@ -12,11 +12,11 @@ from pathlib import Path
 from tandem_bench.demo import configuration
 from tandem_bench.demo.folder import PROBE, DemoFolder
 from tandem_bench.demo.plan import Plan
-from tandem_bench.rig.programs import Program, ProgramError, Programs
-from tandem_bench.rig.rights import COLLECTOR, Owner, confined
 from tandem_bench.demo.stopping import Stopped
 from tandem_bench.demo.versions import versions
+from tandem_bench.rig.programs import Program, ProgramError, Programs
 from tandem_bench.rig.rig import Rig
+from tandem_bench.rig.rights import COLLECTOR, Owner, confined
 
 COLLECTOR_END_S = 60.0
 """The collector ends a run, sends what is left (``drain_s`` of its configuration: 30 s) and writes its account."""
@@ -82,7 +82,9 @@ class Rehearsal:
         """Run a program to its end; ProgramError with its last line when it fails."""
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode != 0:
-            raise ProgramError(f"{name} failed with status {done.returncode}: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
+            raise ProgramError(
+                f"{name} failed with status {done.returncode}: {(done.stderr.strip().splitlines() or ['?'])[-1]}"
+            )
 
     def _start_server(self) -> None:
         print("starting database, gateway and endpoint …", flush=True)
@@ -184,7 +186,9 @@ class Rehearsal:
             check=False,
         )
         if report.returncode not in (0, 1) or not self.folder.summary.exists():
-            raise ProgramError(f"tandem-server report failed with status {report.returncode} (log: {self.folder.logs / 'report.log'})")
+            raise ProgramError(
+                f"tandem-server report failed with status {report.returncode} (log: {self.folder.logs / 'report.log'})"
+            )
         return report.returncode
 
     def _write_campaign(self, *, ended: bool = False) -> None:

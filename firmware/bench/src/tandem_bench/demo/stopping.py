@@ -33,7 +33,9 @@ class StopSignals:
         now = time.monotonic()
         if self.first_monotonic_s is None:
             self.first_monotonic_s = now
-            raise Stopped({signal.SIGINT: "Ctrl-C", signal.SIGHUP: "terminal closed"}.get(signal.Signals(number), "SIGTERM"))
+            raise Stopped(
+                {signal.SIGINT: "Ctrl-C", signal.SIGHUP: "terminal closed"}.get(signal.Signals(number), "SIGTERM")
+            )
         if now - self.first_monotonic_s >= DOUBLE_S:
             os.write(2, b"tandem-bench: stopped at once\n")
             os._exit(130)
