@@ -9,7 +9,9 @@ from __future__ import annotations
 import ctypes
 import os
 import select
+import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +25,7 @@ SERVER = "203.0.113.10"
 PATHS = (ProbePath("a", "tmp5-a", "10.71.1.2"), ProbePath("b", "tmp5-b", "10.71.2.2"))
 ADDRESS = {"a": "10.71.1.1", "b": "10.71.2.1"}
 _CLONE_NEWNET = 0x40000000
+REPOSITORY = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
 
 
@@ -40,7 +43,14 @@ class Space:
 
     def __init__(self) -> None:
         self._holder = subprocess.Popen(
-            ["unshare", "--mount", "--net", "sh", "-c", "ip link set lo up && echo up && exec cat"],
+            [
+                "unshare",
+                "--mount",
+                "--net",
+                "sh",
+                "-c",
+                "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; ip link set lo up && echo up && exec cat",
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -54,6 +64,21 @@ class Space:
         """Run a shell command inside; its output. AssertionError with its error when it fails."""
         done = subprocess.run([*self.enter, "sh", "-ec", command], capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stdout
+
+    def python(self, code: str, user: int, capabilities: str) -> str:
+        """Run Python ``code`` inside as ``user`` with nothing but these capabilities; its output."""
+        kept = (
+            ["--bounding-set=-all," + capabilities]
+            if user == 0
+            else [f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        )
+        ambient = [] if user == 0 else [f"--ambient-caps=-all,{capabilities}"]
+        drop = ["setpriv", *kept, f"--inh-caps=-all,{capabilities}", *ambient]
+        path = f"PYTHONPATH={REPOSITORY}/collector/src:{REPOSITORY}/tests/lab"
+        command = [*self.enter, *drop, "env", path, sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
         return done.stdout
 
     def inside(self, action: Callable[[], T]) -> T:
@@ -91,6 +116,8 @@ class Lab:
 
     def __init__(self) -> None:
         self.probe, self.server = Space(), Space()
+        self.kept: list[socket.socket] = []
+        """Sockets that live as long as the lab."""
         self.server.run(f"ip addr add {SERVER}/32 dev lo")
         for number, name in enumerate("ab", start=1):
             self.probe.run(f"ip link add tmp5-{name} type veth peer name tmp5-{name}s netns {self.server.pid}")
@@ -99,6 +126,8 @@ class Lab:
 
     def close(self) -> None:
         """Take both down."""
+        for connection in self.kept:
+            connection.close()
         self.probe.close()
         self.server.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import TICK
+from modem_desk import TICK
 
 from tandem_bench.modem.faults import Fault
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from modem_desk import MODEM
 
-from tandem_bench.modem.dialogue import Modem, answer
+from tandem_bench.modem.dialogue import answer
 from tandem_bench.modem.families import FAMILIES
 from tandem_bench.modem.radio import Radio
 
 GOLDEN = sorted(Path(__file__).parent.glob("golden/*.txt"))
-MODEM = Modem("004401010000017", "001010123456789", "89990010100000000012", "Alpha Mobile", "00101")
 
 
 def escaped(block: str) -> str:

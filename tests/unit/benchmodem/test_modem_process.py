@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import serial
-from conftest import write_timeline
+from modem_desk import write_timeline
 
 from tandem_bench.modem.process import luhn
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import TICK, write_timeline
 from hypothesis import given
 from hypothesis import strategies as st
+from modem_desk import TICK, write_timeline
 
 from tandem_bench.modem.timeline import TimelineError, read
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 
-from conftest import write_timeline
+from modem_desk import write_timeline
 
 POLL = Path(__file__).parents[2] / "bench" / "shell-poller" / "poll.sh"
 

@@ -39,8 +39,12 @@ class Polls:
             return list(self.made)
 
 
+def rsrp(poll: Poll) -> float | None:
+    return poll.reading.rsrp_dbm if poll.reading is not None else None
+
+
 def good(poll: Poll) -> bool:
-    return poll.failure is None and poll.reading is not None and poll.reading.rsrp_dbm is not None
+    return poll.failure is None and rsrp(poll) is not None
 
 
 @pytest.fixture
@@ -105,7 +109,7 @@ def test_a_hung_modem_is_no_answer_and_what_it_says_later_is_not_taken_for_new(
     modem.lines = (LINES[0].replace("-95", "-101"), LINES[1])
     modem.hung.clear()
     after = polls.wait(lambda p: any(good(x) for x in p[seen:]))
-    assert next(x for x in after[seen:] if good(x)).reading.rsrp_dbm == -101.0  # type: ignore[union-attr]
+    assert rsrp(next(x for x in after[seen:] if good(x))) == -101.0
     assert poller.dropped == {}
 
 
@@ -227,3 +231,36 @@ def test_stopping_is_prompt_and_leaves_the_port_free(modem: ScriptedModem, polls
 def test_an_unknown_driver_is_refused_with_the_known_names() -> None:
     with pytest.raises(UnknownDriver, match="auto, generic"):
         Poller("a", None, "/dev/null", "quektel", 1.0, lambda _poll: None)
+
+
+def test_a_link_that_is_moved_to_another_modem_is_followed(
+    modem: ScriptedModem, poller: Poller, polls: Polls, tmp_path: Path
+) -> None:
+    polls.wait(lambda p: len(p) >= 2)
+    other = ScriptedModem(tmp_path / "other")
+    other.lines = (LINES[0].replace("-95", "-120"), LINES[1])
+    try:
+        spare = tmp_path / "spare"
+        spare.symlink_to(other.device)
+        spare.replace(modem.link)
+        polls.wait(lambda p: rsrp(p[-1]) == -120.0)
+        assert "ATE0" in other.heard
+        poller.stop()
+    finally:
+        other.close()
+
+
+def test_a_row_of_failures_is_logged_once(tmp_path: Path, polls: Polls, caplog: pytest.LogCaptureFixture) -> None:
+    poller = Poller("a", None, str(tmp_path / "nothing"), "auto", PERIOD_S, polls.add)
+    poller.start()
+    polls.wait(lambda p: len(p) >= 4)
+    poller.stop()
+    assert [r.message for r in caplog.records if "nothing" in r.message] == [
+        f"a: {tmp_path}/nothing: No such file or directory"
+    ]
+
+
+def test_a_poller_that_was_never_started_can_be_stopped() -> None:
+    poller = Poller("a", None, "/dev/null", "auto", 1.0, lambda _poll: None)
+    poller.stop()
+    assert poller.dropped == {}

@@ -9,6 +9,7 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tandem_server.registry import Registry, RegistryError, valid_name
 from tandem_server.registry.bearer import probe_of
 
@@ -77,7 +78,7 @@ def test_the_scheme_is_read_without_regard_to_case(registry):
 
 @pytest.fixture(scope="module", autouse=True)
 def _shared_file(tmp_path_factory):
-    global REGISTRY_FILE  # noqa: PLW0603  (hypothesis repeats the test; a fixture of its own for each example would not do)
+    global REGISTRY_FILE
     REGISTRY_FILE = tmp_path_factory.mktemp("registry") / "registry.sqlite"
     with Registry(REGISTRY_FILE) as registry:
         registry.probes.add("probe-1")

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+
 from tandem_server.registry import LedgerConflict, Registry
 
 

@@ -1,10 +1,12 @@
 """Line protocol: what is written is read back, and nothing that comes from outside breaks the reader."""
 
+import contextlib
 import math
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+
 from tandem.schema.line_protocol import Point, _parse_any, _parse_plain, encode, encode_point, parse
 from tandem.schema.metrics import COMMON_TAGS, MEASUREMENTS, Field
 from tandem.schema.record import Record, RecordError
@@ -65,11 +67,8 @@ def test_a_record_is_read_back_as_it_was_written(record, common, seq, utc_ns):
 @example("m f=1i ")
 @example("m,a=b")
 def test_any_line_is_read_or_refused_with_a_reason(line):
-    try:
+    with contextlib.suppress(RecordError):
         point = parse(line)
-    except RecordError as error:
-        assert str(error)
-    else:
         assert point.measurement
         assert point.fields
 

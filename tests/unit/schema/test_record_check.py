@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+
 from tandem.schema.record import Record, RecordError, check
 
 

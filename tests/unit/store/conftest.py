@@ -1,4 +1,5 @@
 import pytest
+
 from tandem_server.store import PrivateInflux, StoreStartError, find_influxd
 
 

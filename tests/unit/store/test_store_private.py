@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
+
 from tandem_server.store import Influx, PrivateInflux, StoreDown, StoreStartError, find_influxd
 
 NOW = 1_700_000_000 * 10**9
@@ -34,7 +35,7 @@ def test_nobody_gets_in_without_a_password(private_influx):
             client.query("SHOW DATABASES")
 
 
-def test_the_everyday_account_has_its_own_database_only(private_influx, store):
+def test_the_everyday_account_has_its_own_database_only(store):
     store.write([f"mine v=1 {NOW}"])
     with pytest.raises(StoreDown, match="403"):
         store.query("CREATE DATABASE other")
@@ -62,9 +63,8 @@ def test_a_lost_everyday_password_is_made_anew_and_a_lost_admins_is_told(influx_
     with PrivateInflux(influx_binary, tmp_path, 0):
         pass
     (tmp_path / "tandem.password").unlink()
-    with PrivateInflux(influx_binary, tmp_path, 0) as database:
-        with database.client() as client:
-            assert client.write([f"x v=1 {NOW}"]) == []
+    with PrivateInflux(influx_binary, tmp_path, 0) as database, database.client() as client:
+        assert client.write([f"x v=1 {NOW}"]) == []
     (tmp_path / "admin.password").unlink()
     with pytest.raises(StoreStartError, match=r"password files back, or start with an empty folder\Z"):
         PrivateInflux(influx_binary, tmp_path, 0).start()
@@ -90,11 +90,11 @@ def test_a_program_that_is_no_influxd_is_told_in_one_line(tmp_path):
     false = tmp_path / "influxd"
     false.write_text("#!/bin/sh\necho 'panic: listen tcp: bind: address already in use' >&2\nexit 1\n")
     false.chmod(0o755)
-    with pytest.raises(StoreStartError, match="ended at its start .*: port [0-9]+ on loopback is in use"):
+    with pytest.raises(StoreStartError, match=r"ended at its start .*: port [0-9]+ on loopback is in use"):
         PrivateInflux(false, tmp_path / "data", 0).start()
 
 
 def test_a_full_disk_is_told_in_one_line(influx_binary, tmp_path, monkeypatch):
     monkeypatch.setattr("tandem_server.store.private.LEAST_FREE_BYTES", 2**62)
-    with pytest.raises(StoreStartError, match="disk full .* mend: free"):
+    with pytest.raises(StoreStartError, match=r"disk full .* mend: free"):
         PrivateInflux(influx_binary, tmp_path, 0).start()

@@ -44,8 +44,8 @@ class CaptureError(RuntimeError):
 class CaptureResult:
     """A finished capture. ``file``: where it lies, synced; ``cut``: it ends before it was told to, ``reason`` says why.
 
-    ``dropped_packets``: the kernel had no room for them. ``missed_packets``: they still were in the kernel's buffer at the end.
-    Both None when tcpdump did not say.
+    ``dropped_packets``: the kernel had no room for them. ``missed_packets``: they still were in the kernel's buffer at the end
+    (on the loopback interface also the half that tcpdump leaves out as doubles). Both None when tcpdump did not say.
     """
 
     file: Path

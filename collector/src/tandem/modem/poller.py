@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from tandem.at.errors import NoAnswer, PortLost
+from tandem.at.errors import AtError, NoAnswer, PortLost
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, in_range
 from tandem.modem.registry import check_name
 from tandem.modem.schedule import Schedule
@@ -41,6 +41,7 @@ class Poller:
         self._operator = operator
         self._period_s = period_s
         self._on_poll = on_poll
+        self._failing: str | None = None
         self._stopping = False
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._session = Session(port, driver, self._wake_fd)
@@ -52,7 +53,9 @@ class Poller:
         self._thread.start()
 
     def stop(self, timeout: float = 5.0) -> None:
-        """End the thread and close the port; TimeoutError when it has not ended within ``timeout`` seconds."""
+        """End the thread and close the port; TimeoutError when it has not ended within ``timeout`` seconds. Twice is fine."""
+        if self._wake_fd < 0:
+            return
         self._stopping = True
         os.eventfd_write(self._wake_fd, 1)
         if self._thread.ident is not None:
@@ -61,13 +64,14 @@ class Poller:
             raise TimeoutError(f"the poller of {self.path} is still busy after {timeout} s")
         self._session.close()
         os.close(self._wake_fd)
+        self._wake_fd = -1
 
     def _run(self) -> None:
         try:
             # The first set-up takes several exchanges: the schedule begins behind it, so that the first poll is not late.
             self._session.prepare()
         except (NoAnswer, PortLost) as error:
-            log.warning("%s: %s", self.path, error)
+            self._log_once(NO_ANSWER if isinstance(error, NoAnswer) else PORT_LOST, error)
         schedule = Schedule(time.monotonic_ns(), self._period_s)
         skipped = 0
         while self._wait_until(schedule.due_ns):
@@ -91,7 +95,7 @@ class Poller:
             try:
                 self._session.channel.listen(time.monotonic() + remaining_s)
             except PortLost as error:
-                log.warning("%s: %s", self.path, error)
+                self._log_once(PORT_LOST, error)
                 self._session.lost()
         return False
 
@@ -105,12 +109,13 @@ class Poller:
             answers = self._session.ask_all(self._period_s * DEADLINE_SHARE)
         except NoAnswer as error:
             failure = NO_ANSWER
-            log.info("%s: %s", self.path, error)
+            self._log_once(failure, error)
         except PortLost as error:
             failure = PORT_LOST
-            log.info("%s: %s", self.path, error)
+            self._log_once(failure, error)
         else:
             ended_ns = time.monotonic_ns()
+            self._failing = None
             driver = self._session.driver
             if not any(answer.lines for answer in answers) and not any(answer.final.ok for answer in answers):
                 failure = answers[0].final.code
@@ -133,3 +138,9 @@ class Poller:
             stale,
             skipped,
         )
+
+    def _log_once(self, failure: str, error: AtError) -> None:
+        """Every failed poll is a record; the log tells the first of a row."""
+        if failure != self._failing:
+            log.warning("%s: %s", self.path, error)
+        self._failing = failure

@@ -79,9 +79,8 @@ def _source(
 ) -> Iterator[Source | str]:
     """The campaign's database, or why there is none."""
     if config is not None and config.store.kind == "running":
-        client = open_store(config)
-        yield InfluxSource(client)
-        client.close()
+        with contextlib.closing(open_store(config)) as client:
+            yield InfluxSource(client)
         return
     place = config.store.folder if config else folder / "server" / "influxdb"
     name = config.store.database if config else database or "tandem"
@@ -90,8 +89,8 @@ def _source(
         return
     answering = _answering(place, name, url or f"http://127.0.0.1:{config.store.port if config else 8086}")
     if answering is not None:
-        yield InfluxSource(answering)
-        answering.close()
+        with contextlib.closing(answering) as client:
+            yield InfluxSource(client)
         return
     if pid := _held_by(place):
         yield f"the database in {place} is held by process {pid} and does not answer here; end it, or report when it has ended"
@@ -99,8 +98,8 @@ def _source(
     try:
         named = config.store.binary if config else None
         binary = named if named is not None and named.is_file() else find_influxd()
-        with PrivateInflux(binary, place, 0, name) as private:
-            yield InfluxSource(private.client())
+        with PrivateInflux(binary, place, 0, name) as private, contextlib.closing(private.client()) as client:
+            yield InfluxSource(client)
     except StoreStartError as error:
         yield f"the database in {place} cannot be started: {error}"
 
@@ -108,9 +107,13 @@ def _source(
 def _answering(place: Path, database: str, url: str) -> Influx | None:
     """A client when the campaign's own database answers at ``url``: another one there does not know the account."""
     try:
-        client = Influx(url, database, "tandem", account_password(place), timeout_s=5.0)
+        client = Influx(url, database, "tandem", account_password(place), timeout_s=30.0)
+    except (ValueError, OSError):  # no address, no password
+        return None
+    try:
         client.query("SHOW MEASUREMENTS LIMIT 1")
-    except (StoreDown, QueryError, ValueError, OSError):
+    except (StoreDown, QueryError):
+        client.close()
         return None
     return client
 

@@ -86,7 +86,7 @@ class Control:
                 raise ControlError(f"CA file {request.ca_file}: {error}", retry=False) from error
 
     def open(self, addresses: dict[str, str]) -> Session:
-        """Open a session; ``addresses``: each path's public address, as far as known. ControlError when there is none.
+        """Open a session; ``addresses``: each path's public address, as far as known. ControlError when that fails.
 
         Over the primary path, and over the others when that fails, so that a dead path shows in the measured connection.
         """
@@ -121,8 +121,11 @@ class Control:
         if body is not None:
             headers["Content-Type"] = "application/json"
         reasons = []
-        for path in self._request.paths:
-            connection = _Connection(self._request.control, path, timeout_s, self._tls)
+        # stable: the primary first, unless it has lost its address
+        paths = sorted(self._request.paths, key=lambda p: sockets.interface_address(p.interface) is None)
+        for path in paths:
+            patience_s = timeout_s if path is paths[-1] else timeout_s / 2
+            connection = _Connection(self._request.control, path, patience_s, self._tls)
             try:
                 return *_exchange(connection, method, url, headers, body), path.name
             except ssl.SSLCertVerificationError as error:

@@ -28,7 +28,7 @@ _PACKET_BYTES = 1500
 
 @dataclass(frozen=True)
 class Link:
-    """One entry a tick: bit/s down and up while nothing is interrupted, round-trip time ms, packet loss 0 to 1; buffers in bytes."""
+    """One entry a tick: bit/s down and up before interruptions, round-trip time ms, packet loss 0 to 1; buffers in bytes."""
 
     down_bit_per_s: Array
     up_bit_per_s: Array

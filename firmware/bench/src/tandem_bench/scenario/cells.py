@@ -101,7 +101,11 @@ def _grown(scenario: Scenario, operator: Operator, count: int, x: float, y: floa
         + (count * 7 + int(stream(scenario.seed, operator.name, "enb").integers(4096))) % 4096
     )
     cells = _cells(operator, enb_id, count, x, carrier, [turn, turn + 120, turn + 240], rng, None)
-    return Site(x, y, None, cells)
+    start = None
+    if any(plan.start_shadowing_db is not None for plan in operator.sites):
+        # The file says which site is well received at the start; the others then stand behind buildings, not in the open.
+        start = -abs(float(rng.standard_normal())) * scenario.radio.shadowing_db
+    return Site(x, y, start, cells)
 
 
 def _cells(

@@ -71,11 +71,16 @@ def _scenario(top: Table, stem: str) -> Scenario:
     description = top.text("description", "", r"[^\n]{0,300}", "one line of at most 300 characters")
     duration_s = top.number("duration_s", 180.0, SHORTEST_S, LONGEST_S)
     seed = top.whole("seed", 1, 0, 2**63 - 1)
+    like = load(_like(top)) if "like" in top else None
     phases = tuple(_phase(table) for table in top.tables("phase"))
     if not 1 <= len(phases) <= 50:
         raise top.error("phase", f"{len(phases)} phases", "write 1 to 50 tables [[phase]]")
-    radio, handover = _radio(top.table("radio")), _handover(top.table("handover"))
+    radio = like.radio if like and "radio" not in top else _radio(top.table("radio"))
+    handover = like.handover if like and "handover" not in top else _handover(top.table("handover"))
     tables = top.tables("operator")
+    if like and not tables:
+        top.end()
+        return Scenario(name, description, duration_s, seed, phases, radio, handover, like.operators)
     if len(tables) != 2:
         raise top.error("operator", f"{len(tables)} operators", "write two tables [[operator]]")
     operators = tuple(_operator(table, i) for i, table in enumerate(tables))
@@ -83,6 +88,12 @@ def _scenario(top: Table, stem: str) -> Scenario:
         raise tables[1].error("name", f"{operators[1].name!r} twice", "give the operators different names")
     top.end()
     return Scenario(name, description, duration_s, seed, phases, radio, handover, operators)
+
+
+def _like(top: Table) -> str:
+    """The scenario of the bench whose radio, handover and operators hold where this file writes none."""
+    known = names()
+    return top.text("like", None, "|".join(known), f"use one of: {', '.join(known)}")
 
 
 def _phase(t: Table) -> Phase:

@@ -76,7 +76,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def write_timelines(played: Played, folder: str | Path) -> dict[str, Path]:
-    """One ``timeline-OPERATOR.jsonl`` an operator into ``folder`` (made when absent); the paths by operator. OSError as it comes."""
+    """Write ``timeline-OPERATOR.jsonl`` for each operator into ``folder``, made when absent; the paths by operator."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     paths = {name: folder / f"timeline-{name}.jsonl" for name in played.operators}

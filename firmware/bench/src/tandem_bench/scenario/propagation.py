@@ -34,7 +34,8 @@ def path_loss_db(kind: str, distance_m: Array, frequency_ghz: float) -> Array:
     sight_near = near_a + near_b * np.log10(d3) + 20 * np.log10(frequency_ghz)
     sight_far = near_a + 40 * np.log10(d3) + 20 * np.log10(frequency_ghz) - height_term
     sight = np.where(d2 <= breakpoint_m, sight_near, sight_far)
-    return np.maximum(sight, far)
+    loss: Array = np.maximum(sight, far)
+    return loss
 
 
 def antenna_gain_db(off_axis_deg: Array) -> Array:

@@ -50,7 +50,7 @@ def phase_starts(shares: Sequence[float], ticks: int) -> tuple[int, ...]:
 def lay_out(scenario: Scenario) -> Route:
     """The route of ``scenario``: the same seed gives the same route."""
     ticks = round(scenario.duration_s / TICK_S)
-    t_s = np.arange(ticks) * TICK_S
+    t_s: Array = np.arange(ticks, dtype=np.float64) * TICK_S
     starts = phase_starts([p.share for p in scenario.phases], ticks)
     parts = list(zip(scenario.phases, starts[:-1], starts[1:], strict=True))
     speed = _ramped(_wanted_speed(scenario.seed, t_s, parts), parts)

@@ -55,7 +55,9 @@ def lines_of(text: str) -> dict[tuple[str, ...], int]:
 class Table:
     """One TOML table being read. Each getter takes its key; ``end`` refuses what nobody took."""
 
-    def __init__(self, where: str, lines: dict[tuple[str, ...], int], path: tuple[str, ...], values: dict[str, Any]):
+    def __init__(
+        self, where: str, lines: dict[tuple[str, ...], int], path: tuple[str, ...], values: dict[str, Any]
+    ) -> None:
         self._where, self._lines, self._path, self._values = where, lines, path, values
         self._taken: list[str] = []
 

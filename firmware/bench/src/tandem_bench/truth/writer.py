@@ -1,0 +1,129 @@
+"""Writes ``truth.jsonl`` (server/spec/campaign-folder.md): the scenario's own truth first, what came later merged in at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tandem_bench.truth.events import Event, in_order
+
+if TYPE_CHECKING:
+    from tandem_bench.scenario.played import Played
+
+_RADIO = ("rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "plmn", "tac", "eci", "pci", "earfcn", "rat", "speed_m_s")
+_LINK = ("down_bit_per_s", "up_bit_per_s", "rtt_ms", "buffer_down_bytes", "buffer_up_bytes")
+
+
+class TruthError(ValueError):
+    """A line that cannot be merged; the message names file, line and mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """The scenario's start on both clocks, in ns."""
+
+    monotonic_ns: int
+    utc_ns: int
+
+    def stamped(self, event: Mapping[str, Any]) -> Event:
+        """``event`` with all three times. It has ``t_s`` or ``monotonic_ns``; the others follow."""
+        t_s = event.get("t_s")
+        if t_s is None:
+            t_s = (event["monotonic_ns"] - self.monotonic_ns) / 1e9
+        monotonic_ns = event.get("monotonic_ns")
+        if monotonic_ns is None:
+            monotonic_ns = self.monotonic_ns + round(t_s * 1e9)
+        rest = {k: v for k, v in event.items() if k not in ("t_s", "monotonic_ns", "utc_ns")}
+        utc_ns = self.utc_ns + monotonic_ns - self.monotonic_ns
+        return {"t_s": round(t_s, 4), "monotonic_ns": monotonic_ns, "utc_ns": utc_ns, **rest}
+
+
+def lines_of(played: Played) -> Iterator[Event]:
+    """All truth of a played scenario, unordered and without absolute times: its events, and every tick of radio and link."""
+    yield from played.events
+    for operator, timeline in played.operators.items():
+        for i in range(len(timeline)):
+            tick = timeline.tick(i)
+            head = {"t_s": tick["t_s"], "operator": operator}
+            radio = {name: tick[name] for name in _RADIO}
+            if tick["rat"] in ("WCDMA", "GSM"):
+                # There the levels are RSCP and RXLEV, and the cell identity is no ECI.
+                radio |= dict.fromkeys(("rsrp_dbm", "rsrq_db", "sinr_db", "tac", "eci", "pci", "earfcn"))
+            yield {**head, "type": "radio", **radio}
+            link = {name: tick[name] for name in _LINK}
+            loss = {"loss": tick["loss_down"], "outage": tick["outage"]}
+            yield {**head, "type": "link", **link, **loss}
+
+
+def write(
+    played: Played,
+    path: str | Path,
+    epoch_monotonic_ns: int,
+    epoch_utc_ns: int,
+    later: Iterable[Mapping[str, Any]] = (),
+    logs: Iterable[str | Path] = (),
+    until_s: float | None = None,
+) -> int:
+    """Write the truth of ``played`` to ``path``, in order of time; the number of lines.
+
+    ``later``: further lines (``type`` and ``t_s`` or ``monotonic_ns``; ``operator`` where it belongs), as faults.
+    ``logs``: JSON-lines files of such lines, as ``link_log`` of the emulated links; a last line that was cut is left out.
+    ``until_s``: nothing of the scenario after this, for a campaign that ended early. TruthError for a line that is none.
+    """
+    epoch = Epoch(epoch_monotonic_ns, epoch_utc_ns)
+    own = (e for e in lines_of(played) if until_s is None or e["t_s"] <= until_s)
+    events = [epoch.stamped(e) for e in own]
+    events += [epoch.stamped(_checked(e, "a later event")) for e in later]
+    for log in logs:
+        events += [epoch.stamped(e) for e in _read(Path(log))]
+    _write(in_order(events), Path(path))
+    return len(events)
+
+
+def merge(path: str | Path, later: Iterable[Mapping[str, Any]] = (), logs: Iterable[str | Path] = ()) -> int:
+    """Add lines to a truth file that ``write`` made, in their places by time; the number of lines then."""
+    path = Path(path)
+    events = list(_read(path))
+    if not events or "utc_ns" not in events[0] or "monotonic_ns" not in events[0]:
+        raise TruthError(f"{path}:1: no times to go by; give a truth file that was written with them")
+    first = events[0]
+    start = round(first["t_s"] * 1e9)
+    epoch = Epoch(first["monotonic_ns"] - start, first["utc_ns"] - start)
+    events += [epoch.stamped(_checked(e, "a later event")) for e in later]
+    for log in logs:
+        events += [epoch.stamped(e) for e in _read(Path(log))]
+    _write(in_order(events), path)
+    return len(events)
+
+
+def _read(path: Path) -> Iterator[Event]:
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            if number == len(lines):
+                return  # no line break after it: its writer was ended in the middle of the line
+            raise TruthError(f"{path}:{number}: not JSON; remove the line") from None
+        yield _checked(event, f"{path}:{number}")
+
+
+def _checked(event: object, where: str) -> Event:
+    if not isinstance(event, Mapping) or not isinstance(event.get("type"), str):
+        raise TruthError(f"{where}: no truth line; give an object with a type")
+    times = [event.get(name) for name in ("t_s", "monotonic_ns") if event.get(name) is not None]
+    if not times or not all(isinstance(t, int | float) and not isinstance(t, bool) and abs(t) < 1e19 for t in times):
+        raise TruthError(f"{where}: no time; give t_s in seconds or monotonic_ns")
+    return dict(event)
+
+
+def _write(events: list[Event], path: Path) -> None:
+    unfinished = path.with_name(path.name + ".tmp")
+    with unfinished.open("w", encoding="utf-8", newline="\n") as out:
+        out.writelines(json.dumps(e) + "\n" for e in events)
+    unfinished.replace(path)

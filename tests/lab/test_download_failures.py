@@ -1,0 +1,216 @@
+"""How a download fails, over loopback: every way is a result with a reason, and what came is kept."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from download_server import Behaviour, Endpoint
+from run_download import REPOSITORY, Run
+from two_paths import await_true
+
+RATE = 2e6
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start an endpoint with a behaviour and a TCP run against it."""
+    endpoints: list[Endpoint] = []
+    token = tmp_path / "token"
+    token.write_text("secret")
+
+    def begin(behaviour: Behaviour, **more: Any) -> tuple[Run, Endpoint]:
+        endpoint = Endpoint(behaviour, protocol=0, host="127.0.0.1")
+        endpoints.append(endpoint)
+        parameters = {
+            "run": "run-1",
+            "kind": "tcp",
+            "path": "a",
+            "paths": [{"name": "a", "interface": "lo"}],
+            "server": {
+                "control": f"http://127.0.0.1:{endpoint.control_port}",
+                "measurement": f"http://127.0.0.1:{endpoint.measurement_port}",
+                "token_file": str(token),
+            },
+            **({} if "seconds" in more else {"bytes": 3_000_000}),
+            **more,
+        }
+        return Run(parameters), endpoint
+
+    yield begin
+    for endpoint in endpoints:
+        endpoint.close()
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason", "retry", "bytes_"),
+    [
+        (Behaviour(after=1_000_000, then="reset"), "reset", True, None),
+        (Behaviour(after=1_000_000, then="close"), "closed after 1000000 of 3000000 bytes", True, 1_000_000),
+        (Behaviour(after=1_000_000, then="stall"), "stalled: no byte for 0.7 s", True, 1_000_000),
+        (Behaviour(status=403), 'HTTP 403 {"error": "as told"}', False, 0),
+        (Behaviour(status=503), 'HTTP 503 {"error": "as told"}', True, 0),
+    ],
+)
+def test_the_network_fails(start, behaviour, reason, retry, bytes_):
+    run, endpoint = start(behaviour, stall_s=0.7)
+    line = run.end()
+    assert run.process.returncode == 1
+    assert line["failure"] == {"reason": reason, "retry": retry}
+    assert line["result"]["bytes"] <= 1_000_000
+    if bytes_ is not None:
+        assert line["result"]["bytes"] == bytes_
+    assert endpoint.calls[-1][0] == "DELETE"
+    assert len(run.samples) >= 2
+
+
+def test_a_server_that_ends_too_early_is_a_failure(start):
+    run, _ = start(Behaviour(rate=RATE, after=1_000_000, then="close"), seconds=5)
+    assert run.end()["failure"]["reason"].startswith("closed after 0.")
+
+
+def test_a_session_refused_is_a_failure_without_a_result(start):
+    for status, retry in ((429, True), (401, False)):
+        run, _ = start(Behaviour(session_status=status))
+        line = run.end()
+        assert line["failure"] == {"reason": f"control channel: HTTP {status}: as told", "retry": retry}
+        assert line["result"] is None
+        assert run.process.returncode == 1
+
+
+def test_nobody_listening_is_refused(start):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        run, endpoint = start(Behaviour())
+        run.end()
+        server = {"control": f"http://127.0.0.1:{endpoint.control_port}", "measurement": url}
+        token = {"token_file": "/proc/sys/kernel/ostype"}  # any file with a word in it
+        refused = start(Behaviour(), server={**server, **token})[0].end()
+        assert refused["failure"] == {"reason": "connect: refused", "retry": True}
+        closed = start(Behaviour(), server={"control": url, "measurement": url, **token})[0].end()
+        assert closed["failure"] == {"reason": "control channel: a: refused", "retry": True}
+
+
+def test_a_certificate_of_another_authority_is_not_tried_again(start, tmp_path):
+    (tmp_path / "key.pem").touch()
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
+    files = ["-keyout", tmp_path / "key.pem", "-out", tmp_path / "own.pem", "-subj", "/CN=127.0.0.1"]
+    subprocess.run([*make, *files], check=True, capture_output=True)
+    server = subprocess.Popen(
+        [sys.executable, "-c", TLS, str(tmp_path / "own.pem"), str(tmp_path / "key.pem")],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    port = int(server.stdout.readline())
+    try:
+        origin = {
+            "control": f"https://127.0.0.1:{port}",
+            "measurement": "http://127.0.0.1:9",
+            "token_file": "/proc/sys/kernel/ostype",
+        }
+        line = start(Behaviour(), server=origin, whoami=False)[0].end()
+        assert line["failure"]["reason"].startswith("control channel: certificate: ")
+        assert line["failure"]["retry"] is False
+        missing = start(Behaviour(), server={**origin, "ca_file": "/none.pem"}, whoami=False)[0].end()
+        assert "CA file /none.pem" in missing["failure"]["reason"]
+    finally:
+        server.kill()
+        server.wait()
+        server.stdout.close()
+
+
+TLS = """
+import socket, ssl, sys
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[1], sys.argv[2])
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+while True:
+    connection, _ = listener.accept()
+    try:
+        context.wrap_socket(connection, server_side=True)
+    except OSError:
+        pass
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_stop_what_was_measured_is_kept(start, number):
+    run, endpoint = start(Behaviour(rate=RATE), seconds=60)
+    run.until(samples=8)
+    run.process.send_signal(number)
+    line = run.end(10)
+    assert line["failure"] == {"reason": "stopped", "retry": False}
+    assert line["result"]["bytes"] > 500_000
+    assert run.process.returncode == 1
+    assert endpoint.calls[-1][0] == "DELETE"
+
+
+def test_told_to_stop_while_connecting(start):
+    """A listener that never answers: its queue is full, so the connect hangs."""
+    with socket.socket() as silent, socket.socket() as filler:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(0)
+        filler.connect(silent.getsockname())
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        server = {"control": url, "measurement": url, "token_file": "/proc/sys/kernel/ostype"}
+        run = start(Behaviour(), server=server, control_timeout_s=60, whoami=False)[0]
+        assert run.process.stdout is not None
+        run.lines.append(json.loads(run.process.stdout.readline()))
+        inode = f":{silent.getsockname()[1]:04X} 02"  # a socket in SYN_SENT towards it
+        await_true(lambda: inode in Path("/proc/net/tcp").read_text(), 10, "the connect")
+        run.process.send_signal(signal.SIGTERM)
+        assert run.end(5)["failure"] == {"reason": "stopped", "retry": False}
+
+
+def test_the_deadline_ends_a_run(start):
+    run, _ = start(Behaviour(rate=RATE), seconds=60, deadline_s=1)
+    line = run.end(20)
+    assert line["failure"] == {"reason": "deadline passed", "retry": True}
+    assert line["result"]["bytes"] > 500_000
+
+
+def test_a_collector_that_is_gone_ends_the_run(start):
+    run, endpoint = start(Behaviour(rate=RATE), seconds=60)
+    run.until(samples=2)
+    assert run.process.stdout is not None
+    run.process.stdout.close()
+    assert run.process.wait(10) == 1
+    await_true(lambda: endpoint.calls[-1][0] == "DELETE", 5, "the session's end")
+    assert run.process.stderr is not None
+    assert "Traceback" not in run.process.stderr.read()
+    run.process.stderr.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root is needed to switch Multipath TCP off in a namespace of its own")
+def test_without_multipath_tcp_the_machine_is_at_fault(tmp_path):
+    token = tmp_path / "t"
+    token.write_text("x")
+    code = f"""
+import sys; sys.path.insert(0, {str(REPOSITORY / "tests/lab")!r})
+from download_server import Behaviour, Endpoint
+from run_download import Run
+endpoint = Endpoint(Behaviour(), protocol=0, host="127.0.0.1")
+url = "http://127.0.0.1:"
+run = Run({{"run": "r", "kind": "mptcp", "path": "a", "paths": [{{"name": "a", "interface": "lo"}}], "bytes": 1,
+      "server": {{"control": url + str(endpoint.control_port), "measurement": url + str(endpoint.measurement_port),
+                  "token_file": {str(token)!r}}}}})
+out, err = run.process.communicate(timeout=20)
+print(run.process.returncode, err.strip())
+"""
+    shell = f"ip link set lo up; echo 0 >/proc/sys/net/mptcp/enabled || true; exec {sys.executable} -c '{code.replace(chr(39), chr(34))}'"
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
+    done = subprocess.run(
+        ["unshare", "--net", "--mount", "sh", "-c", shell], capture_output=True, text=True, env=environment, check=False
+    )
+    status, _, words = done.stdout.strip().partition(" ")
+    assert int(status) == 3, done.stderr
+    assert "net.mptcp.enabled=1" in words
+    assert "\n" not in words

@@ -1,0 +1,181 @@
+"""Routes, rules and endpoints in a real network namespace: what is made, mended, and left alone."""
+
+import json
+import socket
+
+import pytest
+from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, why_not
+
+from tandem.mptcp import sockets, sysctls
+from tandem.mptcp.path_manager import Endpoint, Limits
+from tandem.mptcp.paths import ENDPOINTS, Paths
+from tandem.mptcp.statistics import ConnectionSample, Reader
+
+LACK = why_not()
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+
+
+@pytest.fixture
+def two():
+    with lab() as made:
+        yield made
+
+
+def up(two: Lab) -> Paths:
+    """Paths applied, both up (a fresh veth gets its carrier up to a second late)."""
+    paths = Paths(PATHS)
+    two.probe.inside(paths.apply)
+    await_true(lambda: two.probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both paths up")
+    return paths
+
+
+def dump(two: Lab) -> str:
+    return two.probe.run("ip -4 rule; ip -4 route show table all type unicast; ip mptcp endpoint; ip mptcp limits")
+
+
+def connected(two: Lab, primary: str) -> Reader:
+    def listen() -> socket.socket:
+        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+        made.bind((SERVER, 0))
+        made.listen()
+        return made
+
+    listener = two.server.inside(listen)
+    source = sockets.Source(f"tmp5-{primary}")
+    client = two.probe.inside(lambda: sockets.connect("mptcp", listener.getsockname(), source, 5)).socket
+    server = listener.accept()[0]
+    two.kept += [client, server, listener]  # without its listener the server would reset the joins
+    server.sendall(bytes(1000))  # the first data confirms the connection, after which the peer accepts joins
+    client.recv(1000)
+    return Reader(client)
+
+
+def sent(two: Lab, path: str) -> int:
+    """IPv4 TCP packets would be best; IPv6 is off in this lab, so all that an interface sent is nearly that."""
+    shown = json.loads(two.probe.run(f"ip -j -s link show dev tmp5-{path}"))
+    return int(shown[0]["stats64"]["tx"]["packets"])
+
+
+def alive(sample: ConnectionSample) -> list[str]:
+    return [s.local.host for s in sample.subflows if s.alive and s.local]
+
+
+@pytest.mark.parametrize("primary", ["a", "b"])
+def test_the_primary_path_is_chosen_and_the_other_joins_over_its_own_interface(two, primary):
+    up(two)
+    other = "b" if primary == "a" else "a"
+    before = sent(two, other)
+    reader = connected(two, primary)
+    await_true(lambda: len(alive(reader.read())) == 2, 5, "the join")
+    assert alive(reader.read()) == [ADDRESS[primary], ADDRESS[other]]
+    assert sent(two, other) - before >= 3  # SYN, ACK and the confirmation of the join left by the other interface
+
+
+@pytest.mark.parametrize("lost", ["a", "b"])
+def test_a_path_that_came_back_gets_its_subflow_again(two, lost):
+    """Also the first path, whose subflow the kernel does not open again by itself."""
+    paths = up(two)
+    reader = connected(two, "a")
+    await_true(lambda: len(alive(reader.read())) == 2, 5, "the join")
+    two.probe.run(f"ip addr del {ADDRESS[lost]}/24 dev tmp5-{lost}")
+    assert [(e.kind, e.path) for e in two.probe.inside(paths.check)] == [("path_down", lost)]
+    await_true(lambda: len(alive(reader.read())) == 1, 5, "the end of the lost subflow")
+    two.probe.run(f"ip addr add {ADDRESS[lost]}/24 dev tmp5-{lost}")
+    assert [(e.kind, e.path) for e in two.probe.inside(paths.check)] == [("path_up", lost)]
+    await_true(lambda: len(alive(reader.read())) == 2, 5, "the subflow again")
+    assert two.probe.inside(paths.check) == []
+
+
+def test_a_changed_address_moves_rule_route_and_endpoint(two):
+    paths = up(two)
+    two.probe.run("ip addr del 10.71.1.1/24 dev tmp5-a; ip addr add 10.71.1.7/24 dev tmp5-a")
+    events = two.probe.inside(paths.check)
+    assert [(e.kind, e.path) for e in events] == [("endpoint_restored", "a")]
+    assert "10.71.1.1 became 10.71.1.7" in events[0].detail
+    text = dump(two)
+    assert "10.71.1.1 " not in text
+    assert "from 10.71.1.7 lookup 7100" in text
+    assert paths.addresses["a"] == "10.71.1.7"
+
+
+@pytest.mark.parametrize(
+    ("damage", "missing"),
+    [
+        ("ip mptcp endpoint delete id 102", "endpoint"),
+        ("ip mptcp endpoint flush", "endpoint"),
+        ("ip rule del from 10.71.2.1", "rule"),
+        ("ip rule del oif tmp5-b", "rule"),
+        ("ip route flush table 7101", "route"),
+        ("ip route del default metric 7101", "default route"),
+    ],
+)
+def test_what_another_program_deletes_is_put_back(two, damage, missing):
+    paths = up(two)
+    whole = dump(two)
+    two.probe.run(damage)
+    events = two.probe.inside(paths.check)
+    assert events
+    assert {e.kind for e in events} == {"endpoint_restored"}
+    assert f"missing: {missing}" in [e.detail for e in events]
+    assert sorted(dump(two).splitlines()) == sorted(whole.splitlines())
+
+
+def test_an_interface_that_went_down_comes_back_whole(two):
+    paths = up(two)
+    whole = dump(two)
+    two.probe.run("ip link set tmp5-b down")
+    assert [(e.kind, e.path) for e in two.probe.inside(paths.check)] == [("path_down", "b")]
+    two.probe.run("ip link set tmp5-b up")
+    await_true(lambda: two.probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "the path")
+    assert sorted(dump(two).splitlines()) == sorted(whole.splitlines())
+
+
+def test_removing_leaves_what_others_made(two):
+    two.probe.run("ip route add default via 10.71.1.2 metric 50; ip rule add from 10.9.9.9 table 99 priority 99")
+    two.probe.run("ip route add 10.8.0.0/16 via 10.71.2.2 table 7100; ip mptcp endpoint add 10.71.1.1 id 7 signal")
+    before = dump(two)
+    paths = Paths(PATHS)
+    two.probe.inside(paths.apply)
+    await_true(lambda: two.probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both paths up")
+    assert dump(two) != before
+    two.probe.inside(paths.remove)
+    assert dump(two) == before
+    two.probe.inside(paths.remove)
+
+
+def test_the_left_overs_of_an_earlier_life_do_not_disturb(two):
+    up(two)
+    whole = dump(two)
+    paths = up(two)
+    assert sorted(dump(two).splitlines()) == sorted(whole.splitlines())
+    assert two.probe.inside(paths.check) == []
+
+
+def test_limits_are_raised_for_more_paths_and_put_back(two):
+    two.probe.run("ip mptcp limits set subflow 1 add_addr_accepted 0")
+    paths = up(two)
+    manager = paths._manager
+    assert two.probe.inside(manager.limits) == Limits(2, 0)
+    assert two.probe.inside(manager.endpoints)[ENDPOINTS] == Endpoint(ENDPOINTS, "10.71.1.1", "tmp5-a")
+    two.probe.inside(paths.remove)
+    assert two.probe.inside(manager.limits) == Limits(1, 0)
+
+
+def test_sysctls_of_the_namespace_are_set_and_the_machines_refused(two):
+    got = two.probe.inside(
+        lambda: sysctls.apply({"net.mptcp.blackhole_timeout": 0, "net.ipv4.tcp_rmem": "4096 131072 33554432"})
+    )
+    assert {s.error for s in got.values()} == {None}
+    assert got["net.mptcp.blackhole_timeout"].now == "0"
+    hidden = two.probe.inside(lambda: sysctls.apply({"net.core.rmem_max": 4096}))["net.core.rmem_max"]
+    assert hidden.error is not None
+    assert hidden.before == hidden.now
+
+
+def test_an_ordinary_user_with_net_admin_can_configure(two):
+    code = (
+        "import json; from tandem.mptcp.paths import Paths; from two_paths import PATHS; p = Paths(PATHS); p.apply(); "
+    )
+    code += "print(json.dumps(p.addresses)); p.remove()"
+    await_true(lambda: two.probe.inside(Paths(PATHS).apply) and "7101" in dump(two), 5, "carrier")
+    assert json.loads(two.probe.python(code, user=65534, capabilities="+net_admin")) == ADDRESS

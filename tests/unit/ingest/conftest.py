@@ -1,0 +1,17 @@
+import pytest
+from serve_on_loopback import Server, await_ready, end, lay_out, start
+
+from tandem_server.store import StoreStartError
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("server")
+    try:
+        ports = lay_out(folder)
+    except StoreStartError as error:
+        pytest.skip(str(error))
+    process = start(folder)
+    await_ready(process, "endpoint")
+    yield Server(folder, *ports, process, (folder / "token").read_text().strip())
+    assert end(process) == 0

@@ -1,0 +1,110 @@
+"""A whole server, as `tandem-server serve` runs it, on loopback ports of its own."""
+
+import contextlib
+import http.client
+import io
+import json
+import socket
+import ssl
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tandem_server.cli.main import main
+from tandem_server.store import Influx, find_influxd
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+def tandem_server(*args):
+    """One command in a process of its own."""
+    command = [sys.executable, "-m", "tandem_server", *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def command(*args):
+    """One command in this process, for those that leave signals and logging alone: status, stdout, stderr."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main([str(arg) for arg in args])
+    return status, out.getvalue(), err.getvalue()
+
+
+@dataclass
+class Server:
+    folder: Path
+    gateway_port: int
+    control_port: int
+    measurement_port: int
+    store_port: int
+    process: subprocess.Popen
+    token: str
+
+    def https(self, port, method, path, body=None, headers=None, token=None):
+        """Status, headers and decoded JSON of one request."""
+        context = ssl.create_default_context(cafile=self.folder / "tls/ca.pem")
+        connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=30)
+        login = {"Authorization": f"Bearer {self.token if token is None else token}"}
+        try:
+            connection.request(method, path, body, {**login, **(headers or {})})
+            response = connection.getresponse()
+            return response.status, dict(response.getheaders()), json.loads(response.read())
+        finally:
+            connection.close()
+
+    def gateway(self, method, path, body=None, headers=None, token=None):
+        return self.https(self.gateway_port, method, path, body, headers, token)
+
+    def store(self):
+        password = (self.folder / "influxdb/tandem.password").read_text().strip()
+        return Influx(f"http://127.0.0.1:{self.store_port}", "tandem", "tandem", password)
+
+
+def lay_out(folder):
+    """tls/, server.toml and the token of probe-1; returns the four ports."""
+    ports = free_ports(4)
+    binary = find_influxd()
+    (folder / "server.toml").write_text(
+        f"""
+[listen]
+host = "127.0.0.1"
+gateway_port = {ports[0]}
+control_port = {ports[1]}
+measurement_port = {ports[2]}
+[store]
+binary = "{binary}"
+port = {ports[3]}
+"""
+    )
+    made = command("tls", "--folder", folder / "tls", "--name", "server.tandem.test", "--address", "127.0.0.1")
+    assert made == (0, "", "")
+    config = ("--config", folder / "server.toml")
+    assert command("probe", "add", "probe-1", *config, "--token-file", folder / "token") == (0, "", "")
+    return ports
+
+
+def start(folder, *roles):
+    command_line = [sys.executable, "-m", "tandem_server", "serve", *roles, "--config", str(folder / "server.toml")]
+    with (folder / "serve.log").open("ab") as log:
+        return subprocess.Popen(command_line, stdout=subprocess.PIPE, stderr=log, text=True)
+
+
+def await_ready(process, what):
+    for line in process.stdout:
+        if line.startswith(f"ready {what} "):
+            return line.split()[2]
+    raise AssertionError(f"{what} never got ready")
+
+
+def end(process):
+    process.terminate()
+    process.stdout.read()
+    process.stdout.close()
+    return process.wait(30)

@@ -1,0 +1,162 @@
+"""The gateway over TLS with the real database: accepted means that it is in the database."""
+
+import gzip
+import json
+import socket
+import ssl
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from serve_on_loopback import Server, await_ready, command, end, lay_out, start
+from test_ingest_body import MANIFEST
+
+
+def line(seq, **more):
+    tags = "".join(f",{k}={v}" for k, v in more.items())
+    return f"health,boot=b{tags} mobile=true,seq={seq}i,monotonic_ns={seq}i {time.time_ns()}"
+
+
+def stored(server, boot):
+    with server.store() as store:
+        answer = store.query('SELECT count("seq") FROM "health" WHERE "boot" = $boot GROUP BY "probe"', {"boot": boot})
+    return {series.tags["probe"]: series.rows[0][1] for series in answer}
+
+
+def test_accepted_lines_are_in_the_database_under_the_tokens_probe(server):
+    lines = [line(i + 1).replace("boot=b", "boot=one,probe=liar") for i in range(300)]
+    lines[7] = "nonsense"
+    lines[9] = lines[9].replace("mobile=true", "mobile=7i")
+    body = gzip.compress("\n".join(lines).encode())
+    for _ in range(2):  # a batch may come any number of times
+        status, _, answer = server.gateway("POST", "/v1/records", body, {"Content-Encoding": "gzip"})
+        assert status == 200
+        assert answer["accepted"] == 298
+        assert [one["line"] for one in answer["rejected"]] == [7, 9]
+        assert all(one["reason"] for one in answer["rejected"])
+        assert stored(server, "one") == {"probe-1": 298}
+
+
+def test_without_a_good_token_nothing_is_taken(server):
+    for token in ("", "tandem_" + "A" * 43, server.token[:-1], server.token + "x"):
+        for method, path in (("POST", "/v1/records"), ("PUT", "/v1/runs/run-1")):
+            status, _, answer = server.gateway(method, path, line(1), token=token)
+            assert (status, list(answer)) == (401, ["error"])
+
+
+def test_a_revoked_token_is_void_at_once(server):
+    config = server.folder / "server.toml"
+    token = command("probe", "add", "probe-9", "--config", config)[1].strip()
+    assert server.gateway("POST", "/v1/records", line(1), token=token)[0] == 200
+    assert command("probe", "revoke", "probe-9", "--config", config)[0] == 0
+    assert server.gateway("POST", "/v1/records", line(1), token=token)[0] == 401
+
+
+def test_bodies_that_cannot_be_read_or_are_too_large(server):
+    assert server.gateway("POST", "/v1/records", b"not gzip", {"Content-Encoding": "gzip"})[0] == 400
+    assert server.gateway("POST", "/v1/records", b"\xff\xfe")[0] == 400
+    assert server.gateway("POST", "/v1/records", line(1), {"Content-Encoding": "br"})[0] == 400
+    assert server.gateway("POST", "/v1/records", "\n".join(["x"] * 10_001))[0] == 413
+    bomb = gzip.compress(bytes(64 << 20))
+    assert server.gateway("POST", "/v1/records", bomb, {"Content-Encoding": "gzip"})[0] == 413
+    assert server.gateway("POST", "/v1/records", "")[2] == {"accepted": 0, "rejected": []}
+
+
+def test_a_run_goes_into_the_ledger_and_the_ledger_tells_what_is_missing(server):
+    manifest = {**MANIFEST, "id": "run-l", "records": {"subflow": 2, "health": 5}}
+    assert server.gateway("PUT", "/v1/runs/run-l", json.dumps({**manifest, "probe": "other"}))[0] == 400
+    assert server.gateway("PUT", "/v1/runs/..", json.dumps(manifest))[0] in (400, 404)
+    for _ in range(2):
+        assert server.gateway("PUT", "/v1/runs/run-l", json.dumps(manifest))[::2] == (200, {"ok": True})
+    config = server.folder / "server.toml"
+    status, listed, _ = command("ledger", "--config", config, "--json")
+    assert status == 1
+    (row,) = [row for row in json.loads(listed) if row["id"] == "run-l"]
+    assert (row["status"], row["missing"], row["manifest"]) == ("measured", {"subflow": 2}, manifest)
+    now = time.time_ns()
+    lines = [
+        f"subflow,boot=b,run=run-l,end=probe,subflow=1 rtt_ms=5,seq={i}i,monotonic_ns=1i {now + i}" for i in (1, 2)
+    ]
+    assert server.gateway("POST", "/v1/records", "\n".join(lines))[2]["accepted"] == 2
+    status, listed, _ = command("ledger", "--config", config)
+    assert (status, "measured; complete" in listed) == (0, True)
+
+
+def test_health_needs_no_token(server):
+    assert server.gateway("GET", "/v1/health", token="")[2]["ok"] is True
+
+
+def test_many_probes_at_once_are_served_or_told_to_come_later(server):
+    body = "\n".join(line(i + 1).replace("boot=b", "boot=crowd") for i in range(2000)).encode()
+    with ThreadPoolExecutor(24) as pool:
+        answers = list(pool.map(lambda _: server.gateway("POST", "/v1/records", body), range(24)))
+    statuses = {status for status, _, _ in answers}
+    assert statuses <= {200, 503}
+    assert 200 in statuses
+    for status, headers, _ in answers:
+        assert status == 200 or int({k.lower(): v for k, v in headers.items()}["retry-after"]) > 0
+    assert stored(server, "crowd") == {"probe-1": 2000}
+
+
+def test_too_many_requests_in_flight_are_told_to_come_later(server):
+    """Sixteen senders that never finish their bodies take all places; the next is told 503, and they do not stay for ever."""
+    context = ssl.create_default_context(cafile=server.folder / "tls/ca.pem")
+    head = f"POST /v1/records HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\nContent-Length: 10\r\n\r\n"
+    slow = []
+    try:
+        for _ in range(16):
+            raw = socket.create_connection(("127.0.0.1", server.gateway_port))
+            slow.append(context.wrap_socket(raw, server_hostname="127.0.0.1"))
+            slow[-1].sendall(head.encode())
+        deadline = time.monotonic() + 10
+        while (answer := server.gateway("POST", "/v1/records", ""))[0] != 503:
+            assert time.monotonic() < deadline
+        assert "too many" in answer[2]["error"]
+    finally:
+        for one in slow:
+            one.close()
+    deadline = time.monotonic() + 10
+    while server.gateway("POST", "/v1/records", "")[0] != 200:
+        assert time.monotonic() < deadline
+
+
+def test_nothing_is_acknowledged_while_the_database_is_away(tmp_path):
+    ports = lay_out(tmp_path)
+    database, gateway = start(tmp_path, "database"), start(tmp_path, "gateway")
+    try:
+        assert await_ready(database, "database") == f"127.0.0.1:{ports[3]}"
+        assert await_ready(gateway, "gateway") == f"127.0.0.1:{ports[0]}"
+        alone = Server(tmp_path, *ports, gateway, (tmp_path / "token").read_text().strip())
+        first, second = line(1), line(2)
+        assert alone.gateway("POST", "/v1/records", first)[0] == 200
+        assert end(database) == 0
+        status, headers, _ = alone.gateway("POST", "/v1/records", second)
+        assert status == 503
+        assert "retry-after" in {k.lower() for k in headers}
+        assert alone.gateway("GET", "/v1/health")[0] == 503
+        database = start(tmp_path, "database")
+        await_ready(database, "database")
+        assert stored(alone, "b") == {"probe-1": 1}
+        assert alone.gateway("POST", "/v1/records", second)[0] == 200
+        assert stored(alone, "b") == {"probe-1": 2}
+    finally:
+        assert [end(gateway), end(database)] == [0, 0]
+
+
+def test_the_certificate_is_the_servers_and_the_keys_are_not_for_others(server):
+    assert (server.folder / "tls/server.key").stat().st_mode & 0o777 == 0o600
+    assert (server.folder / "token").stat().st_mode & 0o777 == 0o600
+    context = ssl.create_default_context(cafile=server.folder / "tls/ca.pem")
+    # What Python 3.13 asks of every certificate.
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    for name in ("server.tandem.test", "127.0.0.1"):
+        raw = socket.create_connection(("127.0.0.1", server.gateway_port))
+        with context.wrap_socket(raw, server_hostname=name) as tls:
+            assert tls.version() in ("TLSv1.2", "TLSv1.3")
+
+
+def test_a_connection_that_says_nothing_keeps_nobody_waiting(server):
+    with socket.create_connection(("127.0.0.1", server.gateway_port)):
+        done = threading.Event()
+        threading.Thread(target=lambda: (server.gateway("GET", "/v1/health"), done.set())).start()
+        assert done.wait(10)

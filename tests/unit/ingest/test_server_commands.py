@@ -1,0 +1,167 @@
+"""The commands: one clear line and the right exit status for whatever is wrong."""
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from serve_on_loopback import await_ready, command, end, lay_out, start, tandem_server
+
+from tandem_server.cli.configuration import ServerConfig, load
+from tandem_server.cli.stop import ConfigError
+
+
+def test_the_defaults_are_a_whole_configuration(tmp_path):
+    (tmp_path / "server.toml").write_text("")
+    config = load(tmp_path / "server.toml")
+    assert (config.listen.gateway_port, config.store.kind, config.limits.sessions_per_probe) == (8443, "private", 8)
+    assert config.tls.key == tmp_path / "tls/server.key"
+    assert config.store.binary is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("[listen]\nport = 1", 2, "unknown key 'port' in [listen]; mend: one of host, gateway_port"),
+        ("\n[lisen]\n", 2, "unknown section 'lisen'"),
+        ("[listen]\nhost = 7", 2, "mend: write a text"),
+        ("[listen]\n\ngateway_port = true", 3, "mend: write a whole number"),
+        ("[listen]\ngateway_port = 99999", 2, "mend: a port from 1 to 65535"),
+        ("[listen]\ngateway_port = 5\ncontrol_port = 5", 1, "are the same"),
+        ("[listen]\nmultipath = 'no'", 2, "mend: one of required, optional"),
+        ("[store]\nkind = 'running'", 1, "needs url"),
+        ("[store]\nkind='running'\nurl='localhost'\nuser='u'\npassword_file='p'", 3, "mend: http://HOST:PORT"),
+        ("[store]\ndatabase = 'a b'", 2, "mend: letters"),
+        ("[store]\nretention_days = 1", 2, "mend: 7 or more"),
+        ("[limits]\nsession_bytes = 0", 2, "mend: a number above 0"),
+        ("[limits]\nstall_s = nan", 2, "mend: a number above 0"),
+        ("limits = 3", 1, "mend: write [limits]"),
+        ("[listen\n", 1, "no TOML"),
+        ("[listen]\nhost = 'a", 2, "no TOML"),
+    ],
+)
+def test_a_bad_file_is_told_with_its_line(tmp_path, text, line, reason):
+    file = tmp_path / "server.toml"
+    file.write_text(text)
+    for args in (("serve",), ("probe", "list"), ("ledger",)):
+        status, out, told = command(*args, "--config", file)
+        assert (status, out) == (2, "")
+        assert told.startswith(f"tandem-server: {file}:{line}: ")
+        assert reason in told
+        assert told.count("\n") == 1
+
+
+@settings(deadline=None)
+@given(
+    st.one_of(
+        st.text(),
+        st.binary(max_size=50).map(lambda b: b.decode("latin-1")),
+        st.lists(
+            st.sampled_from(
+                ["[listen]", "[store]", "[limits]", "host", "port", "=", "1", "'a'", "\n", "[", "]", "nan"]
+            ),
+            max_size=12,
+        ).map(" ".join),
+    )
+)
+def test_any_file_is_read_or_told_in_one_line(tmp_path_factory, text):
+    file = tmp_path_factory.getbasetemp() / "any.toml"
+    file.write_bytes(text.encode("utf-8", "surrogatepass"))
+    told = f"{file}:1: "
+    try:
+        assert isinstance(load(file), ServerConfig)
+    except ConfigError as error:
+        told = str(error)
+    assert told.startswith(str(file))
+    assert "\n" not in told
+
+
+def test_what_the_environment_lacks_is_told_in_one_line_with_status_3(tmp_path):
+    ports = lay_out(tmp_path)
+    config = tmp_path / "server.toml"
+    for role, port in (("gateway", ports[0]), ("endpoint", ports[1]), ("endpoint", ports[2]), ("database", ports[3])):
+        with socket.create_server(("127.0.0.1", port)):
+            told = tandem_server("serve", role, "--config", config)
+        assert told.returncode == 3, role
+        assert f"{port}" in told.stderr
+        assert "; mend: " in told.stderr
+        assert told.stderr.count("\n") == 1
+    config.write_text(config.read_text().replace("[store]\nbinary", "[store]\nfolder='nowhere/influxdb'\n#"))
+    (tmp_path / "nowhere").write_text("a file")
+    told = tandem_server("serve", "database", "--config", config)
+    assert (told.returncode, told.stderr.count("\n")) == (3, 1)
+
+
+def test_a_missing_certificate_is_told(tmp_path):
+    lay_out(tmp_path)
+    (tmp_path / "influxdb").mkdir()
+    (tmp_path / "influxdb/tandem.password").write_text("x")
+    (tmp_path / "tls/server.key").unlink()
+    told = tandem_server("serve", "gateway", "--config", tmp_path / "server.toml")
+    assert (told.returncode, "mend: tandem-server tls" in told.stderr) == (3, True)
+
+
+def test_when_one_part_dies_all_end_and_it_is_named(tmp_path):
+    lay_out(tmp_path)
+    process = start(tmp_path)
+    await_ready(process, "endpoint")
+    children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    assert len(children) == 3
+    gateway = next(pid for pid in children if b"gateway" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    os.kill(gateway, signal.SIGKILL)
+    assert process.wait(30) == 1
+    process.stdout.close()
+    assert "gateway ended" in (tmp_path / "serve.log").read_text()
+    for pid in children:
+        assert not Path(f"/proc/{pid}").exists()
+
+
+def test_ctrl_c_ends_all_with_130(tmp_path):
+    lay_out(tmp_path)
+    process = start(tmp_path)
+    await_ready(process, "gateway")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    process.stdout.close()
+
+
+def test_sigterm_while_starting_is_a_clean_end(tmp_path):
+    lay_out(tmp_path)
+    process = start(tmp_path)
+    await_ready(process, "database")
+    assert end(process) == 0
+
+
+def test_probes_are_managed_by_command(tmp_path):
+    (tmp_path / "server.toml").write_text("")
+    config = ("--config", tmp_path / "server.toml")
+    _, first, _ = command("probe", "add", "probe-1", *config)
+    assert first.startswith("tandem_")
+    status, out, told = command("probe", "add", "probe-1", *config)
+    assert (status, out, told.count("\n")) == (2, "", 1)
+    assert command("probe", "rotate", "probe-1", *config)[1] not in ("", first)
+    assert command("probe", "revoke", "probe-1", *config)[0] == 0
+    assert command("probe", "revoke", "probe-2", *config)[0] == 2
+    _, listed, _ = command("probe", "list", *config)
+    assert "probe-1" in listed
+    assert "revoked" in listed
+    status, _, told = command("probe", "add", "probe-3", *config, "--token-file", tmp_path / "no/such/token")
+    assert (status, told.count("\n")) == (3, 1)
+    assert "probe-3" not in command("probe", "list", *config)[1]
+
+
+def test_certificates_are_not_replaced_unasked(tmp_path):
+    args = ("tls", "--folder", tmp_path, "--name", "server.tandem.test")
+    assert command(*args)[0] == 0
+    before = (tmp_path / "server.pem").read_bytes()
+    status, _, told = command(*args)
+    assert (status, told.count("\n")) == (2, 1)
+    assert (tmp_path / "server.pem").read_bytes() == before
+    assert command(*args, "--force")[0] == 0
+    assert (tmp_path / "server.pem").read_bytes() != before
+    assert command("tls", "--folder", tmp_path, "--name", "bad name")[0] == 2
+    assert command("tls", "--folder", tmp_path, "--name", "x", "--address", "1.2.3")[0] == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ca.pem", "server.key", "server.pem"]
