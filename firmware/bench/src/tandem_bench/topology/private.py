@@ -22,6 +22,7 @@ from tandem_bench.topology.requirements import EnvironmentLacks, check
 
 CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET = 0x00020000, 0x20000000, 0x40000000  # sched.h
 PR_SET_PDEATHSIG = 1  # prctl.h
+MNT_DETACH = 2  # sys/mount.h
 NETNS = Path("/run/netns")
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -54,8 +55,9 @@ def run_inside(action: Callable[[], int]) -> int:
     status = _wait(child)
     if made:
         # The mount point: an empty folder that `ip netns add` would have left too.
-        # We share the mount namespace with the child that has ended, so its mount on it goes first.
-        subprocess.run(["umount", "--lazy", str(NETNS)], capture_output=True, check=False)
+        # We share the mount namespace with the child that has ended, so its mount on it goes first. No umount(8): once the
+        # process namespace's first process is gone, this process can start no other.
+        _libc.umount2(os.fsencode(NETNS), MNT_DETACH)
         with contextlib.suppress(OSError):
             NETNS.rmdir()
     return status
