@@ -19,8 +19,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="rehearse the whole kit: a commute with two operators, measured, stored and shown",
         description="Plays a commute (or two recorded drives) to the real collector, through the real kernel's Multipath TCP, to the "
         "real server and a real InfluxDB, everything in namespaces of its own. Takes as long as the commute and about 20 s more.",
-        epilog="Exit status: 0 everything arrived; 1 something is missing, a score is below its floor, or it was stopped; 2 the command line or "
-        "a file is wrong; 3 this machine lacks something (root, Multipath TCP, a program, room on the disk).",
+        epilog="Exit status: 0 everything arrived; 1 something is missing or a score is below its floor; 2 the command line or a file is "
+        "wrong; 3 this machine lacks something (root, Multipath TCP, a program, room on the disk); 130 stopped by Ctrl-C.",
     )
     parser.add_argument(
         "--duration",

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from pathlib import Path
 
-SERVER_NAME = "server.tandem.test"
+from tandem_bench.rig.rig import ProbePath
+from tandem_bench.topology import SERVER_NAME
+
 GATEWAY_PORT, CONTROL_PORT, MEASUREMENT_PORT, DATABASE_PORT = 8443, 8444, 8480, 8086
-
-
-@dataclass(frozen=True)
-class ProbePath:
-    """One path of the probe: a modem's bearer, or (without ``modem_port``) Wi-Fi or Ethernet."""
-
-    name: str
-    operator: str
-    interface: str
-    gateway: str | None
-    modem_port: Path | None
 
 
 def server_toml(influxd: str) -> str:

@@ -17,6 +17,7 @@ from tandem_bench.demo.versions import versions
 from tandem_bench.rig.programs import Program, ProgramError, Programs
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
+from tandem_bench.topology import SERVER_NAME
 
 COLLECTOR_END_S = 60.0
 """The collector ends a run, sends what is left (``drain_s`` of its configuration: 30 s) and writes its account."""
@@ -45,6 +46,7 @@ class Rehearsal:
         self.rig = rig
         self.programs = Programs(folder.logs)
         self.stopped: str | None = None
+        self.by_user = False
         self.collecting: Program | None = None
         self._first_pair: Program | None = None
         self._server_toml = folder.server / "server.toml"
@@ -60,7 +62,7 @@ class Rehearsal:
                     self._start_collector()
                     self._play()
                 except Stopped as stop:
-                    self.stopped = str(stop)
+                    self.stopped, self.by_user = str(stop), True
                     print(f"\nstopping ({stop}): what was measured is kept", flush=True)
                 except ProgramError as error:
                     self.stopped = str(error)
@@ -93,9 +95,7 @@ class Rehearsal:
         tls = self.folder.server / "tls"
         self._once(
             "tandem-server tls",
-            self._server(
-                "tls", "--folder", str(tls), "--name", configuration.SERVER_NAME, "--address", self.rig.server_address
-            ),
+            self._server("tls", "--folder", str(tls), "--name", SERVER_NAME, "--address", self.rig.server_address),
         )
         self.programs.start("database", self._server("serve", "database", *config), 30)
         token = self.folder.probe / "token"
@@ -158,7 +158,7 @@ class Rehearsal:
                 self.programs.end(self._first_pair)
             if view.poll() is not None:
                 self.programs.end(view)
-            if why := self.programs.watch():
+            if why := self.programs.watch() or self.rig.failed():
                 raise ProgramError(why)
             time.sleep(min(left, 0.2))
 

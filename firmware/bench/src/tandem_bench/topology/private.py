@@ -45,13 +45,13 @@ def run_inside(action: Callable[[], int]) -> int:
         _die_with_parent()
     if _libc.unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET) != 0:
         raise EnvironmentLacks(f"new namespaces: {os.strerror(ctypes.get_errno())}; a container needs CAP_SYS_ADMIN")
+    made = not NETNS.exists()
     alive, held = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(held)
         _inner(action, alive)
     os.close(alive)
-    made = not NETNS.exists()
     status = _wait(child)
     if made:
         # The mount point: an empty folder that `ip netns add` would have left too.

@@ -1,0 +1,116 @@
+"""``tandem-bench demo`` from its arguments to its exit status: check, go into namespaces of our own, rehearse, say what came of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tandem_bench.demo.folder import DemoFolder, FolderError
+from tandem_bench.demo.outcome import table, verdict
+from tandem_bench.demo.plan import PlanError, plan
+from tandem_bench.demo.rehearsal import Rehearsal, Setting, summary_of
+from tandem_bench.demo.stopping import Stopped, StopSignals
+from tandem_bench.rig.binaries import LinkMissing, find_binary
+from tandem_bench.rig.programs import ProgramError
+from tandem_bench.rig.rig import Rig
+from tandem_bench.rig.rights import Owner
+from tandem_bench.scenario import Played, Scenario, ScenarioError, load, play, replay
+from tandem_bench.topology import EnvironmentLacks, TopologyError
+from tandem_bench.topology.private import run_inside
+
+OK, NEGATIVE, USAGE, LACKS, INTERRUPTED = 0, 1, 2, 3, 130
+PROMISED = "commute"
+"""The scenario for whose scores a rehearsal answers; drives of the user's own may score as they will."""
+
+
+def demo(
+    scenario: str | None, drives: Sequence[Path] | None, duration_s: float, seed: int | None, out: Path, *, keep: bool
+) -> int:
+    """Rehearse; the exit status as ``cli.main.ExitCode``. Everything that can be wrong is said before anything is started."""
+    try:
+        played = _played(scenario, drives, duration_s, seed)
+        first = next((phase for phase in played.phases), None)
+        still_s = first["until_s"] if first is not None and first["activity"] == "still" else 0.0
+        planned = plan(still_s, played.duration_s, len(played.operators))
+        link, influxd = find_binary(), _influxd()
+    except (ScenarioError, PlanError) as error:
+        print(f"tandem-bench demo: {error}", file=sys.stderr)
+        return USAGE
+    except (LinkMissing, EnvironmentLacks) as error:
+        print(f"tandem-bench demo: {error}", file=sys.stderr)
+        return LACKS
+    setting = Setting(played.name, played.seed, played.duration_s, planned, keep, influxd, link)
+    owner = Owner.of_caller()
+    try:
+        return run_inside(lambda: _inside(setting, played, DemoFolder(out), owner))
+    except EnvironmentLacks as error:
+        print(f"tandem-bench demo: {error}", file=sys.stderr)
+        return LACKS
+
+
+def _played(scenario: str | None, drives: Sequence[Path] | None, duration_s: float, seed: int | None) -> Played:
+    if drives is not None:
+        return replay(drives[0], drives[1], duration_s=duration_s, seed=seed if seed is not None else 1)
+    loaded: Scenario = load(scenario or PROMISED, duration_s=duration_s, seed=seed)
+    return play(loaded)
+
+
+def _influxd() -> Path:
+    """The InfluxDB 1.x that ``kit`` found or unpacked, else one on PATH."""
+    root = Path(__file__).parents[5]
+    for candidate in (
+        os.environ.get("TANDEM_INFLUXD"),
+        str(root / "build/influxdb/usr/bin/influxd"),
+        shutil.which("influxd"),
+    ):
+        if candidate and os.access(candidate, os.X_OK):
+            return Path(candidate)
+    raise EnvironmentLacks("no influxd (InfluxDB 1.x); ./kit setup takes it out of the distribution's package")
+
+
+def _inside(setting: Setting, played: Played, folder: DemoFolder, owner: Owner) -> int:
+    """Within namespaces of our own: the rehearsal, its table and its verdict."""
+    signals = StopSignals()
+    signals.install()
+    try:
+        folder.make(owner)
+        print(
+            f"rehearsing {setting.scenario} (seed {setting.seed}), {setting.duration_s:.0f} s from about "
+            f"{time.strftime('%H:%M:%S', time.localtime(time.time() + 8))}; results in {folder.root}",
+            flush=True,
+        )
+        rehearsal = Rehearsal(setting, folder, owner, Rig(played, folder.bench, owner))
+        arrived = rehearsal.run()
+    except FolderError as error:
+        print(f"tandem-bench demo: {error}", file=sys.stderr)
+        return USAGE
+    except Stopped as stop:
+        print(f"tandem-bench demo: stopped ({stop}) before anything was measured", file=sys.stderr)
+        return INTERRUPTED
+    except (ProgramError, TopologyError, OSError) as error:
+        print(f"tandem-bench demo: {error}", file=sys.stderr)
+        return LACKS
+    return _conclude(setting, folder, rehearsal, arrived)
+
+
+def _conclude(setting: Setting, folder: DemoFolder, rehearsal: Rehearsal, arrived: int | None) -> int:
+    if arrived is None:
+        print(f"tandem-bench demo: nothing was measured; logs in {folder.logs}", file=sys.stderr)
+        return INTERRUPTED if rehearsal.by_user else LACKS
+    summary = summary_of(folder)
+    print(table(summary))
+    wrong = verdict(summary, scored=setting.scenario == PROMISED)
+    if arrived != OK and not wrong:
+        wrong.append("not everything arrived; the report says what is missing")
+    if not setting.keep and not wrong:
+        folder.discard_working_files()
+    for line in wrong:
+        print(f"  not well: {line}", flush=True)
+    print(f"  report: {folder.report}\n", flush=True)
+    if rehearsal.by_user:
+        return INTERRUPTED
+    return NEGATIVE if wrong else OK
