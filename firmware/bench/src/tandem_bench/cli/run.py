@@ -94,7 +94,5 @@ def _explain(rig: Rig, folder: Path, outer: int) -> None:
     print(f"playing for {rig.played.duration_s:.0f} s; files in {folder}")
     for path in rig.probe_paths():
         print(f"  path {path.name}: {path.interface}" + (f", modem on {path.modem_port}" if path.modem_port else ""))
-    print(
-        f"  server {rig.server_address} ({SERVER_NAME}), from the probe: nsenter --target {outer} --mount -- {shlex.join(rig.command('probe', ['bash']))}",
-        flush=True,
-    )
+    shell = shlex.join(["nsenter", "--target", str(outer), "--mount", "--", *rig.command("probe", ["bash"])])
+    print(f"  server {rig.server_address} ({SERVER_NAME}); a shell on the probe: {shell}", flush=True)
