@@ -85,6 +85,8 @@ def rtt(e: Evaluation, css_of: dict[str, str]) -> Plot:
     for operator, css in css_of.items():
         times = [ev.t_s for ev in e.events("handover") if ev.operator == operator]
         plot.verticals(f"handover {operator}", css, times)
+        drops = np.array([ev.t_s for ev in e.events("signal_drop") if ev.operator == operator], dtype=np.float64)
+        plot.dots(f"signal drop {operator}", css, drops, np.full(len(drops), low * 1.06))
     for kind, words, extra in (("tcp", "TCP on {}", " tcp"), ("mptcp", "MPTCP’s subflow on {}", "")):
         for operator, css in css_of.items():
             own = [s for s in flows if s.operator == operator and kinds.get(s.run) == kind and len(s.t_s)]
