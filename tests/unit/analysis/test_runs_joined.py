@@ -14,19 +14,13 @@ OPERATORS = {"a": "A", "b": "B"}
 def manifest(
     run: str, kind: str, paths: list[str], goodput: float | None, pairing: str = "sequential", pair: str = "p"
 ) -> dict:
-    flows = [
-        {"subflow": str(i), "path": p, "operator": OPERATORS[p], "bytes": 500, "share": 1 / len(paths)}
-        for i, p in enumerate(paths)
-    ]
-    result = (
-        None
-        if goodput is None
-        else {"bytes": 1000, "duration_s": 2.0, "goodput_bit_per_s": goodput, "fallback": False, "subflows": flows}
-    )
-    return {
-        "id": run, "pair": pair, "pairing": pairing, "kind": kind, "paths": paths, "parameters": {"seconds": 2.0},
-        "started_monotonic_ns": 1 * S, "ended_monotonic_ns": 3 * S, "result": result, "failure": None if result else {"reason": "reset"},
-    }  # fmt: skip
+    made = {"id": run, "pair": pair, "pairing": pairing, "kind": kind, "paths": paths, "parameters": {"seconds": 2.0}}
+    made |= {"started_monotonic_ns": 1 * S, "ended_monotonic_ns": 3 * S, "result": None, "failure": {"reason": "reset"}}
+    if goodput is not None:
+        flows = [{"path": p, "operator": OPERATORS[p], "bytes": 500, "share": 1 / len(paths)} for p in paths]
+        result = {"bytes": 1000, "duration_s": 2.0, "goodput_bit_per_s": goodput, "fallback": False, "subflows": flows}
+        made |= {"result": result, "failure": None}
+    return made
 
 
 def truth() -> Truth:
@@ -35,7 +29,7 @@ def truth() -> Truth:
 
 
 def joined(manifests: list[dict], recorded: Recorded | None = None, true: Truth | None = None) -> list:
-    return join(manifests, recorded or Recorded(), true, CLOCK, OPERATORS, lambda a, b: "still")
+    return join(manifests, recorded or Recorded(), true, CLOCK, OPERATORS, lambda *_: "still")
 
 
 def test_capacity_is_the_mean_over_the_run_and_its_paths():
