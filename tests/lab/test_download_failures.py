@@ -205,7 +205,9 @@ run = Run({{"run": "r", "kind": "mptcp", "path": "a", "paths": [{{"name": "a", "
 out, err = run.process.communicate(timeout=20)
 print(run.process.returncode, err.strip())
 """
-    shell = f"ip link set lo up; echo 0 >/proc/sys/net/mptcp/enabled || true; exec {sys.executable} -c '{code.replace(chr(39), chr(34))}'"
+    file = tmp_path / "code.py"
+    file.write_text(code)
+    shell = f"ip link set lo up; echo 0 >/proc/sys/net/mptcp/enabled || true; exec {sys.executable} {file}"
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
     done = subprocess.run(
         ["unshare", "--net", "--mount", "sh", "-c", shell], capture_output=True, text=True, env=environment, check=False

@@ -128,6 +128,28 @@ def test_the_late_answer_of_a_missed_deadline_is_not_the_next_ones() -> None:
         assert unsolicited == []
 
 
+def test_a_late_answer_while_nothing_is_asked_settles_the_channel() -> None:
+    missed, settled = threading.Event(), threading.Event()
+
+    def play(modem: Modem) -> None:
+        assert [modem.expect(), modem.expect()] == ["AT+CSQ", "AT+CMEE?"]
+        missed.wait(5)
+        modem.send("\r\n+CSQ: 1,99\r\n\r\nOK\r\n\r\n+CMEE: 1\r\n\r\nOK\r\n")
+        settled.set()
+        assert modem.expect() == "AT+CSQ"
+        modem.send("\r\n+CSQ: 2,99\r\n\r\nOK\r\n")
+
+    with playing(play) as (_, channel, unsolicited):
+        for _again in range(2):
+            with pytest.raises(NoAnswer):
+                channel.ask("AT+CSQ", 0.1)
+        missed.set()
+        assert settled.wait(5)
+        channel.listen(time.monotonic() + 0.05)
+        assert channel.ask("AT+CSQ", 3).lines == ("+CSQ: 2,99",)
+        assert unsolicited == []
+
+
 def test_after_a_long_hang_everything_owed_is_passed_over() -> None:
     hang_over = threading.Event()
 

@@ -61,6 +61,7 @@ class Channel:
         self._wake_fd = wake_fd
         self._splitter = LineSplitter()
         self._owed: tuple[str, ...] = ()
+        self._settled = True
         self._marker: Dialogue | None = None
         self._marker_sent = 0.0
         self.unsolicited = 0
@@ -104,7 +105,8 @@ class Channel:
                             self._idle_line(after)
                         return response
         except NoAnswer:
-            self._owed = (*self._owed, *asked.prefixes) or ("?",)
+            self._owed = (*self._owed, *asked.prefixes)
+            self._settled = False
             raise NoAnswer(f"{asked.text}: no final result within {deadline_s:.1f} s") from None
 
     def listen(self, until: float) -> None:
@@ -113,8 +115,8 @@ class Channel:
             self._read_waiting()
 
     def _settle(self, until: float) -> None:
-        """Nothing to do when nothing is owed. Else wait for the marker's answer, behind which nothing old can follow."""
-        if not self._owed:
+        """After a missed deadline wait for the marker's answer, behind which nothing old can follow."""
+        if self._settled:
             return
         now = time.monotonic()
         if self._marker is None or now - self._marker_sent > MARKER_AGAIN_S:
@@ -129,6 +131,7 @@ class Channel:
         if self._marker is not None:
             if self._marker.feed(line) is not None:
                 self._marker = None
+                self._settled = True
                 # A marker sent twice is answered twice: the second answer may still follow and is nobody else's.
                 self._owed = MARKER.prefixes
             return

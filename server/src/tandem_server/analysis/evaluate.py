@@ -13,8 +13,8 @@ from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.folder import CampaignFolder, missing_files
 from tandem_server.analysis.ledger import Account, account
 from tandem_server.analysis.reading import mapping, number, text, whole
-from tandem_server.analysis.recorded import Event, Recorded, load
-from tandem_server.analysis.runs import Run, join
+from tandem_server.analysis.recorded import Event, Recorded, load, name_by_run
+from tandem_server.analysis.runs import Run, join, run_paths
 from tandem_server.analysis.source import Source, SourceError
 
 LATE_MS = 100.0
@@ -60,6 +60,7 @@ def evaluate(campaign: CampaignFolder, source: Source | str, in_ledger: Collecti
             recorded, found = _ask(campaign, source, clock)
         except SourceError as error:
             missing.append(str(error))
+    name_by_run(recorded, {str(m["id"]): run_paths(m) for m in campaign.manifests}, campaign.operators)
     known = None if isinstance(in_ledger, str) else set(in_ledger)
     if isinstance(in_ledger, str):
         missing.append(in_ledger)

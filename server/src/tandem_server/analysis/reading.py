@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+LARGEST = 1e18
+"""Nothing that is measured here comes near it; sums and products of such numbers stay finite."""
+
 
 def number(obj: Mapping[str, Any], key: str) -> float | None:
-    """A finite number, or None."""
+    """A number of at most LARGEST on either side of 0, or None."""
     value = obj.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -18,7 +21,7 @@ def number(obj: Mapping[str, Any], key: str) -> float | None:
         value = float(value)
     except OverflowError:  # an integer of more than 308 digits
         return None
-    return value if math.isfinite(value) else None
+    return value if abs(value) <= LARGEST else None
 
 
 def whole(obj: Mapping[str, Any], key: str) -> int | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,6 +134,15 @@ def load(
             whole[row.tags.get("run", "")].append((t, row))
     out.connections = {run: (_times(rows), _column(rows, "goodput_bit_per_s")) for run, rows in whole.items()}
     return out
+
+
+def name_by_run(recorded: Recorded, paths_of_run: Mapping[str, Sequence[str]], operators: Mapping[str, str]) -> None:
+    """A run over one path has all its subflows there: give the path to series whose recorder could not know it."""
+    for i, series in enumerate(recorded.subflows):
+        paths = set(paths_of_run.get(series.run, ()))
+        if series.path is None and len(paths) == 1:
+            (path,) = paths
+            recorded.subflows[i] = replace(series, path=path, operator=series.operator or operators.get(path))
 
 
 def _radio(path: str, operator: str, rows: list[tuple[float, Row]]) -> RadioSeries:

@@ -87,7 +87,7 @@ def join(
             singles[pair].append(goodput)
         if text(m, "pairing") == "simultaneous":
             together[pair].append(goodput)
-            places[pair] |= set(_paths(m))
+            places[pair] |= set(run_paths(m))
             start, end = _span(m, clock)
             if start is not None and end is not None:
                 spans[pair].append((start, end))
@@ -96,7 +96,7 @@ def join(
         result = mapping(m, "result")
         failure = mapping(m, "failure")
         start, end = _span(m, clock)
-        pair, paths = text(m, "pair"), tuple(_paths(m))
+        pair, paths = text(m, "pair"), tuple(run_paths(m))
         offered = None
         if truth is not None and start is not None and end is not None:
             offered = _offered(truth, operators, paths, start, end)
@@ -138,7 +138,8 @@ def _goodput(manifest: Mapping[str, Any]) -> float | None:
     return number(mapping(manifest, "result"), "goodput_bit_per_s")
 
 
-def _paths(manifest: Mapping[str, Any]) -> list[str]:
+def run_paths(manifest: Mapping[str, Any]) -> list[str]:
+    """The names of a run's paths, the primary first."""
     value = manifest.get("paths")
     return [p for p in value if isinstance(p, str)] if isinstance(value, list) else []
 

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from tandem_server.analysis.reading import flag, number, text, whole
 
 Array = NDArray[np.float64]
+LONGEST_S = 1e7
+"""Four months: a time beyond it is no campaign's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ def _take(
     delays: dict[str, list[tuple[float, float]]],
 ) -> bool:
     t, kind = number(entry, "t_s"), text(entry, "type")
-    if t is None or kind is None:
+    if t is None or abs(t) > LONGEST_S or kind is None:
         return False
     if truth.epoch_monotonic_ns is None:
         monotonic, utc = whole(entry, "monotonic_ns"), whole(entry, "utc_ns")

@@ -77,14 +77,17 @@ def one_operator(e: Evaluation, css_of: dict[str, str], operator: str) -> Plot:
 
 
 def rtt(e: Evaluation, css_of: dict[str, str]) -> Plot:
-    """Round-trip times as the sender's kernel saw them, of MPTCP’s subflows and of TCP, with handovers."""
+    """Round-trip times as the sender's kernel saw them, of MPTCP's subflows and of TCP; handovers as lines,
+    signal drops as dots at the foot, one row an operator."""
     flows = [s for s in e.recorded.subflows if s.end == "server"]
     kinds = {r.id: r.kind for r in e.runs}
     low, high = _span_log([s.rtt_ms for s in flows])
     plot = Plot("rtt", "Round-trip time at the sender", Axis(low, high, "ms", log=True), 0.0, e.end_s, 200, 0)
-    for operator, css in css_of.items():
+    for row, (operator, css) in enumerate(css_of.items()):
         times = [ev.t_s for ev in e.events("handover") if ev.operator == operator]
         plot.verticals(f"handover {operator}", css, times)
+        drops = np.array([ev.t_s for ev in e.events("signal_drop") if ev.operator == operator], dtype=np.float64)
+        plot.dots(f"signal drop {operator}", css, drops, np.full(len(drops), low * 1.08 ** (row * 2 + 1)))
     for kind, words, extra in (("tcp", "TCP on {}", " tcp"), ("mptcp", "MPTCP’s subflow on {}", "")):
         for operator, css in css_of.items():
             own = [s for s in flows if s.operator == operator and kinds.get(s.run) == kind and len(s.t_s)]

@@ -30,7 +30,11 @@ def tiles(e: Evaluation) -> list[Tile]:
 
 def _records(e: Evaluation) -> Tile:
     a = e.account
-    notes = f"of {count(a.made)} made, {count(a.sent)} sent", f"{count(a.lost)} lost"
+    notes: tuple[str, ...] = f"of {count(a.made)} made, {count(a.sent)} sent", f"{count(a.lost)} lost"
+    if a.made is None:
+        notes = ("the probe left no count of those made",)
+    elif a.lost is None:
+        notes = f"of {count(a.made)} made, {count(a.sent)} sent", "the database could not be asked"
     tone = "plain" if a.lost is None else "good" if a.lost == 0 else "bad"
     return Tile("Records in the database", count(a.in_database), "", notes, tone)
 

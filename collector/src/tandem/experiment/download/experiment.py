@@ -95,6 +95,7 @@ class Download:
                     request.bytes,
                     request.seconds,
                     request.stall_s,
+                    request.read_pause_s,
                     deadline_ns,
                     stop,
                 )

@@ -25,6 +25,7 @@ PARAMETERS = (
     Parameter("stall_s", "float", "without a byte for so long the run has failed", "s", default=10.0, minimum=0.5, maximum=600),
     Parameter("deadline_s", "float", "the whole run; by default seconds + 30, or 600", "s", minimum=1, maximum=7200),
     Parameter("receive_buffer_bytes", "int", "SO_RCVBUF; by default the kernel tunes it", "B", minimum=4096, maximum=2**30),
+    Parameter("read_pause_s", "float", "between two reads in mid-stream", "s", default=0.004, minimum=0, maximum=0.1),
 )  # fmt: skip
 
 
@@ -72,6 +73,7 @@ class Request:
     stall_s: float
     deadline_s: float
     receive_buffer_bytes: int | None
+    read_pause_s: float
 
     @property
     def primary(self) -> ProbePath:
@@ -112,6 +114,7 @@ def read(parameters: dict[str, Any]) -> Request:
         stall_s=p["stall_s"],
         deadline_s=p["deadline_s"] or (600.0 if p["seconds"] is None else p["seconds"] + 30),
         receive_buffer_bytes=p["receive_buffer_bytes"],
+        read_pause_s=p["read_pause_s"],
     )
 
 

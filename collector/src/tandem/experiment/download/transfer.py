@@ -13,9 +13,6 @@ from tandem.experiment.download.control import describe
 from tandem.schema.manifest import Failure
 
 BUFFER_BYTES = 1 << 20
-PAUSE_S = 0.004
-"""Between two reads in mid-stream. Without it every packet wakes the reader: about five times the CPU. It is short against any
-mobile network's RTT, so neither the window nor the kernel's tuning of the buffer notices."""
 _UNHURRIED_BYTES = 1 << 20
 """No pauses before so many bytes came, nor when fewer are left: short downloads are timed to the packet."""
 _WAKE_S = 0.25
@@ -37,10 +34,15 @@ class Transfer:
         expected_bytes: int | None,
         expected_s: float | None,
         stall_s: float,
+        pause_s: float,
         deadline_ns: int,
         stop: Stop,
     ) -> Failure | None:
-        """Send ``request`` and read until the body ends; None when it came whole, else why not. What came is kept."""
+        """Send ``request`` and read until the body ends; None when it came whole, else why not. What came is kept.
+
+        ``pause_s``: between two reads in mid-stream, so that not every packet wakes the reader, which halves the CPU. It must be
+        short against the network's RTT: then neither the window nor the kernel's tuning of the buffer notices.
+        """
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@qq", 0, int(_WAKE_S * 1e6)))
         buffer = bytearray(BUFFER_BYTES)
         try:
@@ -80,7 +82,7 @@ class Transfer:
                     return None
                 left = _UNHURRIED_BYTES if expected_bytes is None else expected_bytes - self.received
                 if self.received > _UNHURRIED_BYTES <= left:
-                    time.sleep(PAUSE_S)
+                    time.sleep(pause_s)
         except http_head.HeadError as error:
             return Failure(reason=str(error), retry=False)
         except OSError as error:

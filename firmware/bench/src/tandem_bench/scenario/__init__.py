@@ -5,6 +5,18 @@ from tandem_bench.scenario.file import load, names
 from tandem_bench.scenario.model import TICK_S, Scenario
 from tandem_bench.scenario.play import play
 from tandem_bench.scenario.played import Played, write_timelines
+from tandem_bench.scenario.recorded import replay
 from tandem_bench.scenario.timeline import Timeline
 
-__all__ = ["TICK_S", "Played", "Scenario", "ScenarioError", "Timeline", "load", "names", "play", "write_timelines"]
+__all__ = [
+    "TICK_S",
+    "Played",
+    "Scenario",
+    "ScenarioError",
+    "Timeline",
+    "load",
+    "names",
+    "play",
+    "replay",
+    "write_timelines",
+]

@@ -47,6 +47,11 @@ def load(name_or_path: str | Path, duration_s: float | None = None, seed: int | 
     )
 
 
+def source(name_or_path: str | Path) -> str:
+    """The text of a scenario's file, as it is. ScenarioError when there is none."""
+    return _text(name_or_path)[1]
+
+
 def _text(name_or_path: str | Path) -> tuple[str, str]:
     name = str(name_or_path)
     if name in names():

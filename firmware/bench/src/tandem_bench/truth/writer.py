@@ -1,4 +1,4 @@
-"""Writes ``truth.jsonl`` (server/spec/campaign-folder.md): the scenario's own truth first, what came later merged in at the end."""
+"""Writes ``truth.jsonl`` (server/spec/campaign-folder.md): the scenario's own truth, and what came later merged in."""
 
 from __future__ import annotations
 

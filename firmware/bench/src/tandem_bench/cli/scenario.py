@@ -1,0 +1,107 @@
+"""``tandem-bench scenario``: which scenarios there are, and what one of them would play."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tandem_bench import scenario
+from tandem_bench.scenario import plot, table
+
+_OK, _USAGE, _ENVIRONMENT = 0, 2, 3
+
+_EPILOG = """\
+examples:
+  tandem-bench scenario show commute
+  tandem-bench scenario show my.toml --duration 60 --seed 7 --plot my.svg
+  tandem-bench scenario show --replay drive-a.csv drive-b.csv --out folder
+
+A scenario file is TOML; begin with a copy of the commute, which explains every key:
+  tandem-bench scenario show commute --file > my.toml
+"""
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``scenario`` with its actions ``list`` and ``show``."""
+    text = "list the scenarios, or compute one and show what it plays"
+    parser = subparsers.add_parser(
+        "scenario", help=text, description=text, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="the scenarios that come with the bench")
+    listing.add_argument("--json", action="store_true", help="as JSON")
+    listing.set_defaults(func=_list)
+    show = actions.add_parser(
+        "show",
+        help="compute a scenario and show it",
+        description="Compute a scenario or a replay: phases, handovers, drops, capacities.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    show.add_argument("scenario", metavar="NAME|FILE", nargs="?", help="a name from list, or a TOML file")
+    show.add_argument(
+        "--replay", nargs=2, metavar=("A.csv", "B.csv"), help="two G-NetTrack Pro logs as the operators A and B"
+    )
+    show.add_argument("--duration", type=float, metavar="S", help="seconds, 10 to 7200, instead of the file's")
+    show.add_argument("--seed", type=int, metavar="N", help="instead of the file's")
+    show.add_argument("--json", action="store_true", help="the summary and all events as JSON")
+    show.add_argument("--out", type=Path, metavar="DIR", help="write the timelines there, one file an operator")
+    show.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it (svg, png or pdf; needs matplotlib)")
+    show.add_argument("--file", action="store_true", help="print the scenario's file instead of computing it")
+    show.set_defaults(func=_show)
+
+
+def _list(args: argparse.Namespace) -> int:
+    loaded = [scenario.load(name) for name in scenario.names()]
+    if args.json:
+        rows = [
+            {"name": s.name, "description": s.description, "duration_s": s.duration_s, "seed": s.seed} for s in loaded
+        ]
+        print(json.dumps(rows, indent=1))
+    else:
+        width = max(len(s.name) for s in loaded)
+        for s in loaded:
+            print(f"{s.name:{width}}  {s.duration_s:4g} s  {s.description}")
+    return _OK
+
+
+def _show(args: argparse.Namespace) -> int:
+    try:
+        return _shown(args)
+    except scenario.ScenarioError as error:
+        print(f"tandem-bench: {error}", file=sys.stderr)
+        return _USAGE
+    except (plot.PlotError, OSError) as error:
+        print(f"tandem-bench: {error}", file=sys.stderr)
+        return _ENVIRONMENT
+
+
+def _shown(args: argparse.Namespace) -> int:
+    if (args.scenario is None) == (args.replay is None):
+        print("tandem-bench: give a scenario, or --replay with two logs", file=sys.stderr)
+        return _USAGE
+    if args.file:
+        print(scenario.source(args.scenario or args.replay[0]), end="")
+        return _OK
+    played = _played(args)
+    if args.json:
+        result: dict[str, Any] = {"summary": played.summary(), "events": played.events}
+        print(json.dumps(result, indent=1))
+    else:
+        print(table.rendered(played))
+    if args.out is not None:
+        for operator, path in scenario.write_timelines(played, args.out).items():
+            print(f"timeline of {operator}: {path}", file=sys.stderr)
+    if args.plot is not None:
+        plot.save(played, args.plot)
+        print(f"picture: {args.plot}", file=sys.stderr)
+    return _OK
+
+
+def _played(args: argparse.Namespace) -> scenario.Played:
+    if args.replay is not None:
+        return scenario.replay(*args.replay, duration_s=args.duration, seed=1 if args.seed is None else args.seed)
+    return scenario.play(scenario.load(args.scenario, args.duration, args.seed))
