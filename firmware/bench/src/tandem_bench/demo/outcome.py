@@ -16,8 +16,18 @@ def _rate(value: float | None) -> str:
     return "–" if value is None else f"{value / 1e6:.1f}"
 
 
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f} %"
+def _share(value: float | None, decimals: int = 1) -> str:
+    return "–" if value is None else f"{100 * value:.{decimals}f} %"
+
+
+def _count(value: int | None) -> str:
+    return "–" if value is None else str(value)
+
+
+def _scored(score: dict[str, Any]) -> str:
+    if score["true"] is None:
+        return "not scored"
+    return f"{score['detected']} of {score['true']} detected, {score['false']} false"
 
 
 def _runs(summary: dict[str, Any]) -> list[str]:
@@ -27,7 +37,7 @@ def _runs(summary: dict[str, Any]) -> list[str]:
         goodput, capacity = run["goodput_bit_per_s"], run.get("capacity_bit_per_s")
         ratio = f"{goodput / capacity:.2f}" if goodput is not None and capacity else "–"
         shares = ", ".join(
-            f"{flow['operator'] or flow.get('path') or '?'} {100 * flow['share']:.0f} %" for flow in run["subflows"]
+            f"{flow['operator'] or flow.get('path') or '?'} {_share(flow['share'], 0)}" for flow in run["subflows"]
         )
         failure = f"  FAILED: {run['failure']}" if run.get("failure") else ""
         lines.append(
@@ -42,19 +52,19 @@ def table(summary: dict[str, Any]) -> str:
     return "\n".join(
         [
             "",
-            f"  {summary['scenario']}, seed {summary['seed']}, {summary['duration_s']:.0f} s",
+            f"  {summary['scenario']}, seed {summary['seed']}, {summary['duration_s'] or 0:.0f} s",
             "",
             *_runs(summary),
             "",
-            f"  handovers     {handovers['detected']} of {handovers['true']} detected, {handovers['false']} false",
-            f"  signal drops  {drops['detected']} of {drops['true']} detected, {drops['false']} false",
-            f"  mobility      right {_share(mobility['accuracy'])} of the time, {mobility['false_starts']} false starts, "
-            f"{mobility['missed_starts']} missed",
-            f"  polls         {summary['radio_records']} records, {summary['polls_late']} late",
-            f"  records       {records['made']} made, {records['sent']} sent, {records['in_database']} in the database, "
-            f"{records['lost']} lost",
-            f"  captures      {len(summary['captures'])} files, {sum(c['bytes'] for c in summary['captures']) / 1e6:.1f} MB, "
-            f"{sum(c['packets'] for c in summary['captures'])} packets",
+            f"  handovers     {_scored(handovers)}",
+            f"  signal drops  {_scored(drops)}",
+            f"  mobility      right {_share(mobility['accuracy'])} of the time, {_count(mobility['false_starts'])} false starts, "
+            f"{_count(mobility['missed_starts'])} missed",
+            f"  polls         {_count(summary['radio_records'])} records, {_count(summary['polls_late'])} late",
+            f"  records       {_count(records['made'])} made, {_count(records['sent'])} sent, "
+            f"{_count(records['in_database'])} in the database, {_count(records['lost'])} lost",
+            f"  captures      {len(summary['captures'])} files, {sum(c['bytes'] or 0 for c in summary['captures']) / 1e6:.1f} MB, "
+            f"{sum(c['packets'] or 0 for c in summary['captures'])} packets",
             "",
         ]
     )
@@ -67,14 +77,14 @@ def verdict(summary: dict[str, Any], *, scored: bool) -> list[str]:
     """
     wrong = []
     records = summary["records"]
-    if records["lost"] is None or records["lost"] != 0 or records["made"] == 0:
+    if records["lost"] is None or records["lost"] != 0 or not records["made"]:
         wrong.append(f"records lost: {records['lost']} of {records['made']} made")
     if not summary["runs"]:
         wrong.append("no run was made")
     wrong += [f"run {run['id']} failed: {run['failure']}" for run in summary["runs"] if run.get("failure") and scored]
     if summary.get("interrupted"):
         wrong.append(f"interrupted: {summary['interrupted']}")
-    if scored and summary["duration_s"] >= SCORED_FROM_S:
+    if scored and (summary["duration_s"] or 0) >= SCORED_FROM_S:
         handovers, mobility = summary["handovers"], summary["mobility"]
         if handovers["true"] and handovers["detected"] / handovers["true"] < FLOOR_HANDOVERS:
             wrong.append(f"handovers: only {handovers['detected']} of {handovers['true']} detected")

@@ -46,6 +46,7 @@ class Program:
         self.argv = list(argv)
         self.log = log
         self.usage: Usage | None = None
+        self._pump: threading.Thread | None = None
         self._log_file: IO[bytes] = log.open("ab")
         # A session of its own: Ctrl-C in the terminal must reach the rehearsal only, which ends the others in order.
         self._process = subprocess.Popen(
@@ -75,13 +76,15 @@ class Program:
         text = line.decode(errors="replace").strip()
         if not text.startswith("ready"):
             raise ProgramError(f"{self.name} said {text[:120]!r} instead of ready{self._tail()}")
-        threading.Thread(target=self._pump, args=(descriptor,), name=f"output of {self.name}", daemon=True).start()
+        self._pump = threading.Thread(target=self._log_output, name=f"output of {self.name}", daemon=True)
+        self._pump.start()
         return text
 
-    def _pump(self, descriptor: int) -> None:
+    def _log_output(self) -> None:
         """Whatever it says after ``ready`` goes into its log, so that its pipe never fills."""
-        with self.log.open("ab") as log:
-            while chunk := os.read(descriptor, 65536):
+        assert self._process.stdout is not None  # noqa: S101  # Popen was given a pipe
+        with self._process.stdout as output, self.log.open("ab") as log:
+            while chunk := os.read(output.fileno(), 65536):
                 log.write(chunk)
                 log.flush()
 
@@ -119,6 +122,10 @@ class Program:
         self.usage = Usage(self.name, cpu_seconds, max_rss_bytes, code)
         self._process.returncode = code  # reaped here, with its usage, not by subprocess
         self._log_file.close()
+        if self._pump is not None:
+            self._pump.join(5)
+        elif self._process.stdout is not None:
+            self._process.stdout.close()
 
     def _tail(self) -> str:
         lines = self.log.read_text(errors="replace").strip().splitlines() if self.log.exists() else []

@@ -1,0 +1,34 @@
+"""The first paired run fits into the first still phase, whatever the duration."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem_bench.demo.plan import OVERHEAD_S, PlanError, plan
+
+
+@given(still_s=st.floats(30, 900), paths=st.integers(1, 4))
+def test_first_pair_ends_within_the_first_still_phase(still_s: float, paths: int) -> None:
+    planned = plan(still_s, still_s * 4, paths)
+    runs = paths + 1
+    end = planned.first_start_s + runs * (planned.first_seconds + OVERHEAD_S) + (runs - 1) * planned.first_pause_s
+    assert planned.first_seconds >= 2.0
+    if planned.first_seconds > 2.0:
+        assert end <= still_s + 0.2
+
+
+def test_three_minutes_give_runs_long_enough_for_slow_start() -> None:
+    assert plan(45.0, 180.0, 2).first_seconds >= 8.0
+
+
+def test_a_minute_still_makes_a_pair() -> None:
+    assert plan(15.0, 60.0, 2).first_seconds >= 2.0
+
+
+def test_a_start_on_the_move_uses_the_first_part() -> None:
+    assert plan(0.0, 180.0, 2).first_seconds >= 2.0
+
+
+def test_too_short_a_rehearsal_is_refused_with_the_least_that_works() -> None:
+    with pytest.raises(PlanError, match=r"give at least \d+"):
+        plan(1.0, 5.0, 2)

@@ -1,0 +1,70 @@
+"""Programs: awaited by their ready line, ended in order, their failure said with the last line of their log."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tandem_bench.rig.programs import ProgramError, Programs
+
+SLEEPER = "import sys,time; print('ready to sleep', flush=True); time.sleep(60)"
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def test_ready_then_ended_by_sigterm(tmp_path: Path) -> None:
+    with Programs(tmp_path) as programs:
+        program = programs.start("sleeper", python(SLEEPER), ready_s=20)
+        assert programs.watch() is None
+        assert programs.end(program).exit == -15
+    assert programs.ended[0].max_rss_bytes > 0
+
+
+def test_leaving_ends_all_even_after_an_error(tmp_path: Path) -> None:
+    programs = Programs(tmp_path)
+    with pytest.raises(ZeroDivisionError), programs:
+        programs.start("one", python(SLEEPER), ready_s=20)
+        programs.start("two", python(SLEEPER), ready_s=20)
+        raise ZeroDivisionError
+    assert [usage.name for usage in programs.ended] == ["two", "one"]
+
+
+def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" + SLEEPER
+    with Programs(tmp_path) as programs:
+        program = programs.start("stubborn", python(code), ready_s=20)
+        assert programs.end(program, timeout_s=0.2).exit == -9
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("import sys; sys.exit('no such port: /dev/x')", "ended before it was ready: no such port: /dev/x"),
+        ("print('hello', flush=True); import time; time.sleep(60)", "said 'hello' instead of ready"),
+        ("import time; time.sleep(60)", "not ready within"),
+    ],
+)
+def test_why_it_did_not_start(tmp_path: Path, code: str, says: str) -> None:
+    with Programs(tmp_path) as programs, pytest.raises(ProgramError, match=says):
+        programs.start("broken", python(code), ready_s=2)
+
+
+def test_a_program_that_dies_later_is_noticed(tmp_path: Path) -> None:
+    code = "import sys; print('ready', flush=True); sys.stdin.read(); sys.exit('the disk is full')"
+    with Programs(tmp_path) as programs:
+        program = programs.start("database", python(code), ready_s=20)
+        program.wait(20)
+        why = programs.watch()
+    assert why is not None
+    assert "database ended by itself with status 1: the disk is full" in why
+
+
+def test_output_after_ready_never_blocks_the_program(tmp_path: Path) -> None:
+    code = "print('ready', flush=True); print('x' * 1_000_000, flush=True)"
+    with Programs(tmp_path) as programs:
+        program = programs.start("talker", python(code), ready_s=20)
+        usage = program.wait(20)
+    assert usage is not None
+    assert usage.exit == 0
