@@ -86,7 +86,8 @@ class DayFile:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             self._db.executemany(
-                "INSERT INTO blob VALUES (?,?,?,?,?)", [(r.id, r.records, r.kept, r.written_utc_ns, r.body) for r in add]
+                "INSERT INTO blob VALUES (?,?,?,?,?)",
+                [(r.id, r.records, r.kept, r.written_utc_ns, r.body) for r in add],
             )
             self._db.executemany("DELETE FROM blob WHERE id=?", [(i,) for i in remove])
             self._db.executemany("INSERT OR REPLACE INTO count VALUES (?,?)", tally.rows())

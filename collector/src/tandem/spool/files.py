@@ -155,7 +155,9 @@ class Files:
         self.days[first] = day
         sync_folder(self._folder)
         self._notices.append(
-            Notice("spool_dropped", f"{path.name} was damaged ({why}): {saved} records saved, {lost} lost, in quarantine")
+            Notice(
+                "spool_dropped", f"{path.name} was damaged ({why}): {saved} records saved, {lost} lost, in quarantine"
+            )
         )
         return ids
 
@@ -170,7 +172,9 @@ class Files:
         tally = tally.copy()
         tally.last = max(tally.last, highest)
         if saved > tally.pending:
-            tally.sent = max(0, tally.sent - (saved - tally.pending))  # rows whose removal was lost: they are sent again
+            tally.sent = max(
+                0, tally.sent - (saved - tally.pending)
+            )  # rows whose removal was lost: they are sent again
         return tally
 
     def _quarantine(self) -> Path:

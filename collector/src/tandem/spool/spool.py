@@ -114,7 +114,9 @@ class Spool:
 
             self._on(first, put)
             if dropped:
-                self._notices.append(Notice("spool_dropped", f"{dropped} records did not fit into memory while the disk was full"))
+                self._notices.append(
+                    Notice("spool_dropped", f"{dropped} records did not fit into memory while the disk was full")
+                )
             self._enforce()
 
     def _day(self) -> str:
@@ -193,7 +195,9 @@ class Spool:
                 self._orphans.discard(blob)
                 self._settled.setdefault(first, []).append((blob, records - count, count))
             if rejected:
-                self._notices.append(Notice("record_rejected", f"{len(rejected)} records rejected, first: {rejected[0][1]}"))
+                self._notices.append(
+                    Notice("record_rejected", f"{len(rejected)} records rejected, first: {rejected[0][1]}")
+                )
 
     def release(self, batch: Batch) -> None:
         """``batch`` could not be sent: it waits again."""
@@ -202,7 +206,9 @@ class Spool:
                 self._taken.pop(blob, None)
                 if blob in self._orphans:  # its file was damaged while it was out
                     self._orphans.discard(blob)
-                    self._drop(first, [(blob, records)], f"{records} records were lost by damage while they were being sent")
+                    self._drop(
+                        first, [(blob, records)], f"{records} records were lost by damage while they were being sent"
+                    )
 
     def flush(self) -> None:
         """Make durable what was acknowledged. SpoolFullError as ``append``."""
@@ -242,7 +248,9 @@ class Spool:
         if lost:
             for first in self._files.days:
                 self._on(first, DayFile.give_back)
-            self._notices.append(Notice("spool_dropped", f"{lost} records dropped: the spool is larger than {self._limit} bytes"))
+            self._notices.append(
+                Notice("spool_dropped", f"{lost} records dropped: the spool is larger than {self._limit} bytes")
+            )
 
     def _drop(self, first: int, blobs: Iterable[tuple[int, int]], why: str | None) -> None:
         gone = list(blobs)
