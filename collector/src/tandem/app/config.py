@@ -100,7 +100,9 @@ def load(file: Path) -> Config:
     try:
         text = file.read_bytes().decode("utf-8")
     except OSError as error:
-        raise ConfigError(f"{file}: {error.strerror}; mend: name the collector's configuration with --config") from error
+        raise ConfigError(
+            f"{file}: {error.strerror}; mend: name the collector's configuration with --config"
+        ) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: is not UTF-8 text (byte {error.start}); mend: save it as UTF-8") from error
     return parse(text, file)
@@ -208,10 +210,14 @@ class _Reader:
                 for what in ("name", "interface"):
                     if getattr(other, what) == getattr(path, what):
                         raise self._fail(
-                            (*place, what), f"{what} {getattr(path, what)!r} is another path's already", "give each path its own"
+                            (*place, what),
+                            f"{what} {getattr(path, what)!r} is another path's already",
+                            "give each path its own",
                         )
                 if other.modem is not None and modem is not None and other.modem.port == modem.port:
-                    raise self._fail((*place, "modem", "port"), f"port {modem.port!r} is another path's already", "give each its own")
+                    raise self._fail(
+                        (*place, "modem", "port"), f"port {modem.port!r} is another path's already", "give each its own"
+                    )
             paths.append(path)
         return tuple(paths)
 
@@ -222,7 +228,9 @@ class _Reader:
             values["seconds"] = DEFAULT_SECONDS
         if values["primary"] != "random" and values["primary"] not in names:
             raise self._fail(
-                ("runs", "primary"), f"runs.primary: {values['primary']!r} is no path", f"random, or one of {', '.join(names)}"
+                ("runs", "primary"),
+                f"runs.primary: {values['primary']!r} is no path",
+                f"random, or one of {', '.join(names)}",
             )
         return RunsConfig(**values)
 
@@ -235,5 +243,9 @@ class _Reader:
                 what = f'sysctl: {name!r} is no name of net.* (a name with dots needs quotes: "net.ipv4.tcp_rmem" = …)'
                 raise self._fail(("sysctl", name), what, "only network settings are taken")
             if isinstance(value, bool) or not isinstance(value, str | int):
-                raise self._fail(("sysctl", name), f"sysctl.{name}: {value!r} is neither text nor a whole number", "write it as in sysctl")
+                raise self._fail(
+                    ("sysctl", name),
+                    f"sysctl.{name}: {value!r} is neither text nor a whole number",
+                    "write it as in sysctl",
+                )
         return dict(content)

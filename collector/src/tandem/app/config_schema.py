@@ -59,7 +59,11 @@ def _name(value: str) -> str | None:
 
 
 def _interface(value: str) -> str | None:
-    return None if re.fullmatch(r"[^\s/:]{1,15}", value) and value not in (".", "..") else f"{value!r} is no interface's name"
+    return (
+        None
+        if re.fullmatch(r"[^\s/:]{1,15}", value) and value not in (".", "..")
+        else f"{value!r} is no interface's name"
+    )
 
 
 def _address(value: str) -> str | None:
@@ -99,7 +103,12 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key("name", "text", _NAMED, required=True, check=_name),
         Key("operator", "text", "the network's name, for people", default=None),
         Key("interface", "text", "as ip link shows it, at most 15 characters", required=True, check=_interface),
-        Key("gateway", "text", "the next hop, as in 10.64.0.1; leave it out on point-to-point interfaces", check=_address),
+        Key(
+            "gateway",
+            "text",
+            "the next hop, as in 10.64.0.1; leave it out on point-to-point interfaces",
+            check=_address,
+        ),
         Key("address", "text", "which of the interface's addresses; leave it out for the first", check=_address),
     ),
     "path.modem": (
@@ -109,7 +118,15 @@ TABLES: dict[str, tuple[Key, ...]] = {
     "polling": (Key("period_s", "number", "seconds between polls, 0.2 to 60", default=1.0, minimum=0.2, maximum=60),),
     "mobility": (
         Key("quantity", "text", "rsrp_dbm or rssi_dbm", default="rsrp_dbm", choices=("rsrp_dbm", "rssi_dbm")),
-        Key("threshold_db", "number", "dB, above 0 to 60; the paper's is 6.0", default=6.0, minimum=0, maximum=60, above=True),
+        Key(
+            "threshold_db",
+            "number",
+            "dB, above 0 to 60; the paper's is 6.0",
+            default=6.0,
+            minimum=0,
+            maximum=60,
+            above=True,
+        ),
         Key("stop_after_s", "number", "seconds, above 0 to 3600", default=10.0, minimum=0, maximum=3600, above=True),
     ),
     "runs": (
@@ -122,17 +139,42 @@ TABLES: dict[str, tuple[Key, ...]] = {
         ),
         Key("seconds", "number", "how long one download lasts, 0.5 to 3600", minimum=0.5, maximum=3600),
         Key("bytes", "whole", "how much one download fetches, 1 to 10^12", minimum=1, maximum=10**12),
-        Key("pause_s", "number", "seconds between runs one after the other, 0 to 3600", default=2.0, minimum=0, maximum=3600),
+        Key(
+            "pause_s",
+            "number",
+            "seconds between runs one after the other, 0 to 3600",
+            default=2.0,
+            minimum=0,
+            maximum=3600,
+        ),
         Key("minimum_gap_s", "number", "seconds between pairs, 0 to 86400", default=20.0, minimum=0, maximum=86400),
         Key("seed", "whole", "a whole number from 0", default=1, minimum=0, maximum=2**63 - 1),
         Key("primary", "text", "random, or the name of a path", default="random", check=_name),
     ),
     "capture": (
         Key("enabled", "truth", "true or false", default=True),
-        Key("snaplen_bytes", "whole", "bytes kept of each packet, 64 to 262144", default=128, minimum=64, maximum=262144),
-        Key("budget_bytes", "whole", "bytes that all captures may take, from 0", default=500_000_000, minimum=0, maximum=10**14),
+        Key(
+            "snaplen_bytes", "whole", "bytes kept of each packet, 64 to 262144", default=128, minimum=64, maximum=262144
+        ),
+        Key(
+            "budget_bytes",
+            "whole",
+            "bytes that all captures may take, from 0",
+            default=500_000_000,
+            minimum=0,
+            maximum=10**14,
+        ),
     ),
-    "export": (Key("drain_s", "number", "seconds to send what is left at the end, 0 to 3600", default=30.0, minimum=0, maximum=3600),),
+    "export": (
+        Key(
+            "drain_s",
+            "number",
+            "seconds to send what is left at the end, 0 to 3600",
+            default=30.0,
+            minimum=0,
+            maximum=3600,
+        ),
+    ),
 }
 """Tables by name. ``path`` is a list of tables, each with at most one ``modem``; ``sysctl`` is free (names of net.*)."""
 

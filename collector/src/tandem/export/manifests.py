@@ -6,6 +6,8 @@ import os
 import re
 from pathlib import Path
 
+from tandem.spool.durable import sync_folder
+
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
@@ -23,11 +25,7 @@ class PendingManifests:
             raise ValueError(f"{run!r} is no run's id")
         fd = os.open(self._folder / run, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o640)
         os.close(fd)
-        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self._folder)
         self._waiting.add(run)
 
     def waiting(self) -> list[str]:

@@ -8,12 +8,12 @@ make a number be used twice.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tandem.spool.counts import Tally
+from tandem.spool.durable import write_durably
 
 RESERVE = 10_000
 """Numbers reserved at once: one small file is written for so many records."""
@@ -56,27 +56,3 @@ class Account:
         for measurement, made in tally.made.items():
             self.folded.made[measurement] = self.folded.made.get(measurement, 0) + made
         self.gone.append(name)
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """``.tmp``, sync, rename, sync the folder: afterwards the file is the old one or the new one, whole."""
-    temporary = path.with_name(path.name + ".tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
-    try:
-        rest = memoryview(content)
-        while rest:
-            rest = rest[os.write(fd, rest) :]
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    temporary.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames and new names in ``folder`` durable."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

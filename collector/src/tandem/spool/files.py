@@ -7,9 +7,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandem.spool.account import Account, sync_folder
+from tandem.spool.account import Account
 from tandem.spool.counts import Counts, Tally
 from tandem.spool.dayfile import SUFFIXES, DayFile, Row, name_of
+from tandem.spool.durable import sync_folder
 from tandem.spool.errors import says_damaged
 from tandem.spool.salvage import salvage
 
