@@ -141,7 +141,7 @@ class PairRun:
             started.extend(self._begin(run) for run in self.plan.runs)
             endings: dict[str, Ending] = {}
             waiting = [
-                threading.Thread(target=lambda r=r: endings.update({r.run.id: self._await(r)}), daemon=True)  # type: ignore[misc]  # mypy cannot infer a lambda with defaults
+                threading.Thread(target=lambda r=r: endings.update({r.run.id: self._await(r)}), daemon=True)
                 for r in started
             ]
             for thread in waiting:

@@ -71,8 +71,8 @@ def wish_of_request(config: Config, given: Mapping[str, Any]) -> Wish:
             raise WishError(f"unknown parameter {name!r}; known: {', '.join(known)}")
     values = {name: value for name, value in given.items() if value is not None}
     for key in TABLES["runs"]:
-        if key.name in values and (wrong := key.wrong(values[key.name])) is not None:
-            raise WishError(f"{key.name}: {wrong}; {key.mend}")
+        if key.name in values and (fault := key.wrong(values[key.name])) is not None:
+            raise WishError(f"{key.name}: {fault}; {key.mend}")
     if "seconds" in values and "bytes" in values:
         raise WishError("give seconds or bytes, not both")
     kind, path = values.get("kind"), values.get("path")
@@ -116,7 +116,7 @@ def plan(config: Config, wish: Wish, number: int, make_id: Callable[[str], str] 
         primary = wish.path
     through = (primary, *(n for n in names if n != primary))
     if wish.pairing == "single" and wish.kind is not None:
-        paths = through if wish.kind == "mptcp" else (wish.path or primary,)
+        paths: tuple[str, ...] = through if wish.kind == "mptcp" else (wish.path or primary,)
         return Plan(make_id("pair"), wish, seed, (PlannedRun(make_id("run"), wish.kind, paths),))
     runs = [PlannedRun(make_id("run"), "mptcp", through), *(PlannedRun(make_id("run"), "tcp", (n,)) for n in names)]
     if wish.pairing == "sequential":

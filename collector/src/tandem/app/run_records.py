@@ -21,6 +21,7 @@ def sample_records(run: PlannedRun, sample: Mapping[str, Any], utc_ns: int | Non
     if type(monotonic_ns) is not int or monotonic_ns < 0:
         return [], 1
     connection = sample.get("connection")
+    tags: dict[str, Any]
     wanted: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
     if isinstance(connection, dict) and connection:
         tags = {"run": run.id, "kind": run.kind, "path": run.path, "end": "probe"}

@@ -110,7 +110,7 @@ class Supervisor:
         pairs = self.pairs = Pairs(around, _pairs_so_far(config.folder / "runs"))
         self.collector.pairs = pairs
         watch = PathWatch(
-            paths, [p.interface for p in config.paths], lambda found: [self.collector.put(c) for c in found] and None
+            paths, [p.interface for p in config.paths], self._paths_changed
         )
         if self._modems:
             self.collector.event("collector_start", f"version {self.environment['versions']['tandem']}")
