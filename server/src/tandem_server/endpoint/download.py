@@ -22,6 +22,7 @@ PAYLOAD = memoryview(_BLOCK + _BLOCK)
 
 SAMPLE_PERIOD_S = 0.1
 _DRAIN_S = 5.0
+_CLOSED_S = 2.0
 _LAST_LOOK_S = 0.005
 
 End = Literal["complete", "budget", "stalled", "stopped", "client gone", "not acknowledged"]
@@ -57,7 +58,7 @@ class Download:
         self._socket, self._sampler, self._ask = connection, sampler, ask
         self._budget, self._on_sample, self._stop, self._stall_s = budget, on_sample, stop, stall_s
         self._poll = select.poll()
-        self._poll.register(connection, select.POLLOUT)
+        self._poll.register(connection, select.POLLOUT | select.POLLRDHUP)
         self._next_sample_s = 0.0
         self.sent_bytes = 0
 
@@ -90,8 +91,13 @@ class Download:
                 return "complete"
             if now_s - progress_s > self._stall_s:
                 return "stalled"
-            if not self._poll.poll(1000 * max(0.0, min(self._next_sample_s, over_s) - now_s)):
+            events = self._poll.poll(1000 * max(0.0, min(self._next_sample_s, over_s) - now_s))
+            if not events:
                 continue
+            if events[0][1] & select.POLLRDHUP:
+                # A Multipath TCP client that closes with nothing unread sends no reset, and its kernel takes data for a
+                # minute more. Nobody who still wants the payload closes, so this is the end.
+                return "client gone"
             if pending:
                 pending = pending[self._socket.send(pending) :]
                 progress_s = now_s
@@ -120,7 +126,8 @@ class Download:
         """Wait until the peer has acknowledged everything, so that the last sample's counters are whole."""
         left = self._unacknowledged()
         progress_s = time.monotonic()
-        patience_s = self._stall_s if self._ask.payload_bytes is not None else _DRAIN_S
+        by_progress = self._ask.payload_bytes is not None
+        patience_s = self._stall_s if by_progress else _DRAIN_S
         while left:
             now_s = time.monotonic()
             if now_s >= self._next_sample_s:
@@ -129,19 +136,22 @@ class Download:
             if now_s - progress_s > patience_s or self._stop():
                 return False
             # No event tells of acknowledgements, so look often: the client's clock does not wait for this.
-            self._poll_errors(_LAST_LOOK_S)
+            time.sleep(_LAST_LOOK_S)
             before, left = left, self._unacknowledged()
-            if left < before and self._ask.payload_bytes is not None:
+            if left < before and by_progress:
                 progress_s = now_s
+            if left and by_progress and self._peer_closed():
+                by_progress, progress_s, patience_s = False, now_s, _CLOSED_S
         return True
 
-    def _poll_errors(self, seconds: float) -> None:
-        errors = select.poll()
-        errors.register(self._socket, 0)
-        for _, event in errors.poll(1000 * seconds):
+    def _peer_closed(self) -> bool:
+        """Whether the peer has closed: its last acknowledgements are on the way then, or nobody waits any more."""
+        closed = False
+        for _, event in self._poll.poll(0):
             if event & (select.POLLERR | select.POLLNVAL):
                 raise ConnectionError("reset by the peer")
-            time.sleep(seconds)  # POLLHUP: both sides have closed; what is left may still be acknowledged
+            closed = bool(event & select.POLLRDHUP)
+        return closed
 
     def _unacknowledged(self) -> int:
         answer: bytes = fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, bytes(4))

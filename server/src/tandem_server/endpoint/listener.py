@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
+import select
 import socket
 import threading
 from collections import Counter
@@ -14,7 +16,6 @@ from tandem.mptcp_abi import IPPROTO_MPTCP
 _LOG = logging.getLogger("tandem.endpoint.listener")
 _NO_MULTIPATH = (errno.ENOPROTOOPT, errno.EPROTONOSUPPORT, errno.EINVAL)
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 5\r\nConnection: close\r\n\r\n"
-_LOOK_S = 0.5
 
 
 class ListenError(RuntimeError):
@@ -70,28 +71,36 @@ class Acceptor:
         self._lock = threading.Condition()
         self._by_address: Counter[str] = Counter()
         self._thread = threading.Thread(target=self._accept, name="acceptor", daemon=True)
-        listener.settimeout(_LOOK_S)
+        self._wake_read, self._wake_write = os.pipe()
+        listener.setblocking(False)
         self._thread.start()
 
     def stop(self, timeout_s: float = 3.0) -> None:
         """End accepting, tell the connections, and wait for them up to ``timeout_s``."""
         self._stopped.set()
-        self._thread.join(2 * _LOOK_S + 1)
+        os.close(self._wake_write)
+        self._thread.join()
+        os.close(self._wake_read)
         self._listener.close()
         with self._lock:
             self._lock.wait_for(lambda: not self._by_address, timeout_s)
 
     def _accept(self) -> None:
+        poll = select.poll()
+        poll.register(self._listener, select.POLLIN)
+        poll.register(self._wake_read, select.POLLIN)
         while not self._stopped.is_set():
+            poll.poll()
             try:
                 connection, peer = self._listener.accept()
-            except TimeoutError:
+            except BlockingIOError:
                 continue
             except OSError as error:
                 # A connection reset before it was accepted, or descriptors used up: neither ends the listener.
                 _LOG.warning("accept: %s", error)
                 self._stopped.wait(0.05)
                 continue
+            connection.setblocking(True)
             address, port = str(peer[0]).removeprefix("::ffff:"), int(peer[1])
             with self._lock:
                 full = self._by_address.total() >= self._connections or self._by_address[address] >= self._per_address

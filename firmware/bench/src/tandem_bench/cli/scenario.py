@@ -103,5 +103,6 @@ def _shown(args: argparse.Namespace) -> int:
 
 def _played(args: argparse.Namespace) -> scenario.Played:
     if args.replay is not None:
-        return scenario.replay(*args.replay, duration_s=args.duration, seed=1 if args.seed is None else args.seed)
+        a_csv, b_csv = args.replay
+        return scenario.replay(a_csv, b_csv, args.duration, 1 if args.seed is None else args.seed)
     return scenario.play(scenario.load(args.scenario, args.duration, args.seed))

@@ -1,7 +1,7 @@
 """Scenarios: commutes computed from a TOML file, a seed and a duration, or replayed from two recorded drives."""
 
 from tandem_bench.scenario.errors import ScenarioError
-from tandem_bench.scenario.file import load, names
+from tandem_bench.scenario.file import load, names, source
 from tandem_bench.scenario.model import TICK_S, Scenario
 from tandem_bench.scenario.play import play
 from tandem_bench.scenario.played import Played, write_timelines
@@ -18,5 +18,6 @@ __all__ = [
     "names",
     "play",
     "replay",
+    "source",
     "write_timelines",
 ]

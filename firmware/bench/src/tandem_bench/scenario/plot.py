@@ -9,7 +9,7 @@ from tandem_bench.scenario.model import TICK_S
 from tandem_bench.scenario.played import Played
 
 _COLOURS = ("#0072b2", "#d55e00")
-_MOST_POINTS = 1200
+_MOST_POINTS = 600
 
 
 class PlotError(RuntimeError):
@@ -19,8 +19,8 @@ class PlotError(RuntimeError):
 def save(played: Played, path: str | Path) -> None:
     """Write the picture; the ending chooses the format (svg, png, pdf). PlotError or OSError when it cannot be done."""
     try:
-        import matplotlib  # noqa: PLC0415 - heavy, and needed for pictures only
-        from matplotlib.figure import Figure  # noqa: PLC0415
+        import matplotlib  # here: heavy, and needed for pictures only
+        from matplotlib.figure import Figure
     except ImportError as error:
         raise PlotError(
             f"no picture without matplotlib ({error}); install it: apt install python3-matplotlib"

@@ -1,0 +1,245 @@
+"""The collector's heart: polls, samples and events come in by one queue; one thread makes records of them and writes the spool."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tandem.app.clock import Clock
+from tandem.app.config import Config
+from tandem.app.experiment_process import Ending
+from tandem.app.journal import Journal
+from tandem.app.live import Live
+from tandem.app.machine import UsageAccount, cpu_seconds, rss_bytes
+from tandem.app.pair_captures import Captured
+from tandem.app.pairs import Pairs
+from tandem.app.parts import CapturesLike, DetectorsLike, PathChange, PollLike
+from tandem.app.plan import Plan, PlannedRun, wish_of
+from tandem.app.poll_account import PollAccount
+from tandem.export import Exporter
+from tandem.schema.record import Record, RecordError, Value
+from tandem.spool import Spool
+
+log = logging.getLogger(__name__)
+
+TICK_NS = 1_000_000_000
+REPORT_S = 10.0
+
+
+class Collector:
+    """Wires what others made. ``put`` from any thread; everything else by the thread that calls ``turn``."""
+
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock,
+        spool: Spool,
+        detectors: DetectorsLike,
+        live: Live,
+        exporter: Exporter,
+        captures: CapturesLike | None,
+    ) -> None:
+        self._config, self._clock, self._spool, self._detectors = config, clock, spool, detectors
+        self._live, self._exporter, self._captures = live, exporter, captures
+        self._operators = {p.name: p.operator for p in config.paths}
+        self._queue: queue.SimpleQueue[PollLike | list[Record] | PathChange | None] = queue.SimpleQueue()
+        self.journal = Journal(spool)
+        self.polls = PollAccount([p.name for p in config.paths if p.modem is not None])
+        self.usage = UsageAccount({p.name: p.interface for p in config.paths})
+        self.pairs: Pairs | None = None
+        """Set before the first turn; without it mobility starts nothing."""
+        self.captured: list[dict[str, Any]] = []
+        self._due_ns = time.monotonic_ns() + TICK_NS
+        self._reported_s = 0.0
+        self._pair_s: float | None = None
+
+    # --- from any thread -----------------------------------------------------------------------------------------------
+
+    def put(self, thing: PollLike | list[Record] | PathChange | None) -> None:
+        """A poll, records, a change of a path, or None to wake ``turn``. Safe in a signal handler."""
+        self._queue.put(thing)
+
+    def event(self, kind: str, detail: str | None = None, path: str | None = None) -> None:
+        """Something noticed outside of the radio."""
+        now = time.monotonic_ns()
+        tags = {"kind": kind, "path": path, "operator": self._operators.get(path) if path else None}
+        fields: dict[str, Value | None] = {"detail": (detail or kind.replace("_", " "))[:500]}
+        self._queue.put([Record.make("event", tags, fields, now, self._clock.utc_ns(now))])
+
+    # --- the writer ----------------------------------------------------------------------------------------------------
+
+    def turn(self) -> None:
+        """Take what comes until the next tick, then do what is due once a second."""
+        while (left_ns := self._due_ns - time.monotonic_ns()) > 0:
+            try:
+                thing = self._queue.get(timeout=left_ns / 1e9)
+            except queue.Empty:
+                break
+            if thing is None:
+                return
+            self._take(thing)
+        now = time.monotonic_ns()
+        self._due_ns = max(self._due_ns + TICK_NS, now)
+        self.tick(now)
+
+    def take_all(self) -> None:
+        """Take what lies in the queue, without waiting."""
+        while True:
+            try:
+                thing = self._queue.get_nowait()
+            except queue.Empty:
+                return
+            if thing is not None:
+                self._take(thing)
+
+    def _take(self, thing: PollLike | list[Record] | PathChange) -> None:
+        if isinstance(thing, list):
+            self._note(thing)
+        elif isinstance(thing, PathChange):
+            self.event(thing.kind, thing.detail, thing.path)
+        else:
+            self._polled(thing)
+
+    def _polled(self, poll: PollLike) -> None:
+        late_ms = max(0, poll.began_monotonic_ns - poll.due_monotonic_ns) / 1e6
+        self.polls.add(poll.path, late_ms, failed=poll.failure is not None, skipped=poll.skipped)
+        try:
+            record = poll.record()
+        except RecordError:
+            log.exception("%s: a poll broke the schema", poll.path)
+            return
+        record = self._timed(record)
+        self.journal.add([record])
+        self._live.polled(record, poll.driver, poll.model)
+        self._note(self._detectors.feed(record))
+
+    def _timed(self, record: Record) -> Record:
+        if record.utc_ns is not None:
+            return record
+        return Record(
+            record.measurement, record.tags, record.fields, record.monotonic_ns, self._clock.utc_ns(record.monotonic_ns)
+        )
+
+    def _note(self, records: Sequence[Record]) -> None:
+        """Records of any kind; events are shown and may start a pair."""
+        timed = [self._timed(record) for record in records]
+        self.journal.add(timed)
+        for record in timed:
+            if record.measurement == "event":
+                self._live.mobile_since_ns = self._detectors.mobile_since_ns
+                self._live.happened(record)
+                if record.tags.get("kind") == "mobility_start":
+                    self._mobility_started()
+
+    def _mobility_started(self) -> None:
+        pairing = self._config.runs.on_mobility_start
+        if self.pairs is None or pairing == "off":
+            return
+        now = time.monotonic()
+        if self._pair_s is not None and now - self._pair_s < self._config.runs.minimum_gap_s:
+            return
+        if self.pairs.begin(wish_of(self._config, pairing, "mobility_start")) is not None:
+            self._pair_s = now
+
+    def tick(self, now_ns: int) -> None:
+        """What is due once a second."""
+        try:
+            stepped = self._clock.observe()
+        except OSError as error:
+            log.error("%s: %s; mend: free disk space", self._config.folder, error.strerror)
+            stepped = None
+        if stepped is not None:
+            self.event("clock_step", f"{stepped / 1e9:+.3f} s")
+        self._note(self._detectors.tick(now_ns))
+        for notice in self._spool.notices():
+            log.warning("spool: %s", notice.detail)
+            self.event(notice.kind, notice.detail)
+        if now_ns / 1e9 - self._reported_s >= REPORT_S:
+            self._reported_s = now_ns / 1e9
+            self.report(now_ns)
+        self.journal.commit()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Bring the status's counts up to date."""
+        counts = self._spool.counts()
+        state = self._exporter.state
+        self._live.spool = {
+            "made": counts.made + self.journal.waiting,
+            "sent": counts.sent,
+            "pending": counts.pending + self.journal.waiting,
+            "rejected": counts.rejected,
+            "dropped": counts.dropped,
+            "path": state.path,
+        }
+        self._live.polls = self.polls.totals()
+        self._live.captures_bytes = self._captures.used_bytes if self._captures is not None else 0
+        full = "the disk is full: records wait in memory" if self.journal.full else None
+        self._live.trouble = full or state.trouble
+        self._live.mobile_since_ns = self._detectors.mobile_since_ns
+
+    def report(self, now_ns: int) -> None:
+        """Health and usage records."""
+        counts = self._spool.counts()
+        health: dict[str, Value | None] = {
+            "cpu_seconds": cpu_seconds(),
+            "rss_bytes": rss_bytes(),
+            "spool_records": counts.pending + self.journal.waiting,
+            "spool_bytes": self._spool.used_bytes(),
+            "spool_oldest_s": self._spool.oldest_s(),
+            "captures_bytes": self._captures.used_bytes if self._captures is not None else 0,
+            "mobile": self._detectors.mobile,
+        }
+        records = [Record.make("health", {}, health, now_ns)]
+        control = self._exporter.control_bytes()
+        for path, (received, sent) in self.usage.update().items():
+            used: dict[str, Value | None] = {
+                "received_bytes": received,
+                "sent_bytes": sent,
+                "control_bytes": control.get(path),
+            }
+            records.append(Record.make("usage", {"path": path, "operator": self._operators[path]}, used, now_ns))
+        self._note(records)
+
+    # --- runs: see pair_run.Audience; from the pair's threads -------------------------------------------------------------
+
+    def pair_started(self, plan: Plan) -> None:
+        """See ``pair_run.Audience``."""
+        self._live.pair_started(plan)
+
+    def run_started(self, plan: Plan, run: PlannedRun) -> None:
+        """See ``pair_run.Audience``."""
+        self._live.run_started(plan, run)
+
+    def run_sampled(self, run: PlannedRun, sample: dict[str, Any]) -> None:
+        """See ``pair_run.Audience``."""
+        self._live.run_sampled(run, sample)
+
+    def run_ended(self, plan: Plan, run: PlannedRun, ending: Ending, captured: Sequence[Captured]) -> None:
+        """See ``pair_run.Audience``."""
+        shared = plan.wish.pairing == "simultaneous"
+        for one in captured:
+            name = str(Path(one.end.file).relative_to(self._config.folder))
+            row = {
+                "file": name,
+                "bytes": one.end.bytes,
+                "packets": one.end.packets,
+                "path": one.path,
+                "cut": one.end.cut,
+            }
+            self.captured.append({**row, "run": None if shared else run.id, "pair": plan.pair})
+            if one.end.cut:
+                kind = "capture_budget" if "budget" in (one.end.reason or "") else None
+                if kind:
+                    self.event(kind, f"{name} ends early: {one.end.reason}", one.path)
+                else:
+                    log.warning("%s ends early: %s", name, one.end.reason)
+        self._live.run_ended(plan, run, ending, captured)
+
+    def pair_ended(self, plan: Plan, ok: bool) -> None:
+        """See ``pair_run.Audience``."""
+        self._live.pair_ended(plan, ok)

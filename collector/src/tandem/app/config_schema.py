@@ -1,0 +1,187 @@
+"""Every key of ``config.toml``: type, range, default and the mend, once. Checks values only; touches no hardware, no network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+Kind = Literal["text", "number", "whole", "truth"]
+WORDS = {"text": "text in quotes", "number": "a number", "whole": "a whole number", "truth": "true or false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key. Range inclusive unless ``above`` is set (then the minimum itself is too small); ``check`` returns what is wrong
+    with a value, None when nothing; ``default`` None and not ``required``: may be absent."""
+
+    name: str
+    kind: Kind
+    mend: str
+    required: bool = False
+    default: Any = None
+    minimum: float | None = None
+    maximum: float | None = None
+    above: bool = False
+    choices: tuple[str, ...] = ()
+    check: Callable[[str], str | None] | None = None
+
+    def wrong(self, value: object) -> str | None:
+        """What is wrong with ``value``; None when nothing."""
+        if self.kind == "truth":
+            return None if isinstance(value, bool) else f"{value!r} is not true or false"
+        if self.kind == "text":
+            return self._text_wrong(value)
+        allowed = (int,) if self.kind == "whole" else (int, float)
+        if isinstance(value, bool) or not isinstance(value, allowed) or value != value:
+            return f"{value!r} is not {WORDS[self.kind]}"
+        low = self.minimum
+        if low is not None and (value < low or (self.above and value == low)):
+            return f"{value} is {'not above' if self.above else 'below'} {low:g}"
+        if self.maximum is not None and value > self.maximum:
+            return f"{value} is above {self.maximum:g}"
+        return None
+
+    def _text_wrong(self, value: object) -> str | None:
+        if not isinstance(value, str):
+            return f"{value!r} is not text in quotes"
+        if not value or not value.isprintable():
+            return "the text is empty or has control characters"
+        if self.choices and value not in self.choices:
+            return f"{value!r} is none of {', '.join(self.choices)}"
+        return self.check(value) if self.check is not None else None
+
+
+def _name(value: str) -> str | None:
+    return None if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", value) else f"{value!r} is no name"
+
+
+def _interface(value: str) -> str | None:
+    return (
+        None
+        if re.fullmatch(r"[^\s/:]{1,15}", value) and value not in (".", "..")
+        else f"{value!r} is no interface's name"
+    )
+
+
+def _address(value: str) -> str | None:
+    parts = value.split(".")
+    good = len(parts) == 4 and all(re.fullmatch(r"0|[1-9][0-9]{0,2}", p) and int(p) < 256 for p in parts)
+    return None if good else f"{value!r} is no IPv4 address"
+
+
+def _url(scheme: str) -> Callable[[str], str | None]:
+    def check(value: str) -> str | None:
+        try:
+            parts = urlsplit(value)
+            good = parts.scheme == scheme and bool(parts.hostname) and parts.path in ("", "/") and not parts.query
+            good = good and parts.port != 0
+        except ValueError:
+            good = False
+        return None if good else f"{value!r} is not of the form {scheme}://HOST:PORT"
+
+    return check
+
+
+_NAMED = "use letters, digits, '-', '_' and '.', at most 63"
+
+TABLES: dict[str, tuple[Key, ...]] = {
+    "probe": (
+        Key("name", "text", _NAMED, required=True, check=_name),
+        Key("folder", "text", "name a folder, relative to this file", default="."),
+    ),
+    "server": (
+        Key("gateway", "text", "as in https://server.example:8443", required=True, check=_url("https")),
+        Key("control", "text", "as in https://server.example:8444", required=True, check=_url("https")),
+        Key("measurement", "text", "as in http://server.example:8480", required=True, check=_url("http")),
+        Key("ca_file", "text", "the server's ca.pem; leave it out for a certificate of a public authority"),
+        Key("token_file", "text", "written by: tandem-server probe add NAME --token-file FILE", required=True),
+    ),
+    "path": (
+        Key("name", "text", _NAMED, required=True, check=_name),
+        Key("operator", "text", "the network's name, for people", default=None),
+        Key("interface", "text", "as ip link shows it, at most 15 characters", required=True, check=_interface),
+        Key(
+            "gateway",
+            "text",
+            "the next hop, as in 10.64.0.1; leave it out on point-to-point interfaces",
+            check=_address,
+        ),
+        Key("address", "text", "which of the interface's addresses; leave it out for the first", check=_address),
+    ),
+    "path.modem": (
+        Key("port", "text", "the AT port, as in /dev/ttyUSB2", required=True),
+        Key("driver", "text", "auto, or a folder's name in tandem/modem", default="auto", check=_name),
+    ),
+    "polling": (Key("period_s", "number", "seconds between polls, 0.2 to 60", default=1.0, minimum=0.2, maximum=60),),
+    "mobility": (
+        Key("quantity", "text", "rsrp_dbm or rssi_dbm", default="rsrp_dbm", choices=("rsrp_dbm", "rssi_dbm")),
+        Key(
+            "threshold_db",
+            "number",
+            "dB, above 0 to 60; the paper's is 6.0",
+            default=6.0,
+            minimum=0,
+            maximum=60,
+            above=True,
+        ),
+        Key("stop_after_s", "number", "seconds, above 0 to 3600", default=10.0, minimum=0, maximum=3600, above=True),
+    ),
+    "runs": (
+        Key(
+            "on_mobility_start",
+            "text",
+            "sequential, simultaneous or off",
+            default="simultaneous",
+            choices=("sequential", "simultaneous", "off"),
+        ),
+        Key("seconds", "number", "how long one download lasts, 0.5 to 3600", minimum=0.5, maximum=3600),
+        Key("bytes", "whole", "how much one download fetches, 1 to 10^12", minimum=1, maximum=10**12),
+        Key(
+            "pause_s",
+            "number",
+            "seconds between runs one after the other, 0 to 3600",
+            default=2.0,
+            minimum=0,
+            maximum=3600,
+        ),
+        Key("minimum_gap_s", "number", "seconds between pairs, 0 to 86400", default=20.0, minimum=0, maximum=86400),
+        Key("seed", "whole", "a whole number from 0", default=1, minimum=0, maximum=2**63 - 1),
+        Key("primary", "text", "random, or the name of a path", default="random", check=_name),
+    ),
+    "capture": (
+        Key("enabled", "truth", "true or false", default=True),
+        Key(
+            "snaplen_bytes", "whole", "bytes kept of each packet, 64 to 262144", default=128, minimum=64, maximum=262144
+        ),
+        Key(
+            "budget_bytes",
+            "whole",
+            "bytes that all captures may take, from 0",
+            default=500_000_000,
+            minimum=0,
+            maximum=10**14,
+        ),
+    ),
+    "export": (
+        Key(
+            "drain_s",
+            "number",
+            "seconds to send what is left at the end, 0 to 3600",
+            default=30.0,
+            minimum=0,
+            maximum=3600,
+        ),
+    ),
+}
+"""Tables by name. ``path`` is a list of tables, each with at most one ``modem``; ``sysctl`` is free (names of net.*)."""
+
+REQUIRED_TABLES = ("probe", "server", "path")
+SYSCTL_NAME = re.compile(r"net(\.[A-Za-z0-9_-]+)+\Z")
+DEFAULT_SECONDS = 8.0
+"""A run's length when neither ``seconds`` nor ``bytes`` is given."""
+
+MOST_PATHS = 8
+"""As many as the kernel takes Multipath TCP endpoints."""

@@ -1,0 +1,132 @@
+"""One experiment's process: started with its parameters, its JSON lines read, ended whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import signal
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any, NoReturn
+
+log = logging.getLogger(__name__)
+
+STOP_S = 8.0
+"""After SIGTERM the process closes its session and tells what it measured; then it is killed."""
+
+_LONGEST_LINE = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run ended. ``result``: the figures, None when nothing was measured; ``failure``: reason and retry, None when it was
+    measured whole; at least one of the two is there. ``said``: the whole last line."""
+
+    result: dict[str, Any] | None
+    failure: dict[str, Any] | None
+    environment: dict[str, Any]
+    said: dict[str, Any] = field(default_factory=dict)
+
+
+class ExperimentProcess:
+    """``on_line`` is called from a thread of this object with every object that the process writes, the last excepted."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        parameters: Mapping[str, Any],
+        on_line: Callable[[dict[str, Any]], None],
+        name: str,
+    ) -> None:
+        self._on_line, self._name = on_line, name
+        self._words: deque[str] = deque(maxlen=20)
+        self._last: dict[str, Any] | None = None
+        self._stopping = self._overdue = False
+        # Its own session: Ctrl-C in a terminal must not end the run before the collector says so.
+        self._process = subprocess.Popen(
+            list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+        out, err = self._process.stdout, self._process.stderr
+        if out is None or err is None:
+            raise RuntimeError("Popen made no pipes")
+        self._threads = [
+            threading.Thread(target=self._read, args=(out,), name=f"run {name}", daemon=True),
+            threading.Thread(target=self._listen, args=(err,), name=f"log {name}", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError), self._process.stdin as stdin:
+                stdin.write(json.dumps(parameters).encode())
+
+    def wait(self, deadline_s: float, stop: threading.Event) -> Ending:
+        """Wait for the end, at most ``deadline_s``; when ``stop`` is set the process is told to stop, and what it measured until
+        then counts."""
+        waited = 0.0
+        while self._process.poll() is None and waited < deadline_s and not stop.is_set():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.1)
+            waited += 0.1
+        if self._process.poll() is None:
+            self._stopping, self._overdue = stop.is_set(), not stop.is_set()
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        for thread in self._threads:
+            thread.join()
+        return self._ending(deadline_s)
+
+    def _ending(self, deadline_s: float) -> Ending:
+        last = self._last or {}
+        result = last.get("result") if isinstance(last.get("result"), dict) else None
+        failure = last.get("failure") if isinstance(last.get("failure"), dict) else None
+        environment = last.get("environment") if isinstance(last.get("environment"), dict) else {}
+        if failure is None and (self._overdue or result is None):
+            words = self._words[-1] if self._words else "it said nothing"
+            if self._stopping:
+                failure = {"reason": "stopped", "retry": False}
+            elif self._overdue:
+                failure = {"reason": f"not done after {deadline_s:.0f} s", "retry": True}
+            else:
+                failure = {
+                    "reason": f"the experiment ended with status {self._process.returncode}: {words}",
+                    "retry": False,
+                }
+        return Ending(result, failure, environment or {}, last)
+
+    def _read(self, out: IO[bytes]) -> None:
+        with out:
+            while line := out.readline(_LONGEST_LINE):
+                try:
+                    said = json.loads(line, parse_constant=_no_constant)
+                except (ValueError, RecursionError):
+                    said = None
+                if not isinstance(said, dict):
+                    log.warning("%s: a line that is no JSON object: %r", self._name, line[:80])
+                elif said.get("type") == "result":
+                    self._last = said
+                else:
+                    try:
+                        self._on_line(said)
+                    except Exception:
+                        # The reader must go on: a full pipe would stop the measurement.
+                        log.exception("%s: a line could not be used", self._name)
+
+    def _listen(self, err: IO[bytes]) -> None:
+        with err:
+            for raw in err:
+                text = raw.decode("utf-8", "replace").rstrip()
+                if text:
+                    self._words.append(text)
+                    log.info("%s: %s", self._name, text)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")

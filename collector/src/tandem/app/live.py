@@ -1,0 +1,244 @@
+"""What is going on, for people: gathered from all threads, given out as the status object."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tandem.app.config import Config
+from tandem.app.event_text import describe
+from tandem.app.experiment_process import Ending
+from tandem.app.pair_captures import Captured
+from tandem.app.plan import Plan, PlannedRun
+from tandem.schema.record import Record
+
+HISTORY, EVENTS, FINISHED = 60, 12, 6
+_RADIO = ("state", "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "eci", "enb_id", "sector_id", "pci")
+
+
+@dataclass(slots=True)
+class _Modem:
+    operator: str | None
+    driver: str | None = None
+    model: str | None = None
+    rat: str | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+    history: deque[float | None] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    read_ns: int | None = None
+
+
+@dataclass(slots=True)
+class _Run:
+    run: PlannedRun
+    started_ns: int
+    bytes: int = 0
+    goodput: float | None = None
+    subflows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    histories: dict[str, deque[float]] = field(default_factory=dict)
+    ended: bool = False
+
+
+class Live:
+    """``changed`` is called, from any thread, when something happened that a watcher wants to see at once."""
+
+    def __init__(self, config: Config, utc_ns: Callable[[int], int | None], changed: Callable[[], None]) -> None:
+        self._probe, self._utc_ns, self.changed = config.probe, utc_ns, changed
+        self._lock = threading.Lock()
+        self._started_ns = time.monotonic_ns()
+        self._modems = {p.name: _Modem(p.operator) for p in config.paths if p.modem is not None}
+        self._events: deque[dict[str, Any]] = deque(maxlen=EVENTS)
+        self._finished: deque[dict[str, Any]] = deque(maxlen=FINISHED)
+        self._plan: Plan | None = None
+        self._runs: dict[str, _Run] = {}
+        self._done: dict[str, dict[str, Any]] = {}
+        self.mobile_since_ns: int | None = None
+        self.spool: dict[str, Any] = {"made": 0, "sent": 0, "pending": 0, "rejected": 0}
+        self.polls: dict[str, int] = {"made": 0, "late": 0}
+        self.captures_bytes = 0
+        self.trouble: str | None = None
+
+    def polled(self, record: Record, driver: str | None, model: str | None) -> None:
+        """A radio record."""
+        with self._lock:
+            modem = self._modems.setdefault(record.tags["path"], _Modem(record.tags.get("operator")))
+            modem.driver, modem.model = driver or modem.driver, model or modem.model
+            modem.rat, modem.read_ns = record.tags.get("rat"), record.monotonic_ns
+            modem.fields = {name: record.fields.get(name) for name in _RADIO}
+            level = record.fields.get("rsrp_dbm")
+            modem.history.append(float(level) if isinstance(level, int | float) else None)
+
+    def happened(self, event: Record) -> None:
+        """An event record."""
+        shown = {
+            "utc_ns": event.utc_ns,
+            "kind": event.tags.get("kind"),
+            "path": event.tags.get("path"),
+            "operator": event.tags.get("operator"),
+            "detail": describe(event),
+        }
+        with self._lock:
+            self._events.append(shown)
+        self.changed()
+
+    def modems(self) -> dict[str, dict[str, Any]]:
+        """Who the modems are and what they said last, for a manifest."""
+        with self._lock:
+            return {
+                path: {"operator": m.operator, "driver": m.driver, "model": m.model, "rat": m.rat, **m.fields}
+                for path, m in self._modems.items()
+            }
+
+    # --- runs: see pair_run.Audience -----------------------------------------------------------------------------------
+
+    def pair_started(self, plan: Plan) -> None:
+        """See ``pair_run.Audience``."""
+        with self._lock:
+            self._plan, self._runs = plan, {}
+        self.changed()
+
+    def run_started(self, plan: Plan, run: PlannedRun) -> None:  # noqa: ARG002 the audience's signature
+        """See ``pair_run.Audience``."""
+        with self._lock:
+            self._runs[run.id] = _Run(run, time.monotonic_ns())
+        self.changed()
+
+    def run_sampled(self, run: PlannedRun, sample: dict[str, Any]) -> None:
+        """See ``pair_run.Audience``. Values come from another process: what is no number is passed over."""
+        connection = sample.get("connection")
+        subflows = sample.get("subflows")
+        with self._lock:
+            shown = self._runs.get(run.id)
+            if shown is None:
+                return
+            if isinstance(connection, dict):
+                shown.bytes = _number(connection.get("bytes"), int) or shown.bytes
+                shown.goodput = _number(connection.get("goodput_bit_per_s"), float)
+            for subflow in subflows if isinstance(subflows, list) else []:
+                if not isinstance(subflow, dict):
+                    continue
+                key = str(subflow.get("subflow"))
+                goodput = _number(subflow.get("goodput_bit_per_s"), float)
+                history = shown.histories.setdefault(key, deque(maxlen=HISTORY))
+                history.append(goodput or 0.0)
+                shown.subflows[key] = {
+                    "path": subflow.get("path"),
+                    "operator": subflow.get("operator"),
+                    "goodput_bit_per_s": goodput,
+                    "bytes": _number(subflow.get("bytes_received"), int),
+                }
+
+    def run_ended(self, plan: Plan, run: PlannedRun, ending: Ending, captured: Sequence[Captured]) -> None:  # noqa: ARG002 as above
+        """See ``pair_run.Audience``."""
+        result = ending.result or {}
+        row = {
+            "id": run.id,
+            "pair": plan.pair,
+            "kind": run.kind,
+            "path": run.path,
+            "pairing": plan.wish.pairing,
+            "goodput_bit_per_s": result.get("goodput_bit_per_s"),
+            "bytes": result.get("bytes"),
+            "duration_s": result.get("duration_s"),
+            "fallback": bool(result.get("fallback")),
+            "ok": ending.failure is None,
+            "failure": None if ending.failure is None else ending.failure.get("reason"),
+        }
+        with self._lock:
+            self._finished.append(row)
+            self._done.setdefault(plan.pair, {"runs": [], "results": []})
+            self._done[plan.pair]["runs"].append(run.id)
+            self._done[plan.pair]["results"].append(row)
+            if run.id in self._runs:
+                self._runs[run.id].ended = True
+        self.changed()
+
+    def pair_ended(self, plan: Plan, ok: bool) -> None:
+        """See ``pair_run.Audience``."""
+        with self._lock:
+            self._plan, self._runs = None, {}
+            self._done.setdefault(plan.pair, {"runs": [], "results": []})["ok"] = ok
+            for old in list(self._done)[:-20]:
+                del self._done[old]
+        self.changed()
+
+    def done(self, pair: str) -> dict[str, Any] | None:
+        """Runs, their figures and whether all succeeded, once the pair has ended; None before."""
+        with self._lock:
+            found = self._done.get(pair)
+            return dict(found) if found is not None and "ok" in found else None
+
+    # --- the status object ---------------------------------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """See collector/README.md."""
+        now = time.monotonic_ns()
+        with self._lock:
+            since = self.mobile_since_ns
+            return {
+                "type": "status",
+                "probe": self._probe,
+                "utc_ns": self._utc_ns(now),
+                "uptime_s": round((now - self._started_ns) / 1e9, 1),
+                "mobile": since is not None,
+                "mobile_since_s": None if since is None else round((now - since) / 1e9, 1),
+                "modems": {path: _modem(m, now) for path, m in self._modems.items()},
+                "events": list(self._events),
+                "run": self._run(now),
+                "finished": list(self._finished),
+                "spool": dict(self.spool),
+                "polls": dict(self.polls),
+                "captures_bytes": self.captures_bytes,
+                "trouble": self.trouble,
+            }
+
+    def _run(self, now: int) -> dict[str, Any] | None:
+        plan = self._plan
+        if plan is None:
+            return None
+        running = [r for r in self._runs.values() if not r.ended]
+        return {
+            "id": running[0].run.id if running else None,
+            "pair": plan.pair,
+            "pairing": plan.wish.pairing,
+            "seconds": plan.wish.seconds,
+            "bytes": plan.wish.bytes,
+            "number": sum(r.ended for r in self._runs.values()) + 1,
+            "of": len(plan.runs),
+            "runs": [
+                {
+                    "id": r.run.id,
+                    "kind": r.run.kind,
+                    "path": r.run.path,
+                    "elapsed_s": round((now - r.started_ns) / 1e9, 1),
+                    "bytes": r.bytes,
+                    "goodput_bit_per_s": r.goodput,
+                    "subflows": [
+                        {**values, "history_bit_per_s": [round(v) for v in r.histories[key]]}
+                        for key, values in sorted(r.subflows.items())
+                    ],
+                }
+                for r in running
+            ],
+        }
+
+
+def _modem(modem: _Modem, now: int) -> dict[str, Any]:
+    return {
+        "operator": modem.operator,
+        "driver": modem.driver,
+        "model": modem.model,
+        "rat": modem.rat,
+        **{name: modem.fields.get(name) for name in _RADIO},
+        "history_rsrp_dbm": list(modem.history),
+        "age_s": None if modem.read_ns is None else round((now - modem.read_ns) / 1e9, 1),
+    }
+
+
+def _number(value: object, kind: type[int] | type[float]) -> Any:  # noqa: ANN401 int or float as asked, or None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return kind(value)

@@ -1,0 +1,94 @@
+"""Paired runs, never two at once; and the manifests that they leave."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+
+from tandem.app.pair_run import PairRun, Surroundings
+from tandem.app.plan import EXPERIMENT, Wish, plan, wish_of_request
+from tandem.app.run_manifest import write_json
+from tandem.export import PendingManifests
+from tandem.schema.manifest import Manifest
+
+log = logging.getLogger(__name__)
+
+
+class Manifests:
+    """Writes manifests and has them sent. One that the disk does not take is kept and tried again by ``retry``."""
+
+    def __init__(self, runs: Path, pending: PendingManifests) -> None:
+        self._runs, self._pending = runs, pending
+        self._lock = threading.Lock()
+        self._unwritten: list[Manifest] = []
+
+    def save(self, manifest: Manifest) -> None:
+        """Write it, from any thread."""
+        with self._lock:
+            self._unwritten.append(manifest)
+        self.retry()
+
+    def retry(self) -> int:
+        """Write what could not be written; how many still are not."""
+        with self._lock:
+            while self._unwritten:
+                manifest = self._unwritten[0]
+                try:
+                    write_json(self._runs / f"{manifest['id']}.json", {**manifest})
+                    self._pending.add(manifest["id"])
+                except OSError as error:
+                    log.error("%s: the manifest of %s waits in memory: %s", self._runs, manifest["id"], error.strerror)
+                    break
+                self._unwritten.pop(0)
+            return len(self._unwritten)
+
+
+class Pairs:
+    """Begins pairs when told, from any thread."""
+
+    def __init__(self, around: Surroundings, number: int) -> None:
+        """``number``: of the first pair, counted over the whole campaign."""
+        self._around, self._number = around, number
+        self._lock = threading.Lock()
+        self._current: PairRun | None = None
+        self._closed = False
+
+    def begin(self, wish: Wish) -> str | None:
+        """Begin a pair; its id, or None when one is running already or the collector stops."""
+        with self._lock:
+            if self._closed or (self._current is not None and self._current.running):
+                return None
+            planned = plan(self._around.config, wish, self._number)
+            self._number += 1
+            self._current = PairRun(self._around, planned)
+            self._current.start()
+            return planned.pair
+
+    def request(self, experiment: str, parameters: dict[str, object]) -> str:
+        """As told through the status socket; ValueError with the reason when it cannot be."""
+        if experiment != EXPERIMENT:
+            raise ValueError(f"unknown experiment {experiment!r}; known: {EXPERIMENT}")
+        pair = self.begin(wish_of_request(self._around.config, parameters))
+        if pair is None:
+            raise ValueError("another pair is running; try again when it has ended")
+        return pair
+
+    @property
+    def running(self) -> bool:
+        """Whether a pair is running."""
+        current = self._current
+        return current is not None and current.running
+
+    def stop(self) -> None:
+        """End the pair that runs, keep what it measured, and begin no other. Returns at once."""
+        with self._lock:
+            self._closed = True
+            if self._current is not None:
+                self._current.stop()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until the pair that runs has ended."""
+        current = self._current
+        if current is not None:
+            current.join(timeout_s)

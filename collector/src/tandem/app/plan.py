@@ -1,0 +1,124 @@
+"""What a pair of runs is made of: which runs, in which order, with which primary path. Pure: the same seed, the same plan."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from tandem.app.config import Config
+from tandem.app.config_schema import TABLES
+from tandem.schema.manifest import Pairing, RunKind, new_id
+
+EXPERIMENT = "download"
+
+
+class WishError(ValueError):
+    """The wish cannot be met; the reason is told to who wished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What someone wants measured. ``single``: the one run of ``kind`` (``path``: its path, or MPTCP's primary). Exactly one of
+    ``seconds`` and ``bytes`` is set, per run. ``trigger``: mobility_start, request."""
+
+    pairing: Pairing
+    trigger: str
+    seconds: float | None
+    bytes: int | None
+    pause_s: float
+    primary: str
+    kind: RunKind | None = None
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """One run. ``paths``: primary first; all that the run may use (one for TCP)."""
+
+    id: str
+    kind: RunKind
+    paths: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        """Its primary path."""
+        return self.paths[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A pair: its runs in their order (of starting, when they are simultaneous)."""
+
+    pair: str
+    wish: Wish
+    seed: int
+    runs: tuple[PlannedRun, ...]
+
+
+def wish_of(config: Config, pairing: str, trigger: str) -> Wish:
+    """The wish that the configuration describes."""
+    runs = config.runs
+    return Wish(cast(Pairing, pairing), trigger, runs.seconds, runs.bytes, runs.pause_s, runs.primary)
+
+
+def wish_of_request(config: Config, given: Mapping[str, Any]) -> Wish:
+    """The wish in a request's parameters, over the configuration's values; WishError names what is wrong."""
+    known = ("pairing", "kind", "path", "seconds", "bytes", "pause_s", "primary")
+    for name in given:
+        if name not in known:
+            raise WishError(f"unknown parameter {name!r}; known: {', '.join(known)}")
+    values = {name: value for name, value in given.items() if value is not None}
+    for key in TABLES["runs"]:
+        if key.name in values and (fault := key.wrong(values[key.name])) is not None:
+            raise WishError(f"{key.name}: {fault}; {key.mend}")
+    if "seconds" in values and "bytes" in values:
+        raise WishError("give seconds or bytes, not both")
+    kind, path = values.get("kind"), values.get("path")
+    pairing = values.get("pairing", "sequential" if kind is None else "single")
+    if pairing not in ("sequential", "simultaneous", "single"):
+        raise WishError(f"pairing {pairing!r} is none of sequential, simultaneous, single")
+    if (kind is None) == (pairing == "single"):
+        raise WishError("a single run has a kind, mptcp or tcp; a pair has none")
+    if kind not in (None, "mptcp", "tcp"):
+        raise WishError(f"kind {kind!r} is none of mptcp, tcp")
+    if kind == "tcp" and path is None:
+        raise WishError("a TCP run needs its path")
+    if path is not None and kind is None:
+        raise WishError("a pair takes all paths; path belongs to a single run")
+    names = [p.name for p in config.paths]
+    for name in (path, values.get("primary")):
+        if name is not None and name != "random" and name not in names:
+            raise WishError(f"{name!r} is no path; known: {', '.join(names)}")
+    default = wish_of(config, pairing, "request")
+    sized = "seconds" in values or "bytes" in values
+    return Wish(
+        pairing=default.pairing,
+        trigger="request",
+        seconds=values.get("seconds") if sized else default.seconds,
+        bytes=values.get("bytes") if sized else default.bytes,
+        pause_s=float(values.get("pause_s", default.pause_s)),
+        primary=values.get("primary", default.primary),
+        kind=cast(Literal["mptcp", "tcp"] | None, kind),
+        path=path,
+    )
+
+
+def plan(config: Config, wish: Wish, number: int, make_id: Callable[[str], str] = new_id) -> Plan:
+    """The plan of the pair numbered ``number`` (from 0) in this campaign: a TCP run on each path and one MPTCP run over all of
+    them, in random order; the seed is the configuration's and the number's, so that it can be replayed."""
+    seed = config.runs.seed * 1_000_003 + number
+    chance = random.Random(seed)
+    names = [p.name for p in config.paths]
+    primary = chance.choice(names) if wish.primary == "random" else wish.primary
+    if wish.kind == "mptcp" and wish.path is not None:
+        primary = wish.path
+    through = (primary, *(n for n in names if n != primary))
+    if wish.pairing == "single" and wish.kind is not None:
+        paths: tuple[str, ...] = through if wish.kind == "mptcp" else (wish.path or primary,)
+        return Plan(make_id("pair"), wish, seed, (PlannedRun(make_id("run"), wish.kind, paths),))
+    runs = [PlannedRun(make_id("run"), "mptcp", through), *(PlannedRun(make_id("run"), "tcp", (n,)) for n in names)]
+    if wish.pairing == "sequential":
+        chance.shuffle(runs)
+    return Plan(make_id("pair"), wish, seed, tuple(runs))

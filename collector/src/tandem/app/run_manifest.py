@@ -1,0 +1,77 @@
+"""A run's manifest: put together, and written so that it is there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from tandem.app.clock import Clock
+from tandem.app.config import Config
+from tandem.app.experiment_process import Ending
+from tandem.app.plan import EXPERIMENT, Plan, PlannedRun
+from tandem.schema.manifest import FORMAT, Failure, Manifest, RunFile, RunResult
+from tandem.spool.durable import write_durably
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was seen of a run. Times are CLOCK_MONOTONIC ns. ``counts``: records by measurement."""
+
+    parameters: dict[str, Any]
+    experiment: dict[str, Any]
+    started_ns: int
+    ended_ns: int
+    modems_before: dict[str, dict[str, Any]]
+    modems_after: dict[str, dict[str, Any]]
+    environment: dict[str, Any]
+    counts: dict[str, int]
+    files: list[RunFile]
+
+
+def manifest(config: Config, clock: Clock, plan: Plan, run: PlannedRun, ending: Ending, facts: Facts) -> Manifest:
+    """The manifest of a run that ended."""
+    modems = {
+        path: {"at_start": facts.modems_before.get(path), "at_end": facts.modems_after.get(path)}
+        for path in facts.modems_after
+    }
+    further = {k: v for k, v in ending.said.items() if k not in ("type", "result", "failure", "environment")}
+    return Manifest(
+        format=FORMAT,
+        id=run.id,
+        pair=plan.pair,
+        pairing=plan.wish.pairing,
+        kind=run.kind,
+        paths=list(run.paths),
+        probe=config.probe,
+        boot=clock.boot,
+        trigger=plan.wish.trigger,
+        experiment={"name": EXPERIMENT, "version": facts.experiment.get("version")},
+        parameters={
+            **{k: v for k, v in facts.parameters.items() if k not in ("run", "server")},
+            "server": {k: v for k, v in facts.parameters["server"].items() if k in ("control", "measurement")},
+            "order": [r.id for r in plan.runs],
+            "pause_s": plan.wish.pause_s,
+            "primary": plan.wish.primary,
+        },
+        seed=plan.seed,
+        started_utc_ns=clock.utc_ns(facts.started_ns),
+        ended_utc_ns=clock.utc_ns(facts.ended_ns),
+        started_monotonic_ns=facts.started_ns,
+        ended_monotonic_ns=facts.ended_ns,
+        environment={**facts.environment, "experiment": ending.environment, "further": further},
+        modems=modems,
+        clock=clock.state(),
+        records={name: count for name, count in facts.counts.items() if count},
+        result=cast("RunResult | None", ending.result),
+        failure=cast("Failure | None", ending.failure),
+        files=facts.files,
+    )
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """``.tmp``, sync, rename. OSError when the disk takes nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_durably(path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())

@@ -1,0 +1,62 @@
+"""From what an experiment's process says to records. What it says comes from another process: nothing in it is trusted. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tandem.app.plan import PlannedRun
+from tandem.schema.metrics import CONNECTION, SUBFLOW
+from tandem.schema.record import Record, RecordError
+
+_CONNECTION = {f.name for f in CONNECTION.fields}
+_SUBFLOW = {f.name for f in SUBFLOW.fields}
+
+
+def sample_records(run: PlannedRun, sample: Mapping[str, Any], utc_ns: int | None) -> tuple[list[Record], int]:
+    """The connection's record and one a subflow; and how many of them broke the schema and were left out."""
+    found: list[Record] = []
+    broken = 0
+    monotonic_ns = sample.get("monotonic_ns")
+    if type(monotonic_ns) is not int or monotonic_ns < 0:
+        return [], 1
+    connection = sample.get("connection")
+    tags: dict[str, Any]
+    wanted: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+    if isinstance(connection, dict) and connection:
+        tags = {"run": run.id, "kind": run.kind, "path": run.path, "end": "probe"}
+        wanted.append(("connection", tags, {k: v for k, v in connection.items() if k in _CONNECTION}))
+    subflows = sample.get("subflows")
+    for subflow in subflows if isinstance(subflows, list) else []:
+        if not isinstance(subflow, dict):
+            broken += 1
+            continue
+        tags = {"run": run.id, "end": "probe", **{k: subflow.get(k) for k in ("path", "operator", "subflow")}}
+        wanted.append(("subflow", tags, {k: v for k, v in subflow.items() if k in _SUBFLOW}))
+    for measurement, tags, fields in wanted:
+        try:
+            if not all(v is None or isinstance(v, str) for v in tags.values()):
+                raise RecordError(f"{measurement}: a tag that is no text")
+            found.append(Record.make(measurement, tags, fields, monotonic_ns, utc_ns))
+        except RecordError:
+            broken += 1
+    return found, broken
+
+
+def run_record(
+    run: PlannedRun,
+    pair: str,
+    pairing: str,
+    result: Mapping[str, Any] | None,
+    failure: Mapping[str, Any] | None,
+    monotonic_ns: int,
+    utc_ns: int | None,
+) -> Record:
+    """The record of a run that ended; RecordError when its figures break the schema."""
+    figures = {} if result is None else result
+    names = ("bytes", "duration_s", "goodput_bit_per_s", "connect_ms", "first_byte_ms", "fallback")
+    fields: dict[str, Any] = {name: figures.get(name) for name in names}
+    fields["ok"] = failure is None
+    fields["failure"] = None if failure is None else str(failure.get("reason"))[:500]
+    tags = {"run": run.id, "kind": run.kind, "path": run.path, "pair": pair, "pairing": pairing}
+    return Record.make("run", tags, fields, monotonic_ns, utc_ns)

@@ -1,0 +1,226 @@
+"""Serves ``status.sock``: watchers, and requests to measure. One thread; nobody ever waits for a client."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tandem.app.status_socket import LONGEST_REQUEST, encode
+
+log = logging.getLogger(__name__)
+
+_IDLE_S, _RUNNING_S, _SOONEST_S = 1.0, 0.5, 0.1
+_OUTGOING = 512 * 1024
+"""A watcher that lets more than this pile up is dropped: about two minutes of status objects."""
+_MOST_CLIENTS = 16
+
+
+class Answers(Protocol):
+    """What the server asks the collector. Called from the server's thread; nothing may block."""
+
+    def status(self) -> dict[str, Any]:
+        """The status object."""
+        ...
+
+    def request(self, experiment: str, parameters: dict[str, Any]) -> str:
+        """Begin to measure; the pair's id. ValueError with the reason when it cannot."""
+        ...
+
+    def done(self, pair: str) -> dict[str, Any] | None:
+        """``runs``, ``results`` and ``ok`` once the pair has ended."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class _Client:
+    connection: socket.socket
+    incoming: bytearray = field(default_factory=bytearray)
+    outgoing: bytearray = field(default_factory=bytearray)
+    watching: bool = False
+    pair: str | None = None
+    closing: bool = False
+
+
+class StatusServer:
+    """``listening``: from ``status_socket.listen``. ``wake`` may be called from any thread."""
+
+    def __init__(self, listening: socket.socket, answers: Answers) -> None:
+        self._listening, self._answers = listening, answers
+        self._selector = selectors.DefaultSelector()
+        self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._clients: set[_Client] = set()
+        self._stopping = False
+        self._told_s = 0.0
+        self._soon = False
+        self._thread = threading.Thread(target=self._run, name="status", daemon=True)
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something happened: tell the watchers soon."""
+        self._soon = True
+        if not self._stopping:
+            os.eventfd_write(self._wake_fd, 1)
+
+    def stop(self, timeout_s: float = 2.0) -> None:
+        """Tell those who wait how their pairs ended, and close."""
+        if self._stopping:
+            return
+        self._stopping = True
+        os.eventfd_write(self._wake_fd, 1)
+        self._thread.join(timeout_s)
+        self._listening.close()
+        self._selector.close()
+
+    def _run(self) -> None:
+        self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
+        self._selector.register(self._wake_fd, selectors.EVENT_READ, self._woken)
+        while not self._stopping:
+            for key, mask in self._selector.select(self._timeout_s()):
+                action: Callable[[int], None] = key.data
+                action(mask)
+            now = time.monotonic()
+            if self._clients and now - self._told_s >= (_SOONEST_S if self._soon else self._period_s()):
+                self._told_s, self._soon = now, False
+                self._tell()
+        self._tell()
+        for client in list(self._clients):
+            self._drop(client)
+
+    def _period_s(self) -> float:
+        return _RUNNING_S if any(c.pair for c in self._clients) else _IDLE_S
+
+    def _timeout_s(self) -> float | None:
+        if not self._clients:
+            return None
+        wanted = self._told_s + (_SOONEST_S if self._soon else self._period_s()) - time.monotonic()
+        return max(0.0, wanted)
+
+    def _woken(self, _mask: int) -> None:
+        os.eventfd_read(self._wake_fd)
+
+    def _accept(self, _mask: int) -> None:
+        try:
+            connection, _ = self._listening.accept()
+        except OSError:
+            return  # gone before it was answered
+        connection.setblocking(False)
+        client = _Client(connection)
+        if len(self._clients) >= _MOST_CLIENTS:
+            connection.close()
+            return
+        self._clients.add(client)
+        self._selector.register(connection, selectors.EVENT_READ, lambda mask: self._serve(client, mask))
+
+    def _serve(self, client: _Client, mask: int) -> None:
+        if mask & selectors.EVENT_READ:
+            try:
+                piece = client.connection.recv(65536)
+            except BlockingIOError:
+                piece = None
+            except OSError:
+                piece = b""
+            if piece == b"":
+                self._drop(client)
+                return
+            client.incoming += piece or b""
+            while b"\n" in client.incoming and not client.closing:
+                line, _, rest = bytes(client.incoming).partition(b"\n")
+                client.incoming[:] = rest
+                self._answer(client, line)
+            if len(client.incoming) > LONGEST_REQUEST:
+                self._say(client, {"type": "error", "reason": f"a line longer than {LONGEST_REQUEST} bytes"}, last=True)
+        self._send(client)
+
+    def _answer(self, client: _Client, line: bytes) -> None:
+        try:
+            request = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            self._say(client, {"type": "error", "reason": f"no JSON: {error}"})
+            return
+        operation = request.get("op") if isinstance(request, dict) else None
+        if operation == "status":
+            self._say(client, self._answers.status(), last=True)
+        elif operation == "watch":
+            client.watching = True
+            self._say(client, self._answers.status())
+        elif operation == "start":
+            self._start(client, request)
+        else:
+            self._say(
+                client, {"type": "error", "reason": 'expected {"op": "watch"}, {"op": "status"} or {"op": "start", …}'}
+            )
+
+    def _start(self, client: _Client, request: dict[str, Any]) -> None:
+        experiment, parameters = request.get("experiment"), request.get("parameters", {})
+        if not isinstance(experiment, str) or not isinstance(parameters, dict):
+            self._say(
+                client, {"type": "refused", "reason": "experiment is no text, or parameters are no object"}, last=True
+            )
+            return
+        try:
+            pair = self._answers.request(experiment, parameters)
+        except ValueError as refused:
+            self._say(client, {"type": "refused", "reason": str(refused)}, last=True)
+            return
+        client.pair = pair
+        self._say(client, {"type": "accepted", "pair": pair})
+
+    def _tell(self) -> None:
+        """A status to all watchers, progress to those whose pair runs, the end to those whose pair has ended."""
+        status = self._answers.status() if any(c.watching or c.pair for c in self._clients) else None
+        for client in list(self._clients):
+            if status is not None and client.watching:
+                self._say(client, status)
+            if status is not None and client.pair is not None:
+                done = self._answers.done(client.pair)
+                if done is not None:
+                    client.pair = None
+                    self._say(client, {"type": "done", **done}, last=not client.watching)
+                elif self._stopping:
+                    self._say(client, {"type": "done", "runs": [], "results": [], "ok": False}, last=True)
+                else:
+                    self._say(client, {"type": "progress", "pair": client.pair, "run": status["run"]})
+            self._send(client)
+
+    def _say(self, client: _Client, message: dict[str, Any], *, last: bool = False) -> None:
+        if not client.closing:
+            client.outgoing += encode(message)
+            client.closing = last
+
+    def _send(self, client: _Client) -> None:
+        if client not in self._clients:
+            return
+        try:
+            while client.outgoing:
+                del client.outgoing[: client.connection.send(client.outgoing)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._drop(client)
+            return
+        if len(client.outgoing) > _OUTGOING:
+            log.info("a watcher that does not read was dropped")
+            self._drop(client)
+        elif client.closing and not client.outgoing:
+            self._drop(client)
+        else:
+            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.outgoing else 0)
+            key = self._selector.get_key(client.connection)
+            if key.events != wanted:
+                self._selector.modify(client.connection, wanted, key.data)
+
+    def _drop(self, client: _Client) -> None:
+        self._clients.discard(client)
+        self._selector.unregister(client.connection)
+        client.connection.close()

@@ -1,0 +1,97 @@
+"""The unix socket ``status.sock``: where it lies, and the lines that go over it.
+
+One JSON object a line. The path of a unix socket holds 107 bytes at most; where the probe's folder is deeper, the socket is
+reached through /proc/self/fd.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+NAME = "status.sock"
+LONGEST_REQUEST = 64 * 1024
+_LONGEST_PATH = 107
+
+
+class NoCollectorError(ConnectionError):
+    """No collector answers there."""
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    """A message as a line."""
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+
+@contextmanager
+def short_path(path: Path) -> Iterator[str]:
+    """A name of ``path`` that fits into a socket address."""
+    if len(os.fsencode(path)) <= _LONGEST_PATH:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
+
+
+def _with_path(path: Path, action: Callable[[str], None]) -> None:
+    with short_path(path) as name:
+        action(name)
+
+
+def listen(path: Path) -> socket.socket:
+    """A listening socket, readable and writable by its owner only. A left-over of a killed collector is replaced; OSError with
+    errno EADDRINUSE when a living one answers there."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if path.is_socket():
+            try:
+                connect(path, 2.0).close()
+            except NoCollectorError:
+                path.unlink(missing_ok=True)
+        mask = os.umask(0o177)
+        try:
+            _with_path(path, made.bind)
+        finally:
+            os.umask(mask)
+        made.listen(8)
+        made.setblocking(False)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def connect(path: Path, timeout_s: float | None) -> socket.socket:
+    """A connection to a running collector; NoCollectorError when none answers."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        made.settimeout(timeout_s)
+        _with_path(path, made.connect)
+    except OSError as error:
+        made.close()
+        raise NoCollectorError(f"{path}: {error.strerror or error}") from error
+    return made
+
+
+def ask(path: Path, request: dict[str, Any], timeout_s: float | None = None) -> Iterator[dict[str, Any]]:
+    """Send ``request``; every answer until the collector closes. NoCollectorError when none answers at all; TimeoutError when
+    nothing comes for ``timeout_s`` seconds."""
+    with connect(path, 5.0) as connection:
+        connection.settimeout(timeout_s)
+        connection.sendall(encode(request))
+        with connection.makefile("rb") as lines:
+            try:
+                for line in lines:
+                    answer = json.loads(line)
+                    if isinstance(answer, dict):
+                        yield answer
+            except (ConnectionResetError, json.JSONDecodeError):
+                return  # the collector was killed in the middle of a line

@@ -1,0 +1,287 @@
+"""A collector's life: everything set up, run, and taken down in order whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tandem.app import machine
+from tandem.app.clock import Clock
+from tandem.app.collector import Collector
+from tandem.app.config import Config
+from tandem.app.live import Live
+from tandem.app.pair_run import Surroundings, captures_on_disk
+from tandem.app.pairs import Manifests, Pairs
+from tandem.app.parts import EnvironmentLackError, Parts, PathChange, PollerLike
+from tandem.app.path_watch import PathWatch
+from tandem.app.run_manifest import write_json
+from tandem.app.status_server import StatusServer
+from tandem.app.status_socket import NAME, listen
+from tandem.export import Exporter, GatewayAddress, PendingManifests
+from tandem.spool import Spool, SpoolError, SpoolFullError
+
+log = logging.getLogger(__name__)
+
+_RUN_END_S = 20.0
+_RETRY_S = 10.0
+
+
+class Supervisor:
+    """One collector. ``modems`` False: no polling, for a single experiment from the command line.
+
+    ``start`` raises EnvironmentLackError or ``tandem.export.SetupError`` with nothing left behind; ``close`` undoes it all.
+    """
+
+    def __init__(self, config: Config, parts: Parts, *, modems: bool = True) -> None:
+        self.config, self._parts, self._modems = config, parts, modems
+        self._undo: list[tuple[str, Callable[[], None]]] = []
+        self._stop = threading.Event()
+        self._pollers: list[PollerLike] = []
+        self._server: StatusServer | None = None
+        self._retried_s = 0.0
+        self._collector: Collector | None = None
+
+    # --- up ------------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Set everything up; when this returns, polling goes on."""
+        try:
+            self._start()
+        except BaseException:
+            self._take_down()
+            raise
+
+    def _start(self) -> None:
+        config, parts = self.config, self._parts
+        self._started_utc_ns, self._started_s = time.time_ns(), time.monotonic()
+        self._cpu_at_start = machine.cpu_seconds()
+        address = GatewayAddress.of(config.server.gateway, config.server.ca_file, config.server.token_file)
+        try:
+            for name in ("runs", "captures", "spool"):
+                (config.folder / name).mkdir(parents=True, exist_ok=True)
+            listening = self._listen()
+            self.clock = Clock(config.folder / "spool" / "boots.json")
+            spool = self._spool = Spool(config.folder / "spool", self.clock.boot)
+            self._undo.append(("spool", spool.close))
+            pending = PendingManifests(config.folder / "spool" / "pending-runs", config.folder / "runs")
+        except SpoolError as error:
+            raise EnvironmentLackError(str(error)) from error
+        except OSError as error:
+            raise EnvironmentLackError(
+                f"{config.folder}: {error.strerror or error}; mend: a writable folder with room"
+            ) from error
+        self.settings = parts.set_sysctls(config.sysctl)
+        for name, setting in self.settings.items():
+            if setting.get("error"):
+                log.warning("sysctl %s stays at %s: %s", name, setting.get("now"), setting["error"])
+        paths = parts.paths(config)
+        changes = paths.apply()
+        self._undo.append(("paths", paths.remove))
+        captures = (
+            parts.captures(config, captures_on_disk(config.folder / "captures")) if config.capture.enabled else None
+        )
+        interfaces: dict[str, str | None] = {p.name: p.interface for p in config.paths}
+        self.exporter = Exporter(spool, pending, address, interfaces, config.probe, self.clock.utc_of)
+        self.live = Live(config, self.clock.utc_ns, self._changed)
+        detectors = parts.detectors(config)
+        self.collector = self._collector = Collector(config, self.clock, spool, detectors, self.live, self.exporter, captures)
+        self.environment = {**parts.environment(), "versions": machine.versions(), "settings": self.settings}
+        self._manifests = Manifests(config.folder / "runs", pending)
+        around = Surroundings(
+            config=config,
+            parts=parts,
+            clock=self.clock,
+            paths=paths,
+            captures=captures,
+            emit=self.collector.put,
+            save=self._manifests.save,
+            audience=self.collector,
+            modems=self.live.modems,
+            environment=self.environment,
+        )
+        pairs = self.pairs = Pairs(around, _pairs_so_far(config.folder / "runs"))
+        self.collector.pairs = pairs
+        watch = PathWatch(
+            paths, [p.interface for p in config.paths], self._paths_changed
+        )
+        if self._modems:
+            self.collector.event("collector_start", f"version {self.environment['versions']['tandem']}")
+            for change in changes:
+                self.collector.put(change)
+        watch.start()
+        self._undo.append(("path watch", watch.stop))
+        self._server = StatusServer(listening, self)
+        self._server.start()
+        self.exporter.start()
+        if self._modems:
+            for path in config.paths:
+                if path.modem is not None:
+                    self._pollers.append(parts.poller(path, config.period_s, self.collector.put))
+            for poller in self._pollers:
+                poller.start()
+
+    def _listen(self) -> socket.socket:
+        file = self.config.folder / NAME
+        try:
+            listening = listen(file)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise EnvironmentLackError(f"{file}: another collector runs here; mend: stop it first") from error
+            raise
+        self._undo.append(("status socket", lambda: _close_socket(listening, file)))
+        return listening
+
+    def _paths_changed(self, changes: list[PathChange]) -> None:
+        for change in changes:
+            self.collector.put(change)
+
+    def _changed(self) -> None:
+        if self._server is not None:
+            self._server.wake()
+
+    # --- status_server.Answers -------------------------------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """See ``status_server.Answers``."""
+        return self.live.status()
+
+    def request(self, experiment: str, parameters: dict[str, Any]) -> str:
+        """See ``status_server.Answers``."""
+        return self.pairs.request(experiment, parameters)
+
+    def done(self, pair: str) -> dict[str, Any] | None:
+        """See ``status_server.Answers``."""
+        return self.live.done(pair)
+
+    # --- running -----------------------------------------------------------------------------------------------------------
+
+    def run(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Measure until ``stop`` is called or ``until`` says so. The calling thread writes the spool."""
+        while not self._stop.is_set() and not until():
+            self.collector.turn()
+            if time.monotonic() - self._retried_s > _RETRY_S:
+                self._retried_s = time.monotonic()
+                self._manifests.retry()
+
+    def stop(self) -> None:
+        """End ``run`` soon. Safe in a signal handler."""
+        self._stop.set()
+        if self._collector is not None:
+            self._collector.put(None)
+
+    # --- down --------------------------------------------------------------------------------------------------------------
+
+    def close(self) -> bool:
+        """End the run in progress, keep what it measured, send what is left, write collector.json, undo the rest. True when
+        nothing is left unsent."""
+        try:
+            return self._close()
+        finally:
+            self._take_down()
+
+    def _close(self) -> bool:
+        self.pairs.stop()
+        deadline_s = time.monotonic() + _RUN_END_S
+        while self.pairs.running and time.monotonic() < deadline_s:
+            self.collector.take_all()
+            self.pairs.join(0.1)
+        for poller in self._pollers:
+            try:
+                poller.stop(3.0)
+            except TimeoutError as error:
+                log.warning("%s", error)
+        self.collector.take_all()
+        if self._modems:
+            self.collector.event("collector_stop")
+        self.collector.report(time.monotonic_ns())
+        self.collector.take_all()
+        self.collector.journal.commit()
+        self._manifests.retry()
+        if self._server is not None:
+            self._server.stop()
+        sent = self.exporter.stop(self.config.drain_s)
+        with contextlib.suppress(SpoolFullError):  # told already; what was acknowledged is sent once more
+            self._spool.flush()
+        self._write_account()
+        return sent
+
+    def _write_account(self) -> None:
+        """``collector.json`` (server/spec/campaign-folder.md)."""
+        file = self.config.folder / "collector.json"
+        counts = self._spool.counts()
+        control = self.exporter.control_bytes()
+        usage = {
+            path: {"received_bytes": received, "sent_bytes": sent, "control_bytes": control.get(path, 0)}
+            for path, (received, sent) in self.collector.usage.update().items()
+        }
+        account = {
+            "format": "tandem-collector/1",
+            "probe": self.config.probe,
+            "boot": self.clock.boot,
+            "started_utc_ns": self._started_utc_ns,
+            "ended_utc_ns": time.time_ns(),
+            "records": {
+                "made": counts.made,
+                "sent": counts.sent,
+                "pending": counts.pending,
+                "rejected": counts.rejected,
+                "dropped": counts.dropped,
+                "by_measurement": counts.by_measurement,
+            },
+            "polls": self.collector.polls.as_json(),
+            "captures": _earlier_captures(file, self.collector.captured, self.config.folder) + self.collector.captured,
+            "usage": usage,
+            "resources": {
+                "cpu_seconds": round(machine.cpu_seconds() - self._cpu_at_start, 3),
+                "max_rss_bytes": machine.peak_rss_bytes(),
+                "wall_seconds": round(time.monotonic() - self._started_s, 3),
+            },
+            "versions": self.environment["versions"],
+            "environment": {k: v for k, v in self.environment.items() if k != "versions"},
+        }
+        try:
+            write_json(file, account)
+        except OSError as error:
+            log.error("%s: %s; mend: free disk space", file, error.strerror)
+
+    def _take_down(self) -> None:
+        while self._undo:
+            name, action = self._undo.pop()
+            try:
+                action()
+            except (OSError, SpoolError, EnvironmentLackError) as error:
+                log.warning("%s: %s", name, error)
+
+
+def _close_socket(listening: socket.socket, file: Path) -> None:
+    listening.close()
+    file.unlink(missing_ok=True)
+
+
+def _pairs_so_far(runs: Path) -> int:
+    """Pairs that left a manifest, so that a restart goes on in the row of random orders."""
+    pairs = set()
+    for file in runs.glob("*.json"):
+        try:
+            pairs.add(json.loads(file.read_bytes())["pair"])
+        except (ValueError, KeyError, TypeError, OSError):
+            log.warning("%s is no manifest", file)
+    return len(pairs)
+
+
+def _earlier_captures(file: Path, now: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
+    """What an earlier life of this collector told of captures that still lie here."""
+    try:
+        told = json.loads(file.read_bytes())["captures"]
+        names = {row["file"] for row in now}
+        return [row for row in told if row["file"] not in names and (folder / row["file"]).exists()]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []

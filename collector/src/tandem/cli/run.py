@@ -1,0 +1,124 @@
+"""``tandem run``: the collector."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tandem.app.config import Config
+    from tandem.app.supervisor import Supervisor
+
+CONFIG = Path("/etc/tandem/config.toml")
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the subcommand."""
+    parser = subparsers.add_parser(
+        "run",
+        help="the collector: poll the modems, measure, send",
+        description="Polls the modems once a second, notices movement, measures, keeps it all in a durable spool and sends it "
+        "to the server. Prints 'ready' when polling has begun. Ctrl-C or SIGTERM ends it: a run in progress is kept, what is "
+        "left is sent. Exit status: 0, or 2 when the configuration is wrong, 3 when this machine lacks something.",
+    )
+    parser.add_argument("--config", type=Path, default=CONFIG, metavar="FILE", help="default: %(default)s")
+    parser.add_argument(
+        "--check", action="store_true", help="check the configuration, print what would be done, and end"
+    )
+    parser.add_argument("--verbose", action="store_true", help="log more")
+    parser.set_defaults(func=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run until told to stop."""
+    from tandem.app.config import ConfigError, load
+    from tandem.export import SetupError
+
+    try:
+        config = load(args.config)
+        if args.check:
+            return _check(config)
+        return _run(config, verbose=args.verbose)
+    except (ConfigError, SetupError) as error:
+        print(f"tandem: {error}", file=sys.stderr)
+        return 2
+
+
+def log_to_stderr(*, verbose: bool = False) -> None:
+    """Time, level and message: journald adds the rest."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+
+
+def ends_on_signals(supervisor: Supervisor) -> None:
+    """SIGTERM and SIGINT stop it cleanly, whatever it does just now; the second SIGINT is no different."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        supervisor.stop()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+
+
+def _run(config: Config, *, verbose: bool) -> int:
+    from tandem.app.parts import EnvironmentLackError
+    from tandem.app.real_parts import real_parts
+    from tandem.app.supervisor import Supervisor
+
+    log_to_stderr(verbose=verbose)
+    supervisor = Supervisor(config, real_parts())
+    ends_on_signals(supervisor)
+    try:
+        supervisor.start()
+    except EnvironmentLackError as error:
+        print(f"tandem: {error}", file=sys.stderr)
+        return 3
+    try:
+        print("ready", flush=True)
+        supervisor.run()
+    finally:
+        left = not supervisor.close()
+    if left:
+        print(
+            "tandem: not everything could be sent; it stays in the spool and is sent at the next start", file=sys.stderr
+        )
+    return 0
+
+
+def _check(config: Config) -> int:
+    from tandem.export import GatewayAddress
+
+    GatewayAddress.of(config.server.gateway, config.server.ca_file, config.server.token_file)
+    size = f"{config.runs.seconds:g} s" if config.runs.seconds is not None else f"{config.runs.bytes} bytes"
+    print(f"probe {config.probe}, state in {config.folder}")
+    for path in config.paths:
+        modem = f"modem at {path.modem.port} ({path.modem.driver})" if path.modem else "no modem"
+        via = f" via {path.gateway}" if path.gateway else ""
+        print(f"path {path.name}: {path.operator or 'no operator'}, {path.interface}{via}, {modem}")
+    print(
+        f"poll every {config.period_s:g} s; movement: {config.mobility.quantity} by {config.mobility.threshold_db:g} dB"
+    )
+    if config.runs.on_mobility_start == "off":
+        print(f"runs of {size} when told; none when movement starts")
+    else:
+        gap = config.runs.minimum_gap_s
+        print(f"runs of {size}, {config.runs.on_mobility_start}, when movement starts, at least {gap:g} s apart")
+    captures = config.capture
+    print(
+        f"captures: {captures.snaplen_bytes} bytes a packet, {captures.budget_bytes} in all"
+        if captures.enabled
+        else "no captures"
+    )
+    print(f"records to {config.server.gateway}")
+    for name, value in config.sysctl.items():
+        print(f"sysctl {name} = {value}")
+    print("the configuration is good")
+    return 0

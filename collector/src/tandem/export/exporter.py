@@ -1,0 +1,200 @@
+"""The thread that empties the spool into the gateway."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from tandem.export.gateway import Answer, GatewayAddress, Link, LinkError
+from tandem.export.lines import UtcOf, encode_items
+from tandem.export.manifests import PendingManifests
+from tandem.export.paths import PathChoice
+from tandem.export.sending import Later, not_now, send
+from tandem.spool import Batch, SpoolFullError
+
+log = logging.getLogger(__name__)
+
+LINES = 1000
+PERIOD_S = 1.0
+
+
+class Source(Protocol):
+    """What is needed of the spool."""
+
+    def take(self, limit: int) -> Batch | None:
+        """See ``Spool``."""
+        ...
+
+    def acknowledge(self, batch: Batch) -> None:
+        """See ``Spool``."""
+        ...
+
+    def reject(self, batch: Batch, seq: int, reason: str) -> None:
+        """See ``Spool``."""
+        ...
+
+    def release(self, batch: Batch) -> None:
+        """See ``Spool``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExportState:
+    """``path``: over which the last answer came; ``trouble``: why nothing is sent now, None while all is well."""
+
+    path: str | None
+    trouble: str | None
+
+
+class Exporter:
+    """Sends while there is something, about once a second, and without a pause while there is a backlog.
+
+    ``interfaces``: interface by path, in the order of preference (None: as the routes have it). Its thread never holds anything
+    that a poller waits for: it only takes from the spool and gives back.
+    """
+
+    def __init__(
+        self,
+        spool: Source,
+        manifests: PendingManifests,
+        address: GatewayAddress,
+        interfaces: Mapping[str, str | None],
+        probe: str,
+        utc_of: UtcOf,
+        *,
+        period_s: float = PERIOD_S,
+        chance: random.Random | None = None,
+    ) -> None:
+        self._spool, self._manifests, self._probe, self._utc_of, self._period_s = (
+            spool,
+            manifests,
+            probe,
+            utc_of,
+            period_s,
+        )
+        self._links = {path: Link(path, interface, address) for path, interface in interfaces.items()}
+        self._choice = PathChoice(list(interfaces), chance or random.Random())
+        self._wake = threading.Event()
+        self._deadline_s: float | None = None
+        self._trouble: str | None = None
+        self._answered: str | None = None
+        self._thread = threading.Thread(target=self._run, name="exporter", daemon=True)
+
+    @property
+    def state(self) -> ExportState:
+        """For the status."""
+        return ExportState(self._answered, self._trouble)
+
+    def control_bytes(self) -> dict[str, int]:
+        """Bytes moved by path since the start."""
+        return {path: link.control_bytes for path, link in self._links.items()}
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._thread.start()
+
+    def stop(self, drain_s: float) -> bool:
+        """Send what is left, at most ``drain_s`` seconds, and end. True when nothing was left."""
+        self._deadline_s = time.monotonic() + drain_s
+        self._wake.set()
+        if self._thread.ident is None:
+            return False
+        self._thread.join(drain_s + 0.5)
+        for link in self._links.values():
+            link.abort()  # a request that still waits for its answer ends here
+        self._thread.join()
+        return self._trouble is None
+
+    def _run(self) -> None:
+        while True:
+            wait_s = self._period_s
+            try:
+                more = self._step()
+                self._clear()
+            except Later as later:
+                more, wait_s = False, later.wait_s
+                self._tell(later.reason)
+            except SpoolFullError as error:
+                more = False
+                self._tell(str(error))
+            except Exception:
+                # Measuring does not depend on sending: say what happened and go on.
+                log.exception("export failed; trying again")
+                more, wait_s, self._trouble = False, 5.0, "export failed, see the log"
+            deadline_s = self._deadline_s
+            if deadline_s is not None:
+                left_s = deadline_s - time.monotonic()
+                if left_s <= 0 or (not more and self._trouble is None):
+                    break
+                wait_s = min(wait_s, left_s, 1.0)
+                self._wake.clear()
+            if not more:
+                self._wake.wait(wait_s)
+        for link in self._links.values():
+            link.close()
+
+    def _step(self) -> bool:
+        """Send the manifests that wait and one batch; whether there may be more. Raises Later."""
+        for run in self._manifests.waiting():
+            self._send_manifest(run)
+        batch = self._spool.take(LINES)
+        if batch is None:
+            return False
+        try:
+            encoded = encode_items(batch.items, self._probe, self._utc_of)
+            if encoded.untimed:
+                raise Later("the clock is not set yet: records wait for their time", 1.0)
+            for seq, reason in encoded.refused:
+                self._spool.reject(batch, seq, reason)
+            send(encoded.lines, self._ask, lambda seq, reason: self._spool.reject(batch, seq, reason))
+        except BaseException:
+            self._spool.release(batch)
+            raise
+        self._spool.acknowledge(batch)
+        return self._deadline_s is not None or len(batch.items) > LINES // 2
+
+    def _send_manifest(self, run: str) -> None:
+        content = self._manifests.read(run)
+        if content is None:
+            log.warning("the manifest of run %s is gone; it is not sent", run)
+            self._manifests.done(run)
+            return
+        answer = self._ask("PUT", f"/v1/runs/{run}", content, {"Content-Type": "application/json"})
+        if answer.status in (400, 413):
+            log.error("the gateway takes no manifest of run %s: %s; it stays on this disk", run, answer.error)
+        elif answer.status != 200:
+            raise not_now(answer)
+        self._manifests.done(run)
+
+    def _ask(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Answer:
+        """Over the path that last worked, then over the others; Later when none brings an answer."""
+        reasons = []
+        while (path := self._choice.next(time.monotonic())) is not None:
+            if self._deadline_s is not None and time.monotonic() > self._deadline_s:
+                raise Later("stopped", 0.0)
+            try:
+                answer = self._links[path].ask(method, url, content, headers)
+            except LinkError as error:
+                reasons.append(f"{path}: {error}")
+                self._choice.failed(path, time.monotonic())
+                continue
+            self._choice.worked(path)
+            self._answered = path
+            return answer
+        waited = "; ".join(reasons) or self._trouble or "no path works"
+        raise Later(waited, self._choice.wait_s(time.monotonic()))
+
+    def _tell(self, trouble: str) -> None:
+        if trouble != self._trouble:
+            log.warning("records wait: %s", trouble)
+        self._trouble = trouble
+
+    def _clear(self) -> None:
+        if self._trouble is not None:
+            log.warning("records are sent again, over path %s", self._answered)
+        self._trouble = None

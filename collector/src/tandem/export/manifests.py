@@ -1,0 +1,45 @@
+"""Manifests that the gateway does not have yet, remembered on disk."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from tandem.spool.durable import sync_folder
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+
+
+class PendingManifests:
+    """One empty file a pending run in ``folder``; the manifest itself is ``runs``/ID.json. For any number of threads."""
+
+    def __init__(self, folder: Path, runs: Path) -> None:
+        self._folder, self._runs = folder, runs
+        folder.mkdir(parents=True, exist_ok=True)
+        self._waiting: set[str] = {p.name for p in folder.iterdir() if _ID.match(p.name)}
+
+    def add(self, run: str) -> None:
+        """The manifest of ``run`` lies in its folder: send it. ValueError when that is no id; OSError when the disk is full."""
+        if not _ID.match(run):
+            raise ValueError(f"{run!r} is no run's id")
+        fd = os.open(self._folder / run, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        os.close(fd)
+        sync_folder(self._folder)
+        self._waiting.add(run)
+
+    def waiting(self) -> list[str]:
+        """Ids not yet acknowledged."""
+        return sorted(self._waiting)
+
+    def read(self, run: str) -> bytes | None:
+        """The manifest, None when it is gone."""
+        try:
+            return (self._runs / f"{run}.json").read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def done(self, run: str) -> None:
+        """The gateway has it, or will never take it."""
+        (self._folder / run).unlink(missing_ok=True)
+        self._waiting.discard(run)

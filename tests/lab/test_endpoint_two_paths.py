@@ -1,0 +1,244 @@
+"""The whole server in a namespace, a client with two paths in another: subflows, their names, fallback, missing Multipath TCP."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tandem_server.store import StoreStartError, find_influxd
+
+pytestmark = pytest.mark.lab
+
+CLIENT, SERVER, ADDRESS = f"tsv-c{os.getpid()}", f"tsv-s{os.getpid()}", "10.91.9.1"
+
+CONFIG = """
+[listen]
+host = "0.0.0.0"
+[store]
+binary = "{binary}"
+[limits]
+sessions_per_probe = 4
+"""
+
+DOWNLOAD = """
+import http.client, json, socket, ssl, sys
+folder, ask, query, protocol, source = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5]
+context = ssl.create_default_context(cafile=folder + "/tls/ca.pem")
+login = {"Authorization": "Bearer " + open(folder + "/token").read().strip()}
+def control(method, path, body=None):
+    connection = http.client.HTTPSConnection("10.91.9.1", 8444, context=context)
+    connection.request(method, path, body, login)
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+status, session = control("POST", "/v1/sessions", json.dumps(ask))
+assert status == 201, session
+client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+client.bind((source, 0))
+client.connect(("10.91.9.1", 8480))
+client.sendall(f"GET /v1/download?{query} HTTP/1.1\\r\\nHost: x\\r\\nX-Tandem-Session: {session['session']}\\r\\n\\r\\n".encode())
+received = b""
+while b"\\r\\n\\r\\n" not in received:
+    received += client.recv(65536)
+total = len(received.partition(b"\\r\\n\\r\\n")[2])
+while more := client.recv(1 << 20):
+    total += len(more)
+client.close()
+print(json.dumps({"received": total, "ended": control("DELETE", "/v1/sessions/" + session["session"])[1]}))
+"""
+
+
+def ip(*args):
+    subprocess.run(["ip", *args], check=True)
+
+
+def within(namespace, *command, **more):
+    return subprocess.run(
+        ["ip", "netns", "exec", namespace, *command], capture_output=True, text=True, timeout=60, **more
+    )
+
+
+@pytest.fixture(scope="module")
+def two_paths():
+    if os.geteuid() != 0:
+        pytest.skip("needs root for network namespaces")
+    ip("netns", "add", CLIENT)
+    try:
+        ip("netns", "add", SERVER)
+        for name in (CLIENT, SERVER):
+            ip("-n", name, "link", "set", "lo", "up")
+            within(name, "sysctl", "-qw", "net.mptcp.enabled=1", "net.mptcp.blackhole_timeout=0", check=True)
+        ip("-n", SERVER, "addr", "add", f"{ADDRESS}/32", "dev", "lo")
+        for n in ("1", "2"):
+            ip("link", "add", f"c{n}", "netns", CLIENT, "type", "veth", "peer", "name", f"s{n}", "netns", SERVER)
+            ip("-n", CLIENT, "addr", "add", f"10.91.{n}.2/24", "dev", f"c{n}")
+            ip("-n", SERVER, "addr", "add", f"10.91.{n}.1/24", "dev", f"s{n}")
+            ip("-n", CLIENT, "link", "set", f"c{n}", "up")
+            ip("-n", SERVER, "link", "set", f"s{n}", "up")
+            ip("-n", CLIENT, "rule", "add", "from", f"10.91.{n}.2", "table", f"10{n}")
+            ip("-n", CLIENT, "route", "add", "default", "via", f"10.91.{n}.1", "dev", f"c{n}", "table", f"10{n}")
+            ip("-n", CLIENT, "route", "add", "default", "via", f"10.91.{n}.1", "dev", f"c{n}", "metric", f"{n}00")
+            ip("-n", CLIENT, "mptcp", "endpoint", "add", f"10.91.{n}.2", "dev", f"c{n}", "id", n, "subflow")
+        yield SERVER
+    finally:
+        for name in (CLIENT, SERVER):
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def folder():
+    """A folder that an account without privileges may enter: pytest's own are root's only."""
+    with tempfile.TemporaryDirectory(prefix="tandem-server-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture(scope="module")
+def serving(two_paths, folder):
+    assert two_paths == SERVER
+    try:
+        (folder / "server.toml").write_text(CONFIG.format(binary=find_influxd()))
+    except StoreStartError as error:
+        pytest.skip(str(error))
+    program = (sys.executable, "-m", "tandem_server")
+    config = ("--config", folder / "server.toml")
+    for args in (
+        ("tls", "--folder", folder / "tls", "--name", "server.tandem.test", "--address", ADDRESS),
+        ("probe", "add", "probe-1", *config, "--token-file", folder / "token"),
+    ):
+        subprocess.run([*program, *map(str, args)], check=True)
+    # The server needs no right that nobody has not.
+    unprivileged = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, 65534, 65534)
+    with (
+        (folder / "serve.log").open("ab") as log,
+        subprocess.Popen(
+            ["ip", "netns", "exec", SERVER, *unprivileged, *program, "serve", *map(str, config)],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            cwd=folder,
+            env={**os.environ, "HOME": str(folder), "PYTHONPATH": readable_path()},
+        ) as process,
+    ):
+        ready = [line.split()[1] for line in iter_until(process.stdout, "ready endpoint ")]
+        assert "endpoint" in ready, (folder / "serve.log").read_text()
+        yield folder
+        process.terminate()
+        assert process.wait(30) == 0, (folder / "serve.log").read_text()
+
+
+def readable_path():
+    return os.pathsep.join(str(Path(p).resolve()) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p)
+
+
+def iter_until(lines, start):
+    for line in lines:
+        yield line
+        if line.startswith(start):
+            return
+
+
+def download(folder, query, protocol=262, source="10.91.1.2", **ask):
+    whole = {"run": "run-1", "kind": "mptcp", "path": "a", **ask}
+    done = within(CLIENT, sys.executable, "-c", DOWNLOAD, str(folder), json.dumps(whole), query, str(protocol), source)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    (connection,) = told["ended"]["connections"]
+    return told["received"], connection
+
+
+def test_both_paths_carry_and_each_byte_is_accounted(serving):
+    # b's address is another than the one it comes from, as behind a carrier's NAT: it is named by elimination.
+    paths = {"a": {"operator": "A", "address": "10.91.1.2"}, "b": {"operator": "B", "address": "198.51.100.7"}}
+    received, connection = download(serving, "seconds=1", run="run-both", paths=paths)
+    assert received == connection["bytes_sent"] == connection["bytes_acked"]
+    assert connection["end"] in ("complete", "budget")
+    assert connection["fallback"] is False
+    flows = {flow["path"]: flow for flow in connection["subflows"]}
+    assert set(flows) == {"a", "b"}
+    assert all(flow["bytes_acked"] > 100_000 and flow["rtt_ms_min"] > 0 for flow in flows.values())
+    carried = sum(flow["bytes_acked"] for flow in flows.values())
+    again = sum(flow["bytes_retrans"] for flow in flows.values())
+    assert received <= carried <= received * 1.5 + again + 1000
+    listed = within(SERVER, sys.executable, "-c", QUERY, str(serving), "run-both")
+    assert json.loads(listed.stdout) == {"a/A": True, "b/B": True}, listed.stderr
+
+
+QUERY = """
+import json, pathlib, sys, time
+from tandem_server.store import Influx
+from tandem_server.store.private import account_password
+folder = pathlib.Path(sys.argv[1]) / "influxdb"
+with Influx("http://127.0.0.1:8086", "tandem", "tandem", account_password(folder)) as store:
+    deadline = time.monotonic() + 10
+    while True:
+        statement = 'SELECT count("bytes_acked") FROM "subflow" WHERE "run" = $run AND "end" = $end'
+        answer = store.query(statement + ' GROUP BY "path", "operator"', {"run": sys.argv[2], "end": "server"})
+        found = {s.tags["path"] + "/" + s.tags["operator"]: s.rows[0][1] >= 5 for s in answer}
+        if (len(found) == 2 and all(found.values())) or time.monotonic() > deadline:
+            break
+print(json.dumps(found))
+"""
+
+
+def test_tcp_is_named_after_its_sessions_path(serving):
+    received, connection = download(serving, "bytes=5000000", 6, "10.91.2.2", kind="tcp", path="b")
+    assert received == 5_000_000 == connection["bytes_acked"]
+    assert connection["fallback"] is False
+    assert [flow["path"] for flow in connection["subflows"]] == ["b"]
+
+
+def test_options_stripped_on_the_way_are_a_fallback(serving):
+    within(CLIENT, "nft", "add table ip strip", check=True)
+    try:
+        within(CLIENT, "nft", "add chain ip strip out { type filter hook output priority 0; }", check=True)
+        within(CLIENT, "nft", "add rule ip strip out tcp dport 8480 reset tcp option mptcp", check=True)
+        received, connection = download(serving, "bytes=5000000")
+    finally:
+        within(CLIENT, "nft", "delete table ip strip", check=True)
+    assert received == 5_000_000
+    assert connection["fallback"] is True
+    assert [flow["path"] for flow in connection["subflows"]] == ["a"]
+
+
+def test_a_kernel_without_multipath_tcp_is_told_in_one_line_or_worked_without(two_paths, tmp_path):
+    assert two_paths == SERVER
+    config = tmp_path / "server.toml"
+    config.write_text(CONFIG.format(binary=find_influxd()))
+    endpoint = (sys.executable, "-m", "tandem_server", "serve", "endpoint", "--config", str(config))
+    within(CLIENT, "sysctl", "-qw", "net.mptcp.enabled=0", check=True)
+    try:
+        told = within(CLIENT, *endpoint)
+        assert (told.returncode, told.stderr.count("\n")) == (3, 1)
+        assert "no Multipath TCP here; mend: sysctl net.mptcp.enabled=1" in told.stderr
+        # With "optional" it goes on, as far as the missing certificate.
+        config.write_text(config.read_text().replace("[listen]", '[listen]\nmultipath = "optional"'))
+        (tmp_path / "influxdb").mkdir()
+        (tmp_path / "influxdb/tandem.password").write_text("x")
+        told = within(CLIENT, *endpoint)
+        assert "going on with plain TCP" in told.stderr
+        assert told.stderr.splitlines()[-1].endswith("mend: tandem-server tls")
+    finally:
+        within(CLIENT, "sysctl", "-qw", "net.mptcp.enabled=1", check=True)
+
+
+def test_a_full_disk_is_told_in_one_line(tmp_path):
+    script = 'mount -t tmpfs -o size=1M none "$1" && exec "$2" -m tandem_server serve database --config "$3"'
+    place = tmp_path / "small"
+    place.mkdir()
+    config = tmp_path / "server.toml"
+    config.write_text(CONFIG.format(binary=find_influxd()).replace("[store]", '[store]\nfolder = "small/influxdb"'))
+    told = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, "sh", str(place), sys.executable, str(config)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (told.returncode, told.stderr.count("\n")) == (3, 1)
+    assert "disk full" in told.stderr

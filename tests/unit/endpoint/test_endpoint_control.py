@@ -1,0 +1,133 @@
+"""The control channel: sessions for those with a token, and clear refusals."""
+
+import asyncio
+import contextlib
+import json
+
+import pytest
+from endpoint_on_loopback import Endpoint
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem_server.endpoint.control import BadAsk, control_app, read_session_ask
+from tandem_server.endpoint.sessions import Limits
+
+ASK = {"run": "run-1", "kind": "mptcp", "path": "a", "bytes": 1000, "seconds": None}
+
+
+@pytest.fixture
+def channel(registry):
+    here = Endpoint(registry, Limits(sessions_per_probe=2, session_bytes=5000))
+    token = registry.probes.rotate("probe-1")
+    app = control_app(registry, here.sessions, 8480)
+
+    def request(method, path, body=None, login=f"Bearer {token}"):
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return asyncio.run(call(app, method, path, raw, login))
+
+    request.endpoint = here
+    yield request
+    here.stop()
+
+
+async def call(app, method, path, body, login):
+    """One request straight to the ASGI application: status and decoded JSON."""
+    sent = []
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path,
+        "raw_path": path.encode(), "query_string": b"", "root_path": "", "scheme": "https",
+        "headers": [(b"authorization", login.encode())] if login else [],
+    }  # fmt: skip
+
+    async def receive():
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    await app(scope, receive, send)
+    return sent[0]["status"], json.loads(b"".join(m.get("body", b"") for m in sent[1:]))
+
+
+def test_a_session_is_opened_used_and_ended(channel):
+    paths = {"a": {"operator": "A", "address": "127.0.0.1"}, "b": {"operator": "B", "address": None}}
+    status, opened = channel("POST", "/v1/sessions", {**ASK, "paths": paths})
+    assert status == 201
+    assert (opened["budget_bytes"], opened["measurement_port"], opened["expires_s"]) == (1000, 8480, 120)
+    assert opened["environment"]["congestion_control"]
+    assert opened["environment"]["tcp_wmem"].count(" ") == 2
+    channel.endpoint.get("/v1/download?bytes=1000", opened["session"])
+    status, told = channel("DELETE", f"/v1/sessions/{opened['session']}")
+    assert (status, told["bytes_sent"], len(told["connections"])) == (200, 1000, 1)
+    (flow,) = told["connections"][0]["subflows"]
+    assert flow["path"] == "a"
+    assert channel("DELETE", f"/v1/sessions/{opened['session']}")[0] == 404
+
+
+def test_without_a_good_token_nothing_opens(channel):
+    for login in (None, "", "Bearer", "Bearer x", "Basic abc", "Bearer tandem_" + "A" * 43):
+        assert channel("POST", "/v1/sessions", ASK, login)[0] == 401
+        assert channel("DELETE", "/v1/sessions/" + "0" * 32, None, login)[0] == 401
+
+
+def test_more_than_a_probes_share_is_refused_with_the_reason(channel):
+    assert channel("POST", "/v1/sessions", {**ASK, "bytes": 5001})[0] == 429
+    assert [channel("POST", "/v1/sessions", ASK)[0] for _ in range(3)] == [201, 201, 429]
+    assert "2 open sessions" in channel("POST", "/v1/sessions", ASK)[1]["error"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"run": "../x"},
+        {"run": 5},
+        {"kind": "udp"},
+        {"bytes": 0},
+        {"bytes": True},
+        {"bytes": 1.5},
+        {"seconds": 5},
+        {"bytes": None, "seconds": -1},
+        {"bytes": None, "seconds": "5"},
+        {"path": ""},
+        {"path": "a\nb"},
+        {"path": "\ud800"},
+        {"colour": "red"},
+        {"paths": []},
+        {"paths": {"a": "1.2.3.4"}},
+        {"paths": {"a": {"address": "1.2.3"}}},
+        {"paths": {"a": {"address": 5}}},
+        {"paths": {"a": {"operator": "x" * 65}}},
+        {"paths": {str(i): {} for i in range(9)}},
+    ],
+)
+def test_what_is_no_request_for_a_session_is_refused(channel, change):
+    status, told = channel("POST", "/v1/sessions", {**ASK, **change})
+    assert status == 400
+    assert told["error"]
+
+
+def test_bodies_that_are_no_json_or_too_large(channel):
+    assert channel("POST", "/v1/sessions", b"{")[0] == 400
+    assert channel("POST", "/v1/sessions", b"[]")[0] == 400
+    assert channel("POST", "/v1/sessions", b" " * 20_000)[0] == 413
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=50),
+        st.dictionaries(st.sampled_from([*ASK, "paths"]), JSON).map(lambda d: json.dumps({**ASK, **d}).encode()),
+    )
+)
+def test_any_body_is_a_request_or_refused(body):
+    with contextlib.suppress(BadAsk):
+        ask = read_session_ask(body)
+        assert ask.kind in ("mptcp", "tcp")
+        assert ask.payload_bytes is None or ask.payload_bytes > 0
+        assert ask.seconds is None or ask.seconds > 0

@@ -1,0 +1,117 @@
+"""The request head: read strictly, whatever arrives."""
+
+import contextlib
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tandem_server.endpoint.request import HEAD_LIMIT_BYTES, BadRequest, read_ask, read_head
+
+GOOD = b"GET /v1/download?bytes=5 HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: abc\r\n\r\n"
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            GOOD,
+            b"GET",
+            b" ",
+            b"/",
+            b"/v1/whoami",
+            b"?",
+            b"a=b",
+            b"&",
+            b"%",
+            b"HTTP/1.1",
+            b"\r\n",
+            b"\n",
+            b"\r",
+            b"Host",
+            b":",
+            b"x",
+            b"\0",
+        ]
+    ),
+    max_size=15,
+).map(b"".join)
+
+
+def test_a_request_is_read():
+    request = read_head(GOOD)
+    assert (request.method, request.path, request.query) == ("GET", "/v1/download", {"bytes": "5"})
+    assert request.headers == {"host": "x", "x-tandem-session": "abc"}
+
+
+@given(
+    st.one_of(st.binary(max_size=300), PIECES, PIECES.map(lambda p: b"GET / HTTP/1.1\r\nHost: x\r\n" + p + b"\r\n\r\n"))
+)
+@example(b"GET / HTTP/1.1\r\nHost:\r\n\r\n")
+def test_any_bytes_are_a_request_or_refused(head):
+    with contextlib.suppress(BadRequest):
+        request = read_head(head)
+        assert request.path.startswith("/")
+        assert "host" in request.headers
+        for text in (request.method, request.path, *request.query, *request.headers.values()):
+            assert text.isascii()
+            assert not set(text) & set("\r\n\0")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "status"),
+    [
+        (b"HTTP/1.1", b"HTTP/1.0", 505),
+        (b"HTTP/1.1", b"HTTP/2.0", 505),
+        (b"HTTP/1.1", b"http/1.1", 400),
+        (b"GET ", b"GET  ", 400),
+        (b"GET ", b"get ", 400),
+        (b"/v1/download", b"http://x/v1/download", 400),
+        (b"/v1/download", b"/v1/%64ownload", 400),
+        (b"bytes=5", b"bytes=5&bytes=6", 400),
+        (b"bytes=5", b"bytes", 400),
+        (b"Host: x\r\n", b"", 400),
+        (b"Host: x", b"Host: x\r\nHost: y", 400),
+        (b"Host: x", b"Host : x", 400),
+        (b"Host: x", b"Host: x\r\n folded", 400),
+        (b"Host: x", b"Host: x\r\nContent-Length: 5", 400),
+        (b"Host: x", b"Host: x\r\nTransfer-Encoding: chunked", 400),
+        (b"Host: x", b"Host: \xff", 400),
+        (b"abc", b"abc\r\nX-Tandem-Session: def", 400),
+        (b"Host: x\r\n", b"Host: x\r\n" + b"A: b\r\n" * 64, 431),
+        (b"abc", b"a" * HEAD_LIMIT_BYTES, 431),
+        (b"\r\n\r\n", b"\n\n", 400),
+    ],
+)
+def test_what_is_not_exactly_right_is_refused(old, new, status):
+    with pytest.raises(BadRequest) as refused:
+        read_head(GOOD.replace(old, new))
+    assert refused.value.status == status
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"bytes": "0"},
+        {"bytes": "-1"},
+        {"bytes": "05"},
+        {"bytes": "5.0"},
+        {"bytes": "1e9"},
+        {"bytes": "9" * 16},
+        {"seconds": "0"},
+        {"seconds": "0.0"},
+        {"seconds": "nan"},
+        {"seconds": "1.0000"},
+        {"seconds": "-1"},
+        {"bytes": "5", "seconds": "1"},
+        {"bytes": "5", "x": "1"},
+    ],
+)
+def test_nonsense_is_not_downloaded(query):
+    with pytest.raises(BadRequest) as refused:
+        read_ask(query)
+    assert refused.value.status == 400
+
+
+@given(st.integers(1, 10**15 - 1), st.integers(1, 99_999_999))
+def test_every_size_and_time_in_range_is_understood(payload, milliseconds):
+    assert read_ask({"bytes": str(payload)}).payload_bytes == payload
+    assert read_ask({"seconds": f"{milliseconds / 1000:.3f}"}).seconds == pytest.approx(milliseconds / 1000)

@@ -1,0 +1,124 @@
+"""Budgets and limits: nobody gets more than the session allows."""
+
+import threading
+import time
+
+import pytest
+
+from tandem_server.endpoint.sessions import Limits, Refused, SessionTable
+
+
+@pytest.fixture
+def table(registry):
+    registry.probes.add("probe-1")
+    registry.probes.add("probe-2")
+
+    def make(**limits):
+        return SessionTable(registry, Limits(**limits))
+
+    return make
+
+
+def opened(table, probe="probe-1", payload_bytes=None, seconds=None):
+    return table.open(probe, "run-1", "mptcp", "a", {}, payload_bytes, seconds)
+
+
+def test_the_budget_is_shared_by_all_who_take(table):
+    session = opened(table(session_bytes=1000))
+    assert session.take(600) == 600
+    assert session.take(600) == 400
+    assert session.take(1) == 0
+    session.give_back(250)
+    assert session.take(600) == 250
+
+
+def test_threads_never_get_more_than_the_budget_together(table):
+    session = opened(table(session_bytes=100_000))
+    taken = []
+
+    def work():
+        while (count := session.take(7)) == 7:
+            taken.append(count)
+            session.give_back(2)
+            taken.append(-2)
+        taken.append(count)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(taken) == session.used_bytes <= 100_000
+
+
+def test_what_is_too_much_is_refused_with_the_reason(table):
+    small = table(session_bytes=1000, session_s=10.0, sessions_per_probe=2, probe_bytes_per_day=3000)
+    with pytest.raises(Refused, match="1001 bytes asked for"):
+        opened(small, payload_bytes=1001)
+    with pytest.raises(Refused, match="11 s asked for"):
+        opened(small, seconds=11.0)
+    first, second = opened(small, payload_bytes=1000), opened(small)
+    with pytest.raises(Refused, match="2 open sessions"):
+        opened(small)
+    opened(small, "probe-2")
+    assert first.take(1000) == second.take(1000) == 1000
+    assert small.end(first.id, "probe-1") is first
+    third = opened(small)
+    assert third.budget_bytes == 1000
+    third.take(1000)
+    small.end(third.id, "probe-1")
+    with pytest.raises(Refused, match="of 24 hours"):
+        opened(small)
+
+
+def test_a_session_is_its_probes_only_and_ends_once(table, registry):
+    sessions = table()
+    session = opened(sessions)
+    session.take(5)
+    assert sessions.get(session.id) is session
+    assert sessions.end(session.id, "probe-2") is None
+    assert sessions.end(session.id, "probe-1") is session
+    assert sessions.end(session.id, "probe-1") is None
+    assert sessions.get(session.id) is None
+    (row,) = registry.sessions.all()
+    assert (row.sent_bytes, row.ended_why) == (5, "closed")
+
+
+def test_a_revoked_probes_session_opens_nothing(table, registry):
+    sessions = table()
+    session = opened(sessions)
+    registry.probes.revoke("probe-1")
+    assert sessions.get(session.id) is None
+
+
+def test_sessions_lapse_when_unused_or_over(table, registry):
+    sessions = table(idle_s=0.001, sessions_per_probe=1)
+    unused = opened(sessions)
+    deadline = time.monotonic() + 5
+    while sessions.get(unused.id) is not None:
+        assert time.monotonic() < deadline
+    busy = opened(sessions)
+    assert [row.ended_why for row in registry.sessions.all()] == ["expired", None]
+    busy.enter()
+    assert not busy.lapsed(time.monotonic() + 60)
+    assert busy.lapsed(time.monotonic() + 4000)
+
+
+def test_ending_waits_for_the_last_connection_and_then_cuts_it(table):
+    sessions = table()
+    session = opened(sessions)
+    session.enter()
+    cut = threading.Thread(target=lambda: (session.ended.wait(10), session.leave({"bytes_sent": 3})))
+    cut.start()
+    assert sessions.end(session.id, "probe-1", wait_s=0.05).summaries == [{"bytes_sent": 3}]
+    cut.join()
+
+
+def test_connections_of_one_session_are_bounded(table):
+    session = opened(table(connections_per_session=2))
+    session.enter()
+    session.enter()
+    with pytest.raises(Refused):
+        session.enter()
+    session.leave(None)
+    session.enter()
