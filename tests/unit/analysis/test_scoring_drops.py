@@ -1,8 +1,9 @@
+import numpy as np
 import pytest
 
-from tandem_server.analysis.drops import by_size, score
+from tandem_server.analysis.drops import at_polls, by_size, score
 from tandem_server.analysis.handovers import FoundEvent
-from tandem_server.analysis.truth import TrueDrop
+from tandem_server.analysis.truth import Level, TrueDrop
 
 
 def test_event_on_either_side_of_the_steepest_moment_finds_the_drop():
@@ -33,3 +34,36 @@ def test_edges_of_sizes(change, name):
 
 def test_smaller_changes_have_no_size():
     assert sum(by_size([-5.9]).values()) == 0
+
+
+def level(*steps: tuple[float, float]) -> Level:
+    """RSRP ten times a second for 20 s: ``steps`` are (from second, dBm)."""
+    t = np.arange(0, 20, 0.1)
+    values = np.full(len(t), steps[0][1])
+    for start, value in steps[1:]:
+        values[t >= start - 1e-9] = value
+    return Level(t, values)
+
+
+def test_a_fall_between_two_polls_is_true_and_stamped_at_the_later():
+    assert at_polls("A", level((0, -80.0), (5.5, -90.0)), np.arange(0.2, 19, 1.0)) == [TrueDrop(6.2, "A", -10.0)]
+
+
+def test_a_dip_that_no_poll_sees_is_no_drop():
+    assert at_polls("A", level((0, -80.0), (5.3, -95.0), (5.9, -80.0)), np.arange(0.2, 19, 1.0)) == []
+
+
+def test_polls_with_a_gap_between_them_are_not_successive():
+    polls = np.array([0.2, 1.2, 2.2, 6.2, 7.2])
+    assert at_polls("A", level((0, -80.0), (4.0, -95.0)), polls) == []
+
+
+def test_nothing_is_true_where_the_radio_was_absent():
+    assert at_polls("A", level((0, -80.0), (4.0, float("nan")), (8.0, -95.0)), np.arange(0.2, 19, 1.0)) == []
+
+
+def test_a_fall_that_rounding_made_six_is_not_false():
+    event = FoundEvent(6.2, "A")
+    nearly = at_polls("A", level((0, -80.1), (5.5, -85.9)), np.arange(0.2, 19, 1.0), least_db=5.0)
+    assert score([], [event], nearly).false_events == []
+    assert score([], [event]).false_events == [event]

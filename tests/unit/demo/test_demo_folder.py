@@ -35,7 +35,7 @@ def test_an_earlier_rehearsal_is_set_aside_whole(tmp_path: Path, capsys: pytest.
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(FolderError, match="not empty.*--out"):
+    with pytest.raises(FolderError, match=r"not empty.*--out"):
         DemoFolder(tmp_path).make(ME)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

@@ -24,10 +24,15 @@ def test_ready_then_ended_by_sigterm(tmp_path: Path) -> None:
 
 def test_leaving_ends_all_even_after_an_error(tmp_path: Path) -> None:
     programs = Programs(tmp_path)
-    with pytest.raises(ZeroDivisionError), programs:
-        programs.start("one", python(SLEEPER), ready_s=20)
-        programs.start("two", python(SLEEPER), ready_s=20)
-        raise ZeroDivisionError
+
+    def work_that_fails() -> None:
+        with programs:
+            programs.start("one", python(SLEEPER), ready_s=20)
+            programs.start("two", python(SLEEPER), ready_s=20)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work_that_fails()
     assert [usage.name for usage in programs.ended] == ["two", "one"]
 
 

@@ -92,7 +92,9 @@ class Supervisor:
         self.exporter = Exporter(spool, pending, address, interfaces, config.probe, self.clock.utc_of)
         self.live = Live(config, self.clock.utc_ns, self._changed)
         detectors = parts.detectors(config)
-        self.collector = self._collector = Collector(config, self.clock, spool, detectors, self.live, self.exporter, captures)
+        self.collector = self._collector = Collector(
+            config, self.clock, spool, detectors, self.live, self.exporter, captures
+        )
         self.environment = {**parts.environment(), "versions": machine.versions(), "settings": self.settings}
         self._manifests = Manifests(config.folder / "runs", pending)
         around = Surroundings(
@@ -109,9 +111,7 @@ class Supervisor:
         )
         pairs = self.pairs = Pairs(around, _pairs_so_far(config.folder / "runs"))
         self.collector.pairs = pairs
-        watch = PathWatch(
-            paths, [p.interface for p in config.paths], self._paths_changed
-        )
+        watch = PathWatch(paths, [p.interface for p in config.paths], self._paths_changed)
         if self._modems:
             self.collector.event("collector_start", f"version {self.environment['versions']['tandem']}")
             for change in changes:

@@ -1,7 +1,9 @@
-"""Signal drops found against drops played, by size.
+"""Signal drops found against the drops that the polls could see, by size.
 
-A true drop is found when the same operator has an event within the tolerance on either side (the truth stamps the steepest
-moment of a fall, a poll may lie before or after it). One long fall may give several events: they are not false.
+A poll a second compares two moments; what falls and rises again between them is no drop to it, as it was none to the paper's
+collector. So the true drops are those of the played RSRP at the very moments of the polls, and what was played beside them is
+counted apart. A modem answers in whole decibels, rounded down: an event whose true change is a decibel smaller than the
+threshold is not false.
 """
 
 from __future__ import annotations
@@ -9,11 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tandem_server.analysis.handovers import TOLERANCE_S, FoundEvent
-from tandem_server.analysis.truth import TrueDrop
+from tandem_server.analysis.truth import Array, Level, TrueDrop
 
 SIZES = (("6-8", 6.0, 8.0), ("8-12", 8.0, 12.0), ("12+", 12.0, float("inf")))
 """Name, least and first too large, in dB of fall. The paper tells falls up to 8 dB from larger ones."""
+
+
+LEAST_DB = 6.0
+ROUNDING_DB = 1.0
+"""Two values rounded down to whole decibels differ by less than this from what they were."""
+SUCCESSIVE_S = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +50,33 @@ def by_size(changes_db: Iterable[float]) -> dict[str, int]:
     return counts
 
 
-def score(true: Sequence[TrueDrop], events: Sequence[FoundEvent], tolerance_s: float = TOLERANCE_S) -> DropScore:
-    """Match by operator and time."""
+def at_polls(operator: str, level: Level, polls_s: Array, least_db: float = LEAST_DB) -> list[TrueDrop]:
+    """Falls of ``least_db`` or more between two successive polls (seconds, ascending) as the RSRP was played; each at the later poll.
+
+    Polls more than ``SUCCESSIVE_S`` apart are not successive, as for the collector's detector.
+    """
+    inside = polls_s[(polls_s >= level.t_s[0]) & (polls_s <= level.t_s[-1] + SUCCESSIVE_S)]
+    if len(inside) < 2:
+        return []
+    # Half a tick's tolerance of rounding: the value written for 0.3 s holds from 0.3 s on.
+    values = level.rsrp_dbm[np.searchsorted(level.t_s, inside + 1e-6, side="right") - 1]
+    change = np.diff(values)
+    hit = (change <= -least_db) & (np.diff(inside) <= SUCCESSIVE_S)
+    return [TrueDrop(float(t), operator, float(c)) for t, c in zip(inside[1:][hit], change[hit], strict=True)]
+
+
+def score(
+    true: Sequence[TrueDrop],
+    events: Sequence[FoundEvent],
+    nearly: Sequence[TrueDrop] = (),
+    tolerance_s: float = TOLERANCE_S,
+) -> DropScore:
+    """Match by operator and time. ``nearly``: falls a little below the threshold, for which an event is not false."""
 
     def near(operator: str, t: float, others: Iterable[TrueDrop | FoundEvent]) -> bool:
         return any(o.operator == operator and abs(o.t_s - t) <= tolerance_s for o in others)
 
     found = [d for d in true if near(d.operator, d.t_s, events)]
     missed = [d for d in true if not near(d.operator, d.t_s, events)]
-    false = [e for e in events if not near(e.operator, e.t_s, true)]
+    false = [e for e in events if not near(e.operator, e.t_s, [*true, *nearly])]
     return DropScore(found, missed, false)

@@ -172,11 +172,20 @@ def _scores(
     def found(kind: str) -> list[handovers.FoundEvent]:
         return [handovers.FoundEvent(e.t_s, e.operator or "") for e in recorded.events if e.kind == kind]
 
-    seen = [d for d in truth.drops if first <= d.t_s <= last and d.operator in polls]
+    answered = {s.operator: s.t_s[~np.isnan(s.rsrp_dbm)] for s in recorded.radio.values()}
+
+    def fell(least_db: float) -> list[drops.TrueDrop]:
+        return [
+            drop
+            for operator, level in truth.levels.items()
+            if operator in answered
+            for drop in drops.at_polls(operator, level, answered[operator], least_db)
+        ]
+
     played = [h for h in truth.handovers if first <= h.t_s <= last]
     return (
         handovers.score(played, polls, found("handover")),
-        drops.score(seen, found("signal_drop")),
+        drops.score(fell(drops.LEAST_DB), found("signal_drop"), fell(drops.LEAST_DB - drops.ROUNDING_DB)),
         mobility.score(truth.mobility, changes, first, last),
     )
 

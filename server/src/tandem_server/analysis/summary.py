@@ -65,6 +65,7 @@ def _drops(e: Evaluation) -> dict[str, Any]:
         "true": score.true if score else None,
         "detected": len(score.found) if score else None,
         "false": len(score.false_events) if score else None,
+        "played": len(e.campaign.truth.drops) if e.campaign.truth else None,
         "by_size_db": drops.by_size(found) if e.radio_records is not None else None,
     }
 

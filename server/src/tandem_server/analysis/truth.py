@@ -67,6 +67,14 @@ class Link:
     rtt_ms: Array
 
 
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One operator's RSRP as played, dBm: each value holds until the next. Arrays of one length; NaN where there was none."""
+
+    t_s: Array
+    rsrp_dbm: Array
+
+
 @dataclass(slots=True)
 class Truth:
     """All of it, in seconds since ``epoch_monotonic_ns`` (the scenario's start)."""
@@ -78,6 +86,7 @@ class Truth:
     handovers: list[TrueHandover] = field(default_factory=list)
     drops: list[TrueDrop] = field(default_factory=list)
     faults: list[TrueFault] = field(default_factory=list)
+    levels: dict[str, Level] = field(default_factory=dict)
     links: dict[str, Link] = field(default_factory=dict)
     queue_delay_ms: dict[str, tuple[Array, Array]] = field(default_factory=dict)
     end_s: float = 0.0
@@ -90,6 +99,7 @@ def read(lines: Iterable[bytes]) -> Truth:
     truth = Truth()
     links: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     delays: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    levels: dict[str, list[tuple[float, float]]] = defaultdict(list)
     last_bad = False
     for line in lines:
         if not line.strip():
@@ -101,7 +111,7 @@ def read(lines: Iterable[bytes]) -> Truth:
             truth.strange_lines += 1
             last_bad = True
             continue
-        if not isinstance(entry, dict) or not _take(truth, entry, links, delays):
+        if not isinstance(entry, dict) or not _take(truth, entry, links, delays, levels):
             truth.strange_lines += 1
     if last_bad:
         truth.cut = True
@@ -109,6 +119,9 @@ def read(lines: Iterable[bytes]) -> Truth:
     for operator, values in links.items():
         columns = np.array(sorted(values), dtype=np.float64)
         truth.links[operator] = Link(columns[:, 0], columns[:, 1], columns[:, 2])
+    for operator, pairs in levels.items():
+        columns = np.array(sorted(pairs), dtype=np.float64)
+        truth.levels[operator] = Level(columns[:, 0], columns[:, 1])
     for operator, pairs in delays.items():
         columns = np.array(sorted(pairs), dtype=np.float64)
         truth.queue_delay_ms[operator] = (columns[:, 0], columns[:, 1])
@@ -121,6 +134,7 @@ def _take(
     entry: Mapping[str, Any],
     links: dict[str, list[tuple[float, float, float]]],
     delays: dict[str, list[tuple[float, float]]],
+    levels: dict[str, list[tuple[float, float]]],
 ) -> bool:
     t, kind = number(entry, "t_s"), text(entry, "type")
     if t is None or abs(t) > LONGEST_S or kind is None:
@@ -142,6 +156,11 @@ def _take(
         if moving is None:
             return False
         truth.mobility.append((t, moving))
+    elif kind == "radio":
+        if operator is None:
+            return False
+        rsrp = number(entry, "rsrp_dbm")
+        levels[operator].append((t, float("nan") if rsrp is None else rsrp))
     elif kind in ("handover", "signal_drop", "fault", "link", "link_log"):
         return operator is not None and _take_of_operator(truth, entry, kind, t, operator, links, delays)
     return True

@@ -66,6 +66,7 @@ def render(e: Evaluation) -> str:
         "table": table(e.runs),
         "paper": PAPER,
         "run_rtt_ms": run_rtt_ms,
+        "truth_drops": len(played),
         "drops_played": drops.by_size(played),
         "drops_found": drops.by_size(found),
         "polls": accounts.polls(e.campaign.collector or {}),
