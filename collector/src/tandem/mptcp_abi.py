@@ -1,0 +1,283 @@
+"""What the kernel says about a Multipath TCP connection: socket options, layouts, and pure decoders. Standard library only.
+
+Numbers and layouts are those of the Linux user-space interface (``mptcp.h``, ``tcp.h``; little-endian machines), from 6.1,
+which has no ``MPTCP_FULL_INFO``, to 6.18. The kernel appends fields and never moves them, so a decoder reads as many fields as
+the bytes it was given hold; those of a later kernel are None. Strides are the sizes that the kernel returned, never our own.
+
+Decoders take bytes and raise ``AbiError`` only. To call the kernel: make a buffer with ``full_info_request`` or
+``array_request``, pass it to getsockopt, and give what came back to ``decode_full_info``, ``decode_tcp_array``,
+``decode_address_array``.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+IPPROTO_MPTCP = 262
+SOL_MPTCP = 284
+MPTCP_INFO = 1
+MPTCP_TCPINFO = 2
+MPTCP_SUBFLOW_ADDRS = 3
+MPTCP_FULL_INFO = 4
+TCP_INFO = 11
+
+FULL_INFO_BYTES = 136
+TCP_INFO_BYTES = 280
+MPTCP_INFO_BYTES = 96
+SUBFLOW_INFO_BYTES = 264
+ADDRESSES_BYTES = 256
+ARRAY_HEADER_BYTES = 16
+
+ESTABLISHED, SYN_SENT, SYN_RECV, FIN_WAIT1, FIN_WAIT2, TIME_WAIT, CLOSE, CLOSE_WAIT = 1, 2, 3, 4, 5, 6, 7, 8
+"""TCP states as TCP_INFO numbers them."""
+
+FLAG_FALLBACK = 1
+"""Bit of ``MptcpInfo.flags``: the connection fell back to TCP."""
+
+Buffer = bytes | bytearray | memoryview
+
+
+class AbiError(ValueError):
+    """The bytes are not what the kernel writes: too short, or sizes that contradict each other."""
+
+
+class Address(NamedTuple):
+    """An end of a subflow. IPv4 addresses mapped into IPv6 are given as IPv4."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class TcpInfo:
+    """``struct tcp_info``. Times in µs, rates in B/s. None: not measured yet, or unknown to this kernel."""
+
+    state: int
+    retransmits: int
+    app_limited: bool
+    rto_us: int
+    snd_mss_bytes: int
+    rcv_mss_bytes: int
+    unacked_segments: int
+    lost_segments: int
+    pmtu_bytes: int
+    rtt_us: int | None
+    rttvar_us: int | None
+    snd_ssthresh_segments: int | None
+    snd_cwnd_segments: int
+    rcv_rtt_us: int | None
+    rcv_space_bytes: int
+    total_retrans_segments: int
+    last_data_recv_ms: int
+    pacing_rate: int | None
+    bytes_acked: int | None
+    bytes_received: int | None
+    notsent_bytes: int | None
+    min_rtt_us: int | None
+    delivery_rate: int | None
+    busy_time_us: int | None
+    rwnd_limited_us: int | None
+    sndbuf_limited_us: int | None
+    bytes_sent: int | None
+    bytes_retrans: int | None
+    rcv_ooo_packets: int | None
+    snd_wnd_bytes: int | None
+    rcv_wnd_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MptcpInfo:
+    """``struct mptcp_info``: counters of the connection. ``subflows`` does not count the first. None: unknown to this kernel."""
+
+    subflows: int
+    add_addr_signal: int
+    add_addr_accepted: int
+    flags: int
+    token: int
+    write_seq: int
+    snd_una: int
+    rcv_nxt: int
+    checksum: bool | None
+    retransmits: int | None
+    bytes_retrans: int | None
+    bytes_sent: int | None
+    bytes_received: int | None
+    bytes_acked: int | None
+    subflows_total: int | None
+    last_data_recv_ms: int | None
+
+    @property
+    def fallback(self) -> bool:
+        """The connection fell back to TCP (a kernel may also refuse MPTCP_INFO then, with EOPNOTSUPP)."""
+        return bool(self.flags & FLAG_FALLBACK)
+
+
+@dataclass(frozen=True, slots=True)
+class SubflowInfo:
+    """One subflow. ``id`` counts the connection's subflows from 1 and is never used twice; None before Linux 6.5."""
+
+    id: int | None
+    local: Address | None
+    remote: Address | None
+    tcp: TcpInfo
+
+
+@dataclass(frozen=True, slots=True)
+class FullInfo:
+    """What MPTCP_FULL_INFO says. ``total`` subflows exist; ``subflows`` holds those for which the buffers had room."""
+
+    mptcp: MptcpInfo
+    subflows: tuple[SubflowInfo, ...]
+    total: int
+
+
+# Name and format of each field, in the kernel's order; a name in capitals is padding or of no use here.
+_TCP_FIELDS = (
+    "state:B CA:B retransmits:B PROBES:B BACKOFF:B OPTIONS:B WSCALE:B app_limited:B "
+    "rto_us:I ATO:I snd_mss_bytes:I rcv_mss_bytes:I unacked_segments:I SACKED:I lost_segments:I RETRANS:I FACKETS:I "
+    "LASTSENT:I LASTACKSENT:I last_data_recv_ms:I LASTACK:I pmtu_bytes:I RCVSSTHRESH:I rtt_us:I rttvar_us:I "
+    "snd_ssthresh_segments:I snd_cwnd_segments:I ADVMSS:I REORDERING:I rcv_rtt_us:I rcv_space_bytes:I "
+    "total_retrans_segments:I pacing_rate:Q MAXPACING:Q bytes_acked:Q bytes_received:Q SEGSOUT:I SEGSIN:I "
+    "notsent_bytes:I min_rtt_us:I DATAIN:I DATAOUT:I delivery_rate:Q busy_time_us:Q rwnd_limited_us:Q "
+    "sndbuf_limited_us:Q DELIVERED:I DELIVEREDCE:I bytes_sent:Q bytes_retrans:Q DSACK:I REORDSEEN:I rcv_ooo_packets:I "
+    "snd_wnd_bytes:I rcv_wnd_bytes:I REHASH:I"
+)
+_MPTCP_FIELDS = (
+    "subflows:B add_addr_signal:B add_addr_accepted:B SFMAX:B SIGMAX:B ACCMAX:B PAD1:B PAD2:B flags:I token:I "
+    "write_seq:Q snd_una:Q rcv_nxt:Q LOCALUSED:B LOCALMAX:B checksum:B PAD3:B retransmits:I bytes_retrans:Q "
+    "bytes_sent:Q bytes_received:Q bytes_acked:Q subflows_total:B LAMINAR:B PAD4:B PAD5:B LASTSENT:I "
+    "last_data_recv_ms:I LASTACK:I"
+)
+_TCP_SHORTEST = 104  # up to tcpi_total_retrans: every kernel since 2.6.37
+_MPTCP_SHORTEST = 40  # up to mptcpi_rcv_nxt: every kernel that has MPTCP_INFO
+
+# Values that the kernel writes for "none yet".
+_UNSET = {
+    "rtt_us": 0,
+    "rcv_rtt_us": 0,
+    "delivery_rate": 0,
+    "min_rtt_us": 0xFFFFFFFF,
+    "snd_ssthresh_segments": 0x7FFFFFFF,
+    "pacing_rate": 0xFFFFFFFFFFFFFFFF,
+}
+
+_FULL = struct.Struct("<6I2Q")
+_ARRAY = struct.Struct("<4I")
+
+
+@lru_cache(maxsize=32)
+def _fitting(fields: str, size: int) -> tuple[struct.Struct, tuple[str, ...]]:
+    """The longest prefix of the fields that fits into ``size`` bytes, as a Struct, with its names."""
+    layout, names = "<", []
+    for name, code in (item.split(":") for item in fields.split()):
+        if struct.calcsize(layout + code) > size:
+            break
+        layout += code
+        names.append(name)
+    return struct.Struct(layout), tuple(names)
+
+
+def _read(fields: str, shortest: int, what: str, buffer: Buffer) -> dict[str, Any]:
+    """All fields by name: None for those beyond the end of ``buffer`` and those not measured yet."""
+    if len(buffer) < shortest:
+        raise AbiError(f"{what}: {len(buffer)} bytes, at least {shortest} expected")
+    layout, names = _fitting(fields, min(len(buffer), TCP_INFO_BYTES))
+    values: dict[str, Any] = dict.fromkeys(item.split(":")[0] for item in fields.split())
+    values.update(zip(names, layout.unpack_from(buffer), strict=True))
+    return {name: None if _UNSET.get(name) == value else value for name, value in values.items() if name.islower()}
+
+
+def decode_tcp_info(buffer: Buffer) -> TcpInfo:
+    """Decode what TCP_INFO returned (its length is the kernel's); AbiError when shorter than 104 bytes."""
+    values = _read(_TCP_FIELDS, _TCP_SHORTEST, "tcp_info", buffer)
+    values["app_limited"] = bool(values["app_limited"] & 1)
+    if values["rtt_us"] is None:
+        values["rttvar_us"] = None
+    return TcpInfo(**values)
+
+
+def decode_mptcp_info(buffer: Buffer) -> MptcpInfo:
+    """Decode what MPTCP_INFO returned; AbiError when shorter than 40 bytes."""
+    values = _read(_MPTCP_FIELDS, _MPTCP_SHORTEST, "mptcp_info", buffer)
+    if values["checksum"] is not None:
+        values["checksum"] = bool(values["checksum"])
+    return MptcpInfo(**values)
+
+
+def decode_address(buffer: Buffer) -> Address | None:
+    """A ``sockaddr`` of IPv4 or IPv6; None for any other family, or when too short for its own."""
+    if len(buffer) < 8:
+        return None
+    family = int.from_bytes(buffer[0:2], "little")
+    port = int.from_bytes(buffer[2:4], "big")
+    if family == socket.AF_INET:
+        return Address(socket.inet_ntop(socket.AF_INET, bytes(buffer[4:8])), port)
+    if family == socket.AF_INET6 and len(buffer) >= 24:
+        raw = bytes(buffer[8:24])
+        if raw[:12] == b"\0" * 10 + b"\xff\xff":
+            return Address(socket.inet_ntop(socket.AF_INET, raw[12:]), port)
+        return Address(socket.inet_ntop(socket.AF_INET6, raw), port)
+    return None
+
+
+def full_info_request(header: bytearray, subflows_at: int, tcp_at: int, room: int) -> None:
+    """Fill ``header`` (FULL_INFO_BYTES) for a call: memory addresses of two arrays with ``room`` elements of
+    SUBFLOW_INFO_BYTES and TCP_INFO_BYTES. To be done before every call: the kernel wants its own fields zero."""
+    _FULL.pack_into(header, 0, 0, TCP_INFO_BYTES, 0, SUBFLOW_INFO_BYTES, 0, room, subflows_at, tcp_at)
+
+
+def decode_full_info(header: Buffer, subflows: Buffer, tcp: Buffer) -> FullInfo:
+    """Decode header and both arrays after a call of MPTCP_FULL_INFO; AbiError when sizes and buffers disagree."""
+    if len(header) < _FULL.size:
+        raise AbiError(f"mptcp_full_info: {len(header)} bytes, at least {_FULL.size} expected")
+    _, tcp_stride, _, subflow_stride, total, room, _, _ = _FULL.unpack_from(header)
+    count = min(total, room)
+    rows = _elements(subflows, subflow_stride, count, 4, "subflow_info")
+    infos = _elements(tcp, tcp_stride, count, _TCP_SHORTEST, "tcp_info")
+    decoded = []
+    for row, info in zip(rows, infos, strict=True):
+        number = int.from_bytes(row[0:4], "little")
+        decoded.append(
+            SubflowInfo(number, decode_address(row[8:136]), decode_address(row[136:264]), decode_tcp_info(info))
+        )
+    return FullInfo(decode_mptcp_info(header[_FULL.size :]), tuple(decoded), total)
+
+
+def array_request(buffer: bytearray, element_bytes: int) -> None:
+    """Write the header of MPTCP_TCPINFO (elements of TCP_INFO_BYTES) or MPTCP_SUBFLOW_ADDRS (ADDRESSES_BYTES) into
+    ``buffer``, whose rest is room for elements. To be done before every call."""
+    _ARRAY.pack_into(buffer, 0, ARRAY_HEADER_BYTES, 0, 0, element_bytes)
+
+
+def decode_tcp_array(buffer: Buffer) -> tuple[TcpInfo, ...]:
+    """What MPTCP_TCPINFO returned, one a subflow, as many as had room."""
+    return tuple(decode_tcp_info(row) for row in _array(buffer, _TCP_SHORTEST, "MPTCP_TCPINFO"))
+
+
+def decode_address_array(buffer: Buffer) -> tuple[tuple[Address | None, Address | None], ...]:
+    """What MPTCP_SUBFLOW_ADDRS returned: local and remote end, one pair a subflow, in MPTCP_TCPINFO's order."""
+    rows = _array(buffer, ADDRESSES_BYTES, "MPTCP_SUBFLOW_ADDRS")
+    return tuple((decode_address(row[:128]), decode_address(row[128:256])) for row in rows)
+
+
+def _array(buffer: Buffer, shortest: int, what: str) -> list[memoryview]:
+    if len(buffer) < ARRAY_HEADER_BYTES:
+        raise AbiError(f"{what}: {len(buffer)} bytes, at least {ARRAY_HEADER_BYTES} expected")
+    header, total, _, stride = _ARRAY.unpack_from(buffer)
+    if header != ARRAY_HEADER_BYTES:
+        raise AbiError(f"{what}: a header of {header} bytes")
+    body = memoryview(buffer)[header:]
+    return _elements(body, stride, min(total, len(body) // stride if stride else 0), shortest, what)
+
+
+def _elements(buffer: Buffer, stride: int, count: int, shortest: int, what: str) -> list[memoryview]:
+    if count and stride < shortest:
+        raise AbiError(f"{what}: elements of {stride} bytes, at least {shortest} expected")
+    if count * stride > len(buffer):
+        raise AbiError(f"{what}: {count} elements of {stride} bytes in {len(buffer)} bytes")
+    view = memoryview(buffer)
+    return [view[i * stride : (i + 1) * stride] for i in range(count)]
