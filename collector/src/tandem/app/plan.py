@@ -88,9 +88,9 @@ def wish_of_request(config: Config, given: Mapping[str, Any]) -> Wish:
     if path is not None and kind is None:
         raise WishError("a pair takes all paths; path belongs to a single run")
     names = [p.name for p in config.paths]
-    for name in (path, values.get("primary")):
-        if name is not None and name != "random" and name not in names:
-            raise WishError(f"{name!r} is no path; known: {', '.join(names)}")
+    for wanted in (path, values.get("primary")):
+        if wanted is not None and wanted != "random" and wanted not in names:
+            raise WishError(f"{wanted!r} is no path; known: {', '.join(names)}")
     default = wish_of(config, pairing, "request")
     sized = "seconds" in values or "bytes" in values
     return Wish(

@@ -33,10 +33,13 @@ class _Announcing(uvicorn.Server):
 
 def bind(host: str, port: int) -> socket.socket:
     """A bound TCP socket; EnvironmentLacks when the port is in use or may not be had."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # The protocol must be named: asyncio turns Nagle's algorithm off only for sockets that say that they are TCP, and with
+    # it every answer would wait 40 ms for an acknowledgement.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if listener.family == socket.AF_INET6:
+        if family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         listener.bind((host, port))
     except OSError as error:

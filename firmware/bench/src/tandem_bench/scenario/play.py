@@ -20,7 +20,7 @@ _REFERENCE_SHARE = 1 / 3
 
 
 def play(scenario: Scenario) -> Played:
-    """Compute the whole scenario. About 1.5 s of work for 180 s of scenario, 25 s for an hour."""
+    """Compute the whole scenario."""
     way = route.lay_out(scenario)
     phases = [
         {

@@ -1,0 +1,1 @@
+"""The status object as people see it: a screen, plain lines, a table."""

@@ -1,0 +1,118 @@
+"""The status object as plain lines, for logs and pipes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tandem.cli.view.figures import cell, clock, duration, event_words, number, rate, radio_words, size
+
+
+class Lines:
+    """What is new since the status before: one line a second of state, and one for each event and each finished run."""
+
+    def __init__(self) -> None:
+        self._events: list[dict[str, Any]] = []
+        self._finished: set[str] = set()
+        self._second: int | None = None
+
+    def of(self, status: dict[str, Any]) -> list[str]:
+        """The lines that ``status`` brings; none when nothing is new."""
+        lines = []
+        events = status.get("events") or []
+        for event in events:
+            if event not in self._events:
+                lines.append(event_line(event))
+        self._events = list(events)
+        finished = status.get("finished") or []
+        for run in finished:
+            if run.get("id") not in self._finished:
+                lines.append(f"{clock(status.get('utc_ns'))} run     {finished_line(run)}")
+        self._finished = {str(run.get("id")) for run in finished}
+        second = int(status.get("uptime_s") or 0)
+        if second != self._second:
+            self._second = second
+            lines.append(state_line(status))
+        return lines
+
+
+def state_line(status: dict[str, Any]) -> str:
+    """Radio of every modem, movement, the run, the spool."""
+    parts = [clock(status.get("utc_ns")), "moving" if status.get("mobile") else "still "]
+    for path, modem in (status.get("modems") or {}).items():
+        level = f"{number(modem.get('rsrp_dbm'))} dBm SINR {number(modem.get('sinr_db'))}"
+        service = modem.get("state") in ("connected", "idle", "unknown")
+        parts.append(f"{path}/{modem.get('operator')} {level if service else radio_words(modem)} {cell(modem)}")
+    for run in (status.get("run") or {}).get("runs", []):
+        parts.append(f"{run['kind']} {run['path']} {rate(run.get('goodput_bit_per_s'))}")
+    spool = status.get("spool") or {}
+    parts.append(f"records {spool.get('made', 0)}, {spool.get('pending', 0)} waiting")
+    if status.get("trouble"):
+        parts.append(f"! {status['trouble']}")
+    return " | ".join(parts)
+
+
+def event_line(event: dict[str, Any]) -> str:
+    """One event."""
+    where = f"{event['path']}/{event['operator']} " if event.get("path") else ""
+    return f"{clock(event.get('utc_ns'))} event   {where}{event_words(event.get('kind'))} {event.get('detail') or ''}".rstrip()
+
+
+def finished_line(run: dict[str, Any]) -> str:
+    """One finished run."""
+    figures = (
+        f"{rate(run.get('goodput_bit_per_s'))}, {size(run.get('bytes'))} in {number(run.get('duration_s'), 1, ' s')}"
+    )
+    notes = ", fell back to TCP" if run.get("fallback") else ""
+    if not run.get("ok"):
+        notes += f", failed: {run.get('failure') or 'see its manifest'}"
+    return f"{run.get('kind')} over {run.get('path')} ({run.get('pairing')}): {figures}{notes}"
+
+
+def finished_table(runs: Sequence[dict[str, Any]]) -> str:
+    """Finished runs as a table."""
+    rows = [("RUN", "KIND", "PATH", "GOODPUT", "BYTES", "TIME", "")]
+    for run in runs:
+        note = "ok" if run.get("ok") else str(run.get("failure") or "failed")
+        note += ", fell back to TCP" if run.get("fallback") else ""
+        rows.append(
+            (
+                str(run.get("id")),
+                str(run.get("kind")),
+                str(run.get("path")),
+                rate(run.get("goodput_bit_per_s")),
+                size(run.get("bytes")),
+                number(run.get("duration_s"), 1, " s"),
+                note,
+            )
+        )
+    widths = [max(len(row[n]) for row in rows) for n in range(6)]
+    return "\n".join("  ".join([*(row[n].ljust(widths[n]) for n in range(6)), row[6]]).rstrip() for row in rows)
+
+
+def summary(status: dict[str, Any]) -> str:
+    """The whole status in a few lines, for ``tandem status``."""
+    movement = f"moving for {duration(status.get('mobile_since_s'))}" if status.get("mobile") else "still"
+    polls, spool = status.get("polls") or {}, status.get("spool") or {}
+    lines = [f"{status.get('probe')}: up {duration(status.get('uptime_s'))}, {movement}"]
+    for path, modem in (status.get("modems") or {}).items():
+        lines.append(
+            f"path {path}: {modem.get('operator')}, {modem.get('model') or modem.get('driver') or 'modem not identified'}, "
+            f"{radio_words(modem)}, RSRP {number(modem.get('rsrp_dbm'), 0, ' dBm')}, SINR {number(modem.get('sinr_db'), 0, ' dB')}, "
+            f"{cell(modem)}"
+        )
+    run = status.get("run")
+    if run:
+        lines.append(
+            f"running: {run.get('pairing')} pair {run.get('pair')}, run {run.get('number')} of {run.get('of')}"
+        )
+    lines.append(f"polls: {polls.get('made', 0)}, of these {polls.get('late', 0)} late")
+    lines.append(
+        f"records: {spool.get('made', 0)} made, {spool.get('sent', 0)} sent, {spool.get('pending', 0)} waiting, "
+        f"{spool.get('rejected', 0)} rejected; captures: {size(status.get('captures_bytes'))}"
+    )
+    if status.get("trouble"):
+        lines.append(f"trouble: {status['trouble']}")
+    if status.get("finished"):
+        lines += ["", finished_table(status["finished"])]
+    return "\n".join(lines)

@@ -1,0 +1,153 @@
+"""Scenario files: what is read, and that whatever is wrong is one line with file, line and mend."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tandem_bench.scenario import ScenarioError, load, names, play, source
+
+MINIMAL = """\
+format = "tandem-scenario/1"
+name = "mine"
+like = "commute"
+
+[[phase]]
+activity = "still"
+share = 1
+
+[[phase]]
+activity = "walk"
+share = 2
+speed_m_s = 1.5
+"""
+
+
+def written(tmp_path, text):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return path
+
+
+def refusal(path):
+    try:
+        load(path)
+    except ScenarioError as error:
+        return str(error)
+    return None
+
+
+def test_all_that_come_with_the_bench_load():
+    assert names() == ["commute", "drive", "still", "walk"]
+    for name in names():
+        scenario = load(name)
+        assert scenario.name == name
+        assert (scenario.duration_s, scenario.seed) == (180.0, 1)
+        assert [o.plmn for o in scenario.operators] == ["00101", "00102"]
+
+
+def test_duration_and_seed_stand_in_for_the_file():
+    scenario = load("commute", 60, 9)
+    assert (scenario.duration_s, scenario.seed) == (60.0, 9)
+
+
+def test_a_file_of_ones_own(tmp_path):
+    scenario = load(written(tmp_path, MINIMAL), 20)
+    assert scenario.radio == load("commute").radio
+    assert [p.activity for p in scenario.phases] == ["still", "walk"]
+    assert len(play(scenario).operators["B"]) == 200
+
+
+def test_own_radio_replaces_that_of_like(tmp_path):
+    scenario = load(written(tmp_path, MINIMAL + '\n[radio]\npath_loss = "umi"\n'))
+    assert scenario.radio.path_loss == "umi"
+    assert scenario.handover == load("commute").handover
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ("share = 2", "share = -1", 11, "share: -1 is out of range; give a number from"),
+        ("share = 2", 'share = "much"', 11, "'much' is not a number"),
+        ("share = 2", "share = true", 11, "True is not a number"),
+        ("share = 2", "share = nan", 11, "out of range"),
+        ("share = 2\n", "", 9, "share is missing; add share"),
+        ("speed_m_s = 1.5", "speed_ms = 1.5", 9, "speed_m_s is missing"),
+        ("speed_m_s = 1.5", "speed_m_s = 1.5\nspeed = 2", 13, "phase.speed: unknown key; remove it, or use one of"),
+        ('activity = "walk"', 'activity = "swim"', 10, "use one of: still, walk"),
+        ("share = 1\n", "share = 1\nspeed_m_s = 3\n", 8, "a still phase that moves"),
+        ('like = "commute"', 'like = "comute"', 3, "'comute' does not fit; use one of: commute"),
+        ('like = "commute"', "", 1, "0 operators; write two tables"),
+        ("tandem-scenario/1", "tandem-scenario/9", 1, 'write format = "tandem-scenario/1"'),
+        ("share = 2", "share = = 2", 11, "not TOML"),
+        ("share = 2", "share = 1\nshare = 2", 12, "not TOML"),
+        ('name = "mine"', 'name = "mine"\nduration_s = 5', 3, "duration_s: 5 is out of range"),
+        ('name = "mine"', 'name = "mine"\nradio = 5', 3, "5 is not a table"),
+        ("[[phase]]\nactivity = \"still\"\nshare = 1\n", "[phases]\n", 5, "unknown key"),
+        ("speed_m_s = 1.5", "speed_m_s = 1.5\nradius_m = 2", 13, "a curve too tight"),
+        ("speed_m_s = 1.5", "speed_m_s = 1.5\nstop_every_s = 9", 13, "more stopping than going"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_with_its_place(tmp_path, old, new, line, says):
+    assert old in MINIMAL
+    path = written(tmp_path, MINIMAL.replace(old, new))
+    with pytest.raises(ScenarioError) as error:
+        load(path)
+    text = str(error.value)
+    assert text.startswith(f"{path}:{line}: "), text
+    assert says in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("earfcn = 1850 ", "earfcn = 60000 ", "60000 is in no known band"),
+        ("bandwidth_mhz = 15", "bandwidth_mhz = 12", "LTE has no 12 MHz; use one of: 1.4, 3, 5, 10, 15, 20"),
+        ('plmn = "00102"', "plmn = 102", "five or six digits in quotes"),
+        ('name = "B"', 'name = "A"', "give the operators different names"),
+        ("x_m = -140", 'x_m = "home"', "not a number"),
+        ("start_down_mbit_s = [29, 41]", "start_down_mbit_s = [41, 29]", "the smaller first"),
+        ("start_down_mbit_s = [29, 41]", "start_down_mbit_s = 30", "give a list of 0 to 2 numbers"),
+    ],
+)
+def test_mistakes_about_operators_name_their_line(tmp_path, old, new, says):
+    text = source("commute")
+    assert text.count(old) == 1
+    path = written(tmp_path, text.replace(old, new))
+    line = max(i for i, t in enumerate(path.read_text().splitlines(), 1) if new.strip() in t)
+    with pytest.raises(ScenarioError, match=f":{line}: ") as error:
+        load(path)
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize(("duration_s", "seed"), [(9.9, 1), (float("nan"), 1), (1e9, 1), (60, -1)])
+def test_durations_and_seeds_out_of_range(duration_s, seed):
+    with pytest.raises(ScenarioError, match="give"):
+        load("commute", duration_s, seed)
+
+
+def test_unknown_names_and_unreadable_files(tmp_path):
+    with pytest.raises(ScenarioError, match="no such scenario; give a file, or one of: commute, drive"):
+        load("comute")
+    with pytest.raises(ScenarioError, match="cannot be read"):
+        load(tmp_path)
+    (tmp_path / "b.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ScenarioError, match="not UTF-8"):
+        load(tmp_path / "b.toml")
+    with pytest.raises(ScenarioError):
+        load("a\x00b")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    junk=st.one_of(st.text(max_size=200), st.binary(max_size=200), st.tuples(st.integers(0, 160), st.text(max_size=12)))
+)
+def test_whatever_a_file_holds_it_loads_or_is_refused(tmp_path_factory, junk):
+    path = tmp_path_factory.mktemp("junk") / "junk.toml"
+    if isinstance(junk, tuple):
+        at, text = junk
+        path.write_bytes((MINIMAL[:at] + text + MINIMAL[at:]).encode("utf-8", "surrogatepass"))
+    else:
+        path.write_bytes(junk if isinstance(junk, bytes) else junk.encode("utf-8", "surrogatepass"))
+    refused = refusal(path)
+    assert refused is None or (refused.startswith(str(path)) and "\n" not in refused)
