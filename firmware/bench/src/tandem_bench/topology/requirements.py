@@ -1,0 +1,37 @@
+"""What the bench needs from the machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+PROGRAMS = {
+    "ip": "iproute2",
+    "nft": "nftables",
+    "dnsmasq": "dnsmasq-base",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+    "mount": "util-linux (mount)",
+}
+"""Programs started, with the Debian package of each."""
+
+
+class MachineError(RuntimeError):
+    """The machine lacks something; the message is one line with the mend. Exit status 3."""
+
+
+def require() -> None:
+    """Raise MachineError for the first thing that is missing: root, Multipath TCP, TUN, a program."""
+    if os.geteuid() != 0:
+        raise MachineError("not root: the bench makes network namespaces; mend: run it with sudo")
+    for program, package in PROGRAMS.items():
+        if shutil.which(program) is None:
+            raise MachineError(f"{program} not found; mend: apt-get install {package.split()[0]}")
+    enabled = Path("/proc/sys/net/mptcp/enabled")
+    if not enabled.exists():
+        raise MachineError(
+            "the kernel has no Multipath TCP (CONFIG_MPTCP); mend: use Debian's or Ubuntu's kernel, 5.15 or later"
+        )
+    if not Path("/dev/net/tun").exists():
+        raise MachineError("/dev/net/tun is missing; mend: modprobe tun")

@@ -1,0 +1,160 @@
+"""Builds the networks of a bench and takes them down.
+
+    probe ──TUN link── op-a ──veth── internet ──veth── server
+      └────TUN link── op-b ──veth──────┘
+
+Each access namespace (op-a, op-b, wifi …) does NAT and answers DNS, as an operator or a home router does. The probe has one
+default route an interface with differing metrics, as DHCP would leave it; rules and MPTCP endpoints are the probe's own work.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tandem_bench.link.emulator import LinkProcess, LinkSpec
+from tandem_bench.topology import files
+from tandem_bench.topology.namespace import Namespace
+from tandem_bench.topology.requirements import MachineError, require
+from tandem_bench.topology.resolver import Resolver
+from tandem_bench.topology.spec import SERVER_NETWORK, Access, TopologySpec
+
+_EVERYWHERE = {
+    # Replies come in by another interface than the main table's route: strict filtering would drop them.
+    "net.ipv4.conf.all.rp_filter": "0",
+    "net.ipv4.conf.default.rp_filter": "0",
+    # No IPv6 on these links: its router solicitations would be noise in the captures.
+    "net.ipv6.conf.default.disable_ipv6": "1",
+}
+_ROUTER = {"net.ipv4.ip_forward": "1"}
+_HOST = {
+    "net.mptcp.enabled": "1",
+    # Runs must not inherit the slow-start threshold of the run before.
+    "net.ipv4.tcp_no_metrics_save": "1",
+}
+_NAT = """
+table ip nat {
+    chain postrouting {
+        type nat hook postrouting priority srcnat;
+        oifname "core0" masquerade
+    }
+}
+"""
+
+
+class Topology:
+    """The networks, from entering to leaving this context manager. Touches nothing outside its own namespaces."""
+
+    def __init__(self, spec: TopologySpec) -> None:
+        self.spec = spec
+        self.links: dict[str, LinkProcess] = {}
+        """Running links by path; ``links["a"].set("down", "rate", 1e6)`` changes one."""
+        self._namespaces: dict[str, Namespace] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        require()
+        try:
+            self._build()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+        self.links.clear()
+        self._namespaces.clear()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The namespaces: probe, internet, server, one an access network."""
+        return tuple(self._namespaces)
+
+    def netns_path(self, name: str) -> str:
+        """A file that names the network namespace ``name``; valid while the topology is up."""
+        return self._namespace(name).path
+
+    def command(self, name: str, argv: Sequence[str | os.PathLike[str]], folder: Path | None = None) -> list[str]:
+        """``argv`` so that it runs in ``name`` with that namespace's resolv.conf and /sys; no process in between.
+
+        ``folder``: working directory (default: the current). Popen's own ``cwd`` has no effect on it.
+        """
+        return self._namespace(name).command(argv, folder)
+
+    def run(self, name: str, argv: Sequence[str], text: str = "") -> str:
+        """Run a short program in ``name``; its stdout. MachineError when it fails."""
+        return self._namespace(name).run(argv, text)
+
+    def _namespace(self, name: str) -> Namespace:
+        try:
+            return self._namespaces[name]
+        except KeyError:
+            raise MachineError(f"no namespace {name!r}; there are: {', '.join(self._namespaces) or 'none'}") from None
+
+    def _build(self) -> None:
+        for name in ("probe", "internet", "server", *(access.namespace for access in self.spec.accesses)):
+            namespace = Namespace(name, files.of(name, self.spec))
+            self._stack.callback(namespace.close)
+            namespace.open()
+            self._namespaces[name] = namespace
+            host = name in ("probe", "server")
+            namespace.sysctl(_EVERYWHERE | (_HOST if host else _ROUTER) | dict(self.spec.sysctls.get(name, {})))
+        self._server()
+        for access in self.spec.accesses:
+            self._access(access)
+
+    def _veth(self, left: str, left_name: str, right: str, right_name: str) -> None:
+        pair = f"link add {left_name} type veth peer name {right_name} netns {self._namespace(right).pid}"
+        self.run(left, ["ip", "-batch", "-"], f"{pair}\nlink set {left_name} up\n")
+        self.run(right, ["ip", "link", "set", right_name, "up"])
+
+    def _server(self) -> None:
+        router, size = SERVER_NETWORK[1], SERVER_NETWORK.prefixlen
+        self._veth("server", "eth0", "internet", "server0")
+        self.run("internet", ["ip", "address", "add", f"{router}/{size}", "dev", "server0"])
+        lines = [f"address add {address}/{size} dev eth0" for address in self.spec.server_addresses]
+        # By the route and not by sysctl: a namespace may only choose by sysctl among what the host's root allowed.
+        lines.append(f"route add default via {router} congctl {self.spec.congestion_control}")
+        self.run("server", ["ip", "-batch", "-"], "\n".join(lines) + "\n")
+
+    def _access(self, access: Access) -> None:
+        self._veth(access.namespace, "core0", "internet", access.namespace)
+        self.run("internet", ["ip", "address", "add", f"{access.internet_side}/30", "dev", access.namespace])
+        log = None if self.spec.log_folder is None else self.spec.log_folder / f"link-{access.path}.jsonl"
+        link = LinkProcess(
+            LinkSpec(
+                a_netns=self.netns_path("probe"),
+                a_name=access.interface,
+                b_netns=self.netns_path(access.namespace),
+                b_name="ran0",
+                offer=access.offer,
+                log=log,
+                operator=access.operator,
+                seed=self.spec.seed * 64 + self.spec.accesses.index(access),
+            )
+        )
+        self._stack.callback(link.stop)
+        link.start()
+        self.links[access.path] = link
+        far = (
+            f"address add {access.public_address}/30 dev core0\n"
+            f"route add default via {access.internet_side}\n"
+            f"address add {access.gateway}/30 dev ran0\n"
+        )
+        self.run(access.namespace, ["ip", "-batch", "-"], far)
+        self.run(access.namespace, ["nft", "-f", "-"], _NAT)
+        near = (
+            f"address add {access.address} dev {access.interface}\n"
+            f"route add default via {access.gateway} dev {access.interface} metric {access.metric}\n"
+        )
+        self.run("probe", ["ip", "-batch", "-"], near)
+        resolver = Resolver(self._namespace(access.namespace), access.gateway, files.hosts(self.spec))
+        self._stack.callback(resolver.stop)
+        resolver.start()
