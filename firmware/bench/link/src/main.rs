@@ -70,6 +70,7 @@ fn run(options: &Options) -> Result<u8, Failure> {
         b: Arc::new(b),
         down: model::Direction::new(side(|tick| tick.down), start_ns, random::Random::new(options.seed, 0)),
         up: model::Direction::new(side(|tick| tick.up), start_ns, random::Random::new(options.seed, 1)),
+        grain_ns: options.grain_us.saturating_mul(1000),
         log,
         operator: options.operator.clone().or(plan.operator).unwrap_or_else(|| options.a_name.clone()),
         epoch_ns,

@@ -74,6 +74,7 @@ pub struct Direction {
     last_due_ns: u64,
     random: Random,
     counts: Counts,
+    delivered_packets: u64,
 }
 
 impl Direction {
@@ -93,6 +94,7 @@ impl Direction {
             last_due_ns: 0,
             random,
             counts: Counts::default(),
+            delivered_packets: 0,
         };
         direction.advance(start_ns);
         direction
@@ -100,6 +102,11 @@ impl Direction {
 
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// Packets handed out by `take_due` since the start.
+    pub fn delivered_packets(&self) -> u64 {
+        self.delivered_packets
     }
 
     /// Bytes that wait, the packet in service counted whole. As of the time last advanced to.
@@ -200,6 +207,7 @@ impl Direction {
         if self.line.front()?.due_ns > now_ns {
             return None;
         }
+        self.delivered_packets += 1;
         self.line.pop_front()
     }
 

@@ -41,6 +41,9 @@ More:
   --log FILE             ten lines a second and direction: queue, delay, bytes, drops, lateness
   --operator NAME        name in the log  [the timeline's, else the name of a's interface]
   --seed N               of the losses  [1]
+  --grain-us US          while traffic flows, the pause between two rounds of reading and writing:
+                         packets leave up to that late, and a longer pause costs less processor
+                         time; 0 wakes for each packet  [200]
   --help, --version
 
 While it runs, lines on stdin change it; each is answered by 'ok' or 'error: …' on stdout:
@@ -82,6 +85,7 @@ pub struct Options {
     pub log: Option<String>,
     pub operator: Option<String>,
     pub seed: u64,
+    pub grain_us: u64,
     pub check: bool,
 }
 
@@ -128,7 +132,7 @@ const CONSTANTS: [&str; 7] = [
     "--loss-down",
     "--loss-up",
 ];
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "--a-netns",
     "--a-name",
     "--b-netns",
@@ -139,6 +143,7 @@ const NAMES: [&str; 17] = [
     "--log",
     "--operator",
     "--seed",
+    "--grain-us",
     CONSTANTS[0],
     CONSTANTS[1],
     CONSTANTS[2],
@@ -197,6 +202,10 @@ impl Given {
     }
 
     fn options(self) -> Result<Options, String> {
+        let grain_us = self.whole("--grain-us")?.unwrap_or(200);
+        if grain_us > 10_000 {
+            return Err("--grain-us: above 10000 µs it would be a delay of its own".into());
+        }
         let mtu = self.whole("--mtu")?.unwrap_or(1500);
         if mtu < 68 {
             return Err("--mtu: below 68 bytes there is no IPv4".into());
@@ -212,6 +221,7 @@ impl Given {
             log: self.text("--log"),
             operator: self.text("--operator"),
             seed: self.whole("--seed")?.unwrap_or(1),
+            grain_us,
             check: self.check,
         })
     }

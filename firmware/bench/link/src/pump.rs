@@ -65,6 +65,9 @@ pub struct Pump {
     pub to: Arc<Tun>,
     pub model: Direction,
     pub inbox: Arc<Inbox>,
+    /// While traffic flows the thread rests this long between two rounds, so that one wake-up serves several packets:
+    /// waking costs more than carrying. 0 wakes for each packet.
+    pub grain_ns: u64,
     /// Where rows of the log go, and when the first is due.
     pub log: Option<(Sender<Row>, u64)>,
 }
@@ -77,6 +80,7 @@ impl Pump {
         let mut written = Written::default();
         let mut seen = Counts::default();
         let mut readable = false;
+        let mut before = (0, 0);
         loop {
             let now = clock::monotonic_ns();
             self.rows(now, &mut seen, &mut written)?;
@@ -86,8 +90,11 @@ impl Pump {
             if more {
                 continue;
             }
-            let (arrived, rung) = self.sleep()?;
-            readable = arrived;
+            let after = (self.model.counts().offered_packets, self.model.delivered_packets());
+            let flowing = self.grain_ns > 0 && after != before;
+            before = after;
+            let (arrived, rung) = self.sleep(flowing.then(|| now.saturating_add(self.grain_ns)))?;
+            readable = arrived || flowing;
             if rung {
                 if self.inbox.stop.load(Ordering::Acquire) {
                     return Ok(());
@@ -176,13 +183,16 @@ impl Pump {
         Ok(true)
     }
 
-    /// Sleep until something arrives, is due, or is said: (something arrived, something was said).
-    fn sleep(&self) -> Result<(bool, bool), String> {
+    /// Sleep until something arrives, is due, or is said: (something arrived, something was said). With `rest_until` the
+    /// sleep lasts until then, whatever arrives or is due.
+    fn sleep(&self, rest_until: Option<u64>) -> Result<(bool, bool), String> {
         let log_ns = self.log.as_ref().map(|(_, due_ns)| *due_ns);
-        let next_ns = [self.model.next_event(), log_ns].into_iter().flatten().min();
+        let next_ns = rest_until.or_else(|| [self.model.next_event(), log_ns].into_iter().flatten().min());
         let timeout = next_ns.map(|next| clock::timespec(next.saturating_sub(clock::monotonic_ns())));
         let poll = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let mut polled = [poll(self.from.as_raw_fd()), poll(self.inbox.wake.as_raw_fd())];
+        // poll() passes over negative descriptors.
+        let from = if rest_until.is_some() { -1 } else { self.from.as_raw_fd() };
+        let mut polled = [poll(from), poll(self.inbox.wake.as_raw_fd())];
         let pointer = timeout.as_ref().map_or(std::ptr::null(), |t| t as *const libc::timespec);
         // SAFETY: two live pollfds, a live timeout or none, no signal mask.
         let found = unsafe { libc::ppoll(polled.as_mut_ptr(), 2, pointer, std::ptr::null()) };

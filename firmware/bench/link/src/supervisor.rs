@@ -18,6 +18,7 @@ pub struct Link {
     pub b: Arc<Tun>,
     pub down: Direction,
     pub up: Direction,
+    pub grain_ns: u64,
     pub log: Option<File>,
     pub operator: String,
     pub epoch_ns: u64,
@@ -54,7 +55,7 @@ fn bell() -> Result<OwnedFd, Failure> {
 
 /// Carry traffic until a signal or a failure; the value is the exit status.
 pub fn run(link: Link, signals: &OwnedFd) -> Result<u8, Failure> {
-    let Link { a, b, down, up, log, operator, epoch_ns, start_ns } = link;
+    let Link { a, b, down, up, grain_ns, log, operator, epoch_ns, start_ns } = link;
     let failed = Arc::new(Inbox::new(bell()?));
     let (rows, written) = mpsc::channel::<Row>();
     let first_row_ns = first_row(epoch_ns, start_ns);
@@ -67,6 +68,7 @@ pub fn run(link: Link, signals: &OwnedFd) -> Result<u8, Failure> {
             to: to.clone(),
             model,
             inbox: inbox.clone(),
+            grain_ns,
             log: log.as_ref().map(|_| (rows.clone(), first_row_ns)),
         };
         let failed = failed.clone();

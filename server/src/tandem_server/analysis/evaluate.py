@@ -16,6 +16,7 @@ from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.recorded import Event, Recorded, load, name_by_run
 from tandem_server.analysis.runs import Run, join, run_paths
 from tandem_server.analysis.source import Source, SourceError
+from tandem_server.analysis.truth import TrueDrop
 
 LATE_MS = 100.0
 """A poll that begins later than this after it was due is late (server/spec/campaign-folder.md)."""
@@ -174,7 +175,7 @@ def _scores(
 
     answered = {s.operator: s.t_s[~np.isnan(s.rsrp_dbm)] for s in recorded.radio.values()}
 
-    def fell(least_db: float) -> list[drops.TrueDrop]:
+    def fell(least_db: float) -> list[TrueDrop]:
         return [
             drop
             for operator, level in truth.levels.items()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shlex
 import sys
 import tempfile
 import time
@@ -12,13 +10,15 @@ from pathlib import Path
 
 from tandem_bench.cli.main import ExitCode
 from tandem_bench.demo.stopping import Stopped, StopSignals
-from tandem_bench.rig.binaries import LinkMissing, find_binary
+from tandem_bench.link.build import LinkMissingError, find_binary
+from tandem_bench.link.emulator import LinkError
 from tandem_bench.rig.programs import ProgramError
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import Owner
 from tandem_bench.scenario import Played, ScenarioError, load, play
-from tandem_bench.topology import SERVER_NAME, EnvironmentLacks, TopologyError
-from tandem_bench.topology.private import run_inside
+from tandem_bench.topology import private
+from tandem_bench.topology.requirements import MachineError, require
+from tandem_bench.topology.spec import SERVER_NAME
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -51,30 +51,31 @@ def _run(args: argparse.Namespace) -> int:
     try:
         played = play(load(args.scenario, duration_s=args.duration, seed=args.seed))
         find_binary()
-        outer = os.getpid()  # as the terminal outside sees it
         folder = args.out or Path(tempfile.mkdtemp(prefix="tandem-bench-"))
         folder.mkdir(parents=True, exist_ok=True)
-        return run_inside(lambda: _inside(played, folder.absolute(), outer, wifi=args.wifi))
+        require()
+        private.enter()
+        return _inside(played, folder.absolute(), args)
     except ScenarioError as error:
         print(f"tandem-bench run: {error}", file=sys.stderr)
         return ExitCode.USAGE
     except OSError as error:
         print(f"tandem-bench run: {error.filename}: {error.strerror}; name another folder with --out", file=sys.stderr)
         return ExitCode.USAGE
-    except (EnvironmentLacks, LinkMissing) as error:
+    except (MachineError, LinkMissingError) as error:
         print(f"tandem-bench run: {error}", file=sys.stderr)
         return ExitCode.ENVIRONMENT
 
 
-def _inside(played: Played, folder: Path, outer: int, *, wifi: bool) -> int:
+def _inside(played: Played, folder: Path, args: argparse.Namespace) -> int:
     signals = StopSignals()
     signals.install()
     status = int(ExitCode.OK)
     try:
-        with Rig(played, folder, Owner.of_caller(), wifi=wifi) as rig:
+        with Rig(played, folder, Owner.of_caller(), wifi=args.wifi, server_addresses=args.server_addresses) as rig:
             try:
                 rig.start_radio()
-                _explain(rig, folder, outer)
+                _explain(rig, folder)
                 while (left := rig.epoch_monotonic_ns / 1e9 + played.duration_s - time.monotonic()) > 0:
                     if why := rig.failed():
                         raise ProgramError(why)
@@ -83,16 +84,17 @@ def _inside(played: Played, folder: Path, outer: int, *, wifi: bool) -> int:
                 status = ExitCode.INTERRUPTED
             rig.stop_radio()
             rig.write_truth(folder / "truth.jsonl")
-    except (ProgramError, TopologyError) as error:
+    except (ProgramError, LinkError, MachineError) as error:
         print(f"tandem-bench run: {error}", file=sys.stderr)
         return ExitCode.ENVIRONMENT
     print(f"truth: {folder / 'truth.jsonl'}")
     return status
 
 
-def _explain(rig: Rig, folder: Path, outer: int) -> None:
+def _explain(rig: Rig, folder: Path) -> None:
     print(f"playing for {rig.played.duration_s:.0f} s; files in {folder}")
     for path in rig.probe_paths():
         print(f"  path {path.name}: {path.interface}" + (f", modem on {path.modem_port}" if path.modem_port else ""))
-    shell = shlex.join(["nsenter", "--target", str(outer), "--mount", "--", *rig.command("probe", ["bash"])])
-    print(f"  server {rig.server_address} ({SERVER_NAME}); a shell on the probe: {shell}", flush=True)
+    print(f"  server {rig.server_address} ({SERVER_NAME})")
+    print("  a shell on the probe, from another terminal as root:")
+    print("    nsenter --target $(pgrep -n -f namespace-probe) --net --mount -- bash", flush=True)

@@ -14,13 +14,14 @@ from tandem_bench.demo.outcome import table, verdict
 from tandem_bench.demo.plan import PlanError, plan
 from tandem_bench.demo.rehearsal import Rehearsal, Setting, summary_of
 from tandem_bench.demo.stopping import Stopped, StopSignals
-from tandem_bench.rig.binaries import LinkMissing, find_binary
+from tandem_bench.link.build import LinkMissingError, find_binary
+from tandem_bench.link.emulator import LinkError
 from tandem_bench.rig.programs import ProgramError
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import Owner
 from tandem_bench.scenario import Played, Scenario, ScenarioError, load, play, replay
-from tandem_bench.topology import EnvironmentLacks, TopologyError
-from tandem_bench.topology.private import run_inside
+from tandem_bench.topology import private
+from tandem_bench.topology.requirements import MachineError, require
 
 OK, NEGATIVE, USAGE, LACKS, INTERRUPTED = 0, 1, 2, 3, 130
 PROMISED = "commute"
@@ -40,14 +41,16 @@ def demo(
     except (ScenarioError, PlanError) as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)
         return USAGE
-    except (LinkMissing, EnvironmentLacks) as error:
+    except (LinkMissingError, MachineError) as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)
         return LACKS
     setting = Setting(played.name, played.seed, played.duration_s, planned, keep, influxd, link)
     owner = Owner.of_caller()
     try:
-        return run_inside(lambda: _inside(setting, played, DemoFolder(out), owner))
-    except EnvironmentLacks as error:
+        require()
+        private.enter()
+        return _inside(setting, played, DemoFolder(out), owner)
+    except MachineError as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)
         return LACKS
 
@@ -69,7 +72,7 @@ def _influxd() -> Path:
     ):
         if candidate and os.access(candidate, os.X_OK):
             return Path(candidate)
-    raise EnvironmentLacks("no influxd (InfluxDB 1.x); ./kit setup takes it out of the distribution's package")
+    raise MachineError("no influxd (InfluxDB 1.x); ./kit setup takes it out of the distribution's package")
 
 
 def _inside(setting: Setting, played: Played, folder: DemoFolder, owner: Owner) -> int:
@@ -91,7 +94,7 @@ def _inside(setting: Setting, played: Played, folder: DemoFolder, owner: Owner) 
     except Stopped as stop:
         print(f"tandem-bench demo: stopped ({stop}) before anything was measured", file=sys.stderr)
         return INTERRUPTED
-    except (ProgramError, TopologyError, OSError) as error:
+    except (ProgramError, LinkError, MachineError, OSError) as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)
         return LACKS
     return _conclude(setting, folder, rehearsal, arrived)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tandem_bench.rig.rig import ProbePath
-from tandem_bench.topology import SERVER_NAME
+from tandem_bench.topology.spec import SERVER_NAME
 
 GATEWAY_PORT, CONTROL_PORT, MEASUREMENT_PORT, DATABASE_PORT = 8443, 8444, 8480, 8086
 

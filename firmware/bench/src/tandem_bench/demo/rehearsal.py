@@ -17,7 +17,7 @@ from tandem_bench.demo.versions import versions
 from tandem_bench.rig.programs import Program, ProgramError, Programs
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
-from tandem_bench.topology import SERVER_NAME
+from tandem_bench.topology.spec import SERVER_NAME
 
 COLLECTOR_END_S = 60.0
 """The collector ends a run, sends what is left (``drain_s`` of its configuration: 30 s) and writes its account."""

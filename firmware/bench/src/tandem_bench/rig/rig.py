@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandem_bench.rig.binaries import find_binary
+from tandem_bench.link import emulator
 from tandem_bench.rig.programs import Programs, Usage
 from tandem_bench.rig.rights import Owner, confined
 from tandem_bench.scenario import Played, write_timelines
-from tandem_bench.topology import SERVER_NAME, Topology, TopologySpec
-from tandem_bench.topology.spec import WIFI
+from tandem_bench.topology.spec import TopologySpec, commuting
+from tandem_bench.topology.topology import Topology
 from tandem_bench.truth import write
 from tandem_bench.truth.writer import Epoch
 
@@ -23,16 +24,15 @@ LEAD_S = 4.0
 FAMILIES = ("quectel", "huawei", "generic")
 """Which family's dialogue the first, second, third … operator's modem speaks."""
 
-WIFI_LINK = (
-    "--down-bit-per-s",
-    "30000000",
-    "--up-bit-per-s",
-    "10000000",
-    "--rtt-ms",
-    "24",
-    "--buffer-down-bytes",
-    "300000",
-)
+WIFI = emulator.Constant(30e6, 10e6, rtt_ms=24.0, buffer_down_bytes=300_000, buffer_up_bytes=100_000)
+"""A home's Wi-Fi behind a DSL line, when asked for."""
+
+SERVER_SYSCTLS = {
+    # As the server's playbook sets them. The send buffer must hold what is under way on both paths, the queues in the operators' base
+    # stations included: 40 Mbit/s at a second is 5 MB a path, and the kernel's default limit is 4 MB.
+    "net.ipv4.tcp_wmem": "4096 262144 33554432",
+    "net.ipv4.tcp_rmem": "4096 131072 33554432",
+}
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,10 @@ class ProbePath:
 
 
 class Rig:
-    """``with Rig(…) as rig``: topology is up. ``start_radio`` begins the scenario. ``folder`` gets timelines, ports and logs."""
+    """``with Rig(…) as rig``: topology is up. ``start_radio`` begins the scenario. ``folder`` gets timelines, ports and logs.
+
+    ``faults``: a file of modem faults by operator. ``server_addresses``: 1 or 2.
+    """
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class Rig:
         *,
         families: Sequence[str] = FAMILIES,
         wifi: bool = False,
+        server_addresses: int = 1,
         faults: dict[str, Path] | None = None,
     ) -> None:
         self.played = played
@@ -64,99 +68,112 @@ class Rig:
         self.owner = owner
         self.families = families
         self.faults = faults or {}
-        self.topology = Topology(TopologySpec(tuple(played.operators), wifi=wifi))
-        self.server_address = self.topology.server_address
         self.programs = Programs(folder)
         self.epoch_monotonic_ns = 0
+        self.operators = {name.lower(): name for name in played.operators}
+        """Operator by path."""
+        timelines = {path: emulator.Played(self._timeline(operator)) for path, operator in self.operators.items()}
+        self.topology = Topology(
+            TopologySpec(
+                commuting(timelines, WIFI if wifi else None),
+                servers=server_addresses,
+                log_folder=folder,
+                seed=played.seed,
+                links_later=True,
+                sysctls={"server": SERVER_SYSCTLS},
+            )
+        )
+        self._link_usage: list[Usage] = []
+
+    @property
+    def server_address(self) -> str:
+        """The server's (first) address."""
+        return str(self.topology.spec.server_addresses[0])
 
     def __enter__(self) -> Rig:
         self.topology.__enter__()
         return self
 
-    def __exit__(self, *args: object) -> None:
-        self.programs.__exit__(*args)
-        self.topology.__exit__(*args)
+    def __exit__(self, *_: object) -> None:
+        self.programs.__exit__()
+        self.topology.__exit__(None, None, None)
 
     def command(self, namespace: str, argv: Sequence[str]) -> list[str]:
-        """``argv`` inside a namespace: probe, op-NAME, internet, server."""
+        """``argv`` inside a namespace: probe, op-NAME, wifi, internet, server."""
         return self.topology.command(namespace, argv)
 
     def probe_paths(self) -> list[ProbePath]:
         """The probe's paths, operators first: ``a``, ``b`` … and ``wifi``."""
         return [
             ProbePath(
-                name=net.name.lower(),
-                operator=net.name,
-                interface=net.interface,
-                gateway=net.gateway_address if net.name == WIFI else None,
-                modem_port=None if net.name == WIFI else self._port(net.name),
+                name=access.path,
+                operator=self.operators.get(access.path, access.operator),
+                interface=access.interface,
+                gateway=str(access.gateway),
+                modem_port=self.folder / f"modem-{access.path}" if access.path in self.operators else None,
             )
-            for net in sorted(self.topology.networks, key=lambda net: net.name == WIFI)
+            for access in self.topology.spec.accesses
         ]
 
-    def control_socket(self, operator: str) -> Path:
-        """Where the operator's modem takes faults."""
-        return self.folder / f"modem-{operator.lower()}.sock"
+    def control_socket(self, path: str) -> Path:
+        """Where a path's modem takes faults."""
+        return self.folder / f"modem-{path}.sock"
 
     def start_radio(self) -> None:
-        """Start links and modems; the scenario's first instant lies ``LEAD_S`` ahead. ProgramError when one does not start."""
-        timelines = write_timelines(self.played, self.folder)
-        for path in timelines.values():
-            self.owner.give(path)
+        """Start links and modems; the scenario's first instant lies ``LEAD_S`` ahead.
+
+        LinkError, MachineError or ProgramError when one does not start.
+        """
+        for timeline in write_timelines(self.played, self.folder).values():
+            self.owner.give(timeline)
         self.epoch_monotonic_ns = time.monotonic_ns() + int(LEAD_S * 1e9)
-        for net in self.topology.networks:
-            source = WIFI_LINK if net.name == WIFI else ("--timeline", str(timelines[net.name]))
-            self._link(net.name, net.namespace, net.interface, source)
-        for number, operator in enumerate(self.played.operators):
-            self._modem(operator, self.families[number % len(self.families)], timelines[operator])
+        self.topology.start_links(self.epoch_monotonic_ns)
+        for number, path in enumerate(self.operators):
+            self._modem(path, self.families[number % len(self.families)])
 
-    def _port(self, operator: str) -> Path:
-        return self.folder / f"modem-{operator.lower()}"
+    def _timeline(self, operator: str) -> Path:
+        return self.folder / f"timeline-{operator}.jsonl"
 
-    def _link_log(self, name: str) -> Path:
-        return self.folder / f"link-{name.lower()}.jsonl"
+    def _fault_log(self, path: str) -> Path:
+        return self.folder / f"faults-{path}.jsonl"
 
-    def _fault_log(self, operator: str) -> Path:
-        return self.folder / f"faults-{operator.lower()}.jsonl"
-
-    def _link(self, name: str, namespace: str, interface: str, source: Sequence[str]) -> None:
-        """One radio link. It stays root: it opens TUN devices in two namespaces and wants a real-time priority."""
+    def _modem(self, path: str, family: str) -> None:
+        operator = self.operators[path]
         argv = [
-            *(str(find_binary()), "--a-netns", str(self.topology.netns_path("probe")), "--a-name", interface),
-            *("--b-netns", str(self.topology.netns_path(namespace)), "--b-name", "ran0", *source),
-            *("--epoch-ns", str(self.epoch_monotonic_ns), "--log", str(self._link_log(name)), "--operator", name),
-            *("--seed", str(self.played.seed)),
+            *(sys.executable, "-m", "tandem_bench", "modem", "--family", family),
+            *("--timeline", str(self._timeline(operator)), "--operator-name", f"Operator {operator}"),
+            *("--epoch-ns", str(self.epoch_monotonic_ns), "--seed", str(self.played.seed)),
+            *("--link", str(self.folder / f"modem-{path}"), "--control", str(self.control_socket(path))),
+            *("--json-log", str(self._fault_log(path))),
         ]
-        self.programs.start(f"link-{name.lower()}", argv, ready_s=10)
-        self.topology.attach(name, interface, "ran0")
-
-    def _modem(self, operator: str, family: str, timeline: Path) -> None:
-        argv = [
-            *(sys.executable, "-m", "tandem_bench", "modem", "--family", family, "--timeline", str(timeline)),
-            *("--operator-name", f"Operator {operator}", "--epoch-ns", str(self.epoch_monotonic_ns)),
-            *("--link", str(self._port(operator)), "--control", str(self.control_socket(operator))),
-            *("--json-log", str(self._fault_log(operator)), "--seed", str(self.played.seed)),
-        ]
-        if operator in self.faults:
-            argv += ["--faults", str(self.faults[operator])]
-        self.programs.start(f"modem-{operator.lower()}", confined(argv, self.owner), ready_s=10)
+        if path in self.faults:
+            argv += ["--faults", str(self.faults[path])]
+        self.programs.start(f"modem-{path}", confined(argv, self.owner), ready_s=10)
 
     def failed(self) -> str | None:
         """Why the bench cannot go on: a link or modem that ended by itself; else None."""
+        for path, link in self.topology.links.items():
+            if (status := link.poll()) is not None:
+                return f"the link of path {path} ended by itself with status {status}"
         return self.programs.watch()
 
     def stop_radio(self) -> list[Usage]:
         """End modems and links; what each used."""
         for program in self.programs.started[::-1]:
             self.programs.end(program)
-        return self.programs.ended
+        for path, link in self.topology.links.items():
+            if link.poll() is None:
+                used = _usage_so_far(link.pid)
+                self._link_usage.append(Usage(f"link-{path}", *used, exit=link.stop() or 0))
+        self.topology.links.clear()
+        return self.programs.ended + self._link_usage
 
     def write_truth(self, path: Path) -> None:
         """What was played and what links and modems logged, as one file ordered by time (after ``stop_radio``)."""
         offset = time.time_ns() - time.monotonic_ns()
+        logs = [self.folder / f"link-{access.path}.jsonl" for access in self.topology.spec.accesses]
+        logs += [self._fault_log(name) for name in self.operators]
         epoch = Epoch(self.epoch_monotonic_ns, self.epoch_monotonic_ns + offset)
-        logs = [self._link_log(net.name) for net in self.topology.networks]
-        logs += [self._fault_log(name) for name in self.played.operators]
         write(
             self.played,
             path,
@@ -167,4 +184,10 @@ class Rig:
         )
 
 
-__all__ = ["SERVER_NAME", "ProbePath", "Rig"]
+def _usage_so_far(pid: int) -> tuple[float, int]:
+    """CPU seconds and peak resident bytes of a running process, from /proc."""
+    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    ticks = int(after_name[11]) + int(after_name[12])  # utime, stime: proc(5), fields 14 and 15
+    status = Path(f"/proc/{pid}/status").read_text()
+    peak_kib = int(status.partition("VmHWM:")[2].split()[0])
+    return ticks / os.sysconf("SC_CLK_TCK"), peak_kib * 1024

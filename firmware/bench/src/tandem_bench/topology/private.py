@@ -1,7 +1,8 @@
-"""A place of our own: this program again in new mount, process and network namespaces.
+"""Run the rest of the program in mount, pid and network namespaces of its own.
 
-Nothing made inside can outlive it: the inner program is the first process of its namespace and dies with the outer one, whatever
-kills that, and everything else dies with the inner one; network namespaces and mounts go when their last process goes.
+Three processes: the *outer* one, which the user sees, only waits and passes signals on; *init*, the first process of the
+new pid namespace, reaps; the *program* goes on with its work. When the outer one dies, even by SIGKILL, the kernel kills
+init, and with init everything in the namespace. What was mounted goes with the last process.
 """
 
 from __future__ import annotations
@@ -11,119 +12,100 @@ import ctypes
 import os
 import select
 import signal
-import subprocess
 import sys
-import traceback
-from collections.abc import Callable
-from pathlib import Path
-from types import FrameType
+import threading
+from typing import NoReturn
 
-from tandem_bench.topology.requirements import EnvironmentLacks, check
+from tandem_bench.topology.requirements import MachineError
 
-CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET = 0x00020000, 0x20000000, 0x40000000  # sched.h
-PR_SET_PDEATHSIG = 1  # prctl.h
-MNT_DETACH = 2  # sys/mount.h
-NETNS = Path("/run/netns")
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def _die_with_parent() -> None:
-    if _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-        raise EnvironmentLacks(f"prctl: {os.strerror(ctypes.get_errno())}")
+_CLONE_NEWNS, _CLONE_NEWPID, _CLONE_NEWNET = 0x0002_0000, 0x2000_0000, 0x4000_0000
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 0x4_0000
+_PR_SET_PDEATHSIG = 1
+_FORWARDED = frozenset(
+    {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH}
+)
+_LACKS = 3  # exit status: the machine lacks something
 
 
-def run_inside(action: Callable[[], int]) -> int:
-    """Call ``action`` in new namespaces and return its status; 128 + N when it was ended by signal N.
+def enter() -> None:
+    """Return in the new namespaces, as another process. MachineError when the kernel refuses; call before any thread starts.
 
-    SIGINT, SIGTERM and SIGHUP are passed on to it. EnvironmentLacks when this machine cannot (see ``requirements``). Must be
-    called before any thread is started.
+    The caller's process never returns from here: it ends with the exit status of the new one (128 + n after signal n).
+    Signals sent to it arrive in the new one. /proc shows the new pid namespace; mounts made inside stay inside.
     """
-    check()
+    if threading.active_count() > 1:
+        raise RuntimeError("private.enter() forks: call it before threads start")
     if "SUDO_UID" in os.environ:
-        # sudo killed by SIGKILL cannot pass that on: die with it.
-        _die_with_parent()
-    if _libc.unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET) != 0:
-        raise EnvironmentLacks(f"new namespaces: {os.strerror(ctypes.get_errno())}; a container needs CAP_SYS_ADMIN")
-    made = not NETNS.exists()
-    alive, held = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(held)
-        _inner(action, alive)
-    os.close(alive)
-    status = _wait(child)
-    if made:
-        # The mount point: an empty folder that `ip netns add` would have left too.
-        # We share the mount namespace with the child that has ended, so its mount on it goes first. No umount(8): once the
-        # process namespace's first process is gone, this process can start no other.
-        _libc.umount2(os.fsencode(NETNS), MNT_DETACH)
-        with contextlib.suppress(OSError):
-            NETNS.rmdir()
-    return status
-
-
-def _inner(action: Callable[[], int], alive: int) -> None:
-    """The first process of the namespace: never returns."""
-    status = 70
+        # sudo, killed by SIGKILL, cannot pass that on: die with it.
+        _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*_FORWARDED, signal.SIGCHLD})
+    alive_read, alive_write = os.pipe()  # its writing end is the outer process's life
     try:
-        _die_with_parent()
-        # The parent may have died between fork and prctl: then nobody holds the pipe's other end any more.
-        if select.select([alive], [], [], 0)[0]:
-            os._exit(status)
-        os.close(alive)
-        _private_mounts()
-        status = action()
-    except EnvironmentLacks as error:
-        os.write(2, f"tandem-bench: {error}\n".encode())
-        status = 3
-    except BaseException:  # noqa: BLE001  # the process ends here: whatever it was must be seen before
-        # Printed here, since os._exit below skips the interpreter's own end.
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+        _call("unshare", _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWNET)
+    except OSError as error:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise MachineError(
+            f"cannot make namespaces: {error.strerror}; mend: run as root, not in a confined container"
+        ) from None
+    init = os.fork()
+    if init:
+        os.close(alive_read)
+        _pass_on(init)
+    _become_init(alive_read, alive_write)
+    program = os.fork()
+    if program:
+        _pass_on(program)
+    os.close(alive_read)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _wait(child: int) -> int:
-    def pass_on(number: int, _frame: FrameType | None) -> None:
-        try:
-            os.kill(child, number)
-        except ProcessLookupError:
-            return  # it ended meanwhile: waitpid says how
-
-    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+def _become_init(alive_read: int, alive_write: int) -> None:
+    os.close(alive_write)
+    _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if select.select([alive_read], [], [], 0)[0]:
+        os._exit(_LACKS)  # the outer process died before we asked to be told
+    # A session of our own: Ctrl-C at the terminal then reaches the outer process alone, which passes it on once.
+    os.setsid()
     try:
-        _, status = os.waitpid(child, 0)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code
+        _call("mount", None, b"/", None, _MS_REC | _MS_PRIVATE, None)
+        _call("mount", b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None)
+    except OSError as error:
+        print(
+            f"cannot mount in the new namespace: {error.strerror}; mend: run as root, not in a confined container",
+            file=sys.stderr,
+        )
+        os._exit(_LACKS)
 
 
-def _mount(*args: str) -> None:
-    done = subprocess.run(["mount", *args], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise EnvironmentLacks(f"mount {' '.join(args)}: {done.stderr.strip()}")
+def _pass_on(child: int) -> NoReturn:
+    """Wait for ``child``, reap whatever else ends, pass signals on; end with the child's status."""
+    while True:
+        arrived = signal.sigwaitinfo({*_FORWARDED, signal.SIGCHLD})
+        if arrived.si_signo != signal.SIGCHLD:
+            with contextlib.suppress(ProcessLookupError):  # it ended meanwhile: its SIGCHLD follows
+                os.kill(child, arrived.si_signo)
+            continue
+        # Several ends may be told by one signal.
+        while (ended := _reap()) is not None:
+            if ended[0] == child:
+                status = os.waitstatus_to_exitcode(ended[1])
+                os._exit(status if status >= 0 else 128 - status)
 
 
-def _private_mounts() -> None:
-    """A /proc of this process namespace, and /run/netns and /etc of our own, so that names and files touch nobody else's."""
-    _mount("--make-rprivate", "/")
-    _mount("-t", "proc", "proc", "/proc")
-    NETNS.mkdir(exist_ok=True)
-    _mount("-t", "tmpfs", "-o", "mode=0755,size=64m", "tandem-bench", str(NETNS))
-    # A copy of /etc: `ip netns exec` looks for resolv.conf below /etc/netns, which must not be made on the host.
-    copy = NETNS / ".etc"
-    copy.mkdir()
-    _mount("-t", "tmpfs", "-o", "mode=0755,size=256m", "tandem-bench", str(copy))
-    done = subprocess.run(["cp", "-a", "/etc/.", str(copy)], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise EnvironmentLacks(f"copying /etc: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
-    _mount("--move", str(copy), "/etc")
-    copy.rmdir()
-    resolver = Path("/etc/resolv.conf")
-    resolver.unlink(missing_ok=True)  # often a link to a place that does not exist here
-    resolver.write_text("# each namespace has its own below /etc/netns\n")
+def _reap() -> tuple[int, int] | None:
+    try:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return (pid, status) if pid else None
+
+
+def _call(name: str, *arguments: int | bytes | None) -> None:
+    """A function of the C library that returns 0 or sets errno (os.unshare is Python 3.12's; mount is in none)."""
+    function = getattr(ctypes.CDLL(None, use_errno=True), name)
+    converted = [ctypes.c_ulong(a) if isinstance(a, int) else ctypes.c_char_p(a) for a in arguments]
+    if function(*converted) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

@@ -1,4 +1,4 @@
-"""What this machine must have before a bench can be built, asked before anything is touched."""
+"""What the bench needs from the machine."""
 
 from __future__ import annotations
 
@@ -6,28 +6,32 @@ import os
 import shutil
 from pathlib import Path
 
-PROGRAMS = {"ip": "iproute2", "nft": "nftables", "dnsmasq": "dnsmasq-base", "setpriv": "util-linux"}
+PROGRAMS = {
+    "ip": "iproute2",
+    "nft": "nftables",
+    "dnsmasq": "dnsmasq-base",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+    "mount": "util-linux (mount)",
+}
+"""Programs started, with the Debian package of each."""
 
 
-class EnvironmentLacks(RuntimeError):  # noqa: N818  # read as a sentence: the environment lacks …
-    """Something is missing; one line with the mend."""
+class MachineError(RuntimeError):
+    """The machine lacks something; the message is one line with the mend. Exit status 3."""
 
 
-def check() -> None:
-    """Raise EnvironmentLacks unless we are root and kernel and programs can carry a bench."""
+def require() -> None:
+    """Raise MachineError for the first thing that is missing: root, Multipath TCP, TUN, a program."""
     if os.geteuid() != 0:
-        raise EnvironmentLacks("namespaces and links need root; start it with sudo, or by ./kit demo, which does")
-    if not Path("/proc/sys/net/mptcp/enabled").exists():
-        raise EnvironmentLacks(
-            "this kernel has no Multipath TCP (no /proc/sys/net/mptcp); use one of 5.6 or later built with CONFIG_MPTCP, "
-            "such as Debian's or Ubuntu's"
-        )
-    try:
-        os.close(os.open("/dev/net/tun", os.O_RDWR))
-    except OSError as error:
-        raise EnvironmentLacks(f"/dev/net/tun: {error.strerror}; load the module tun (modprobe tun)") from None
+        raise MachineError("not root: the bench makes network namespaces; mend: run it with sudo")
     for program, package in PROGRAMS.items():
         if shutil.which(program) is None:
-            raise EnvironmentLacks(
-                f"the program {program} is missing; install the package {package} (./kit setup does)"
-            )
+            raise MachineError(f"{program} not found; mend: apt-get install {package.split()[0]}")
+    enabled = Path("/proc/sys/net/mptcp/enabled")
+    if not enabled.exists():
+        raise MachineError(
+            "the kernel has no Multipath TCP (CONFIG_MPTCP); mend: use Debian's or Ubuntu's kernel, 5.15 or later"
+        )
+    if not Path("/dev/net/tun").exists():
+        raise MachineError("/dev/net/tun is missing; mend: modprobe tun")
