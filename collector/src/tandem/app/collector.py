@@ -26,6 +26,10 @@ from tandem.spool import Spool
 
 log = logging.getLogger(__name__)
 
+STARTING = ("mobility_start", "signal_drop", "handover")
+"""Events that begin a paired run: the start of mobility, and later on the move whatever shows that the network changed. The paper's
+collector takes every change of 6 dB or more for a start of mobility and begins a transfer when none is under way."""
+
 TICK_NS = 1_000_000_000
 REPORT_S = 10.0
 
@@ -132,10 +136,10 @@ class Collector:
             if record.measurement == "event":
                 self._live.mobile_since_ns = self._detectors.mobile_since_ns
                 self._live.happened(record)
-                if record.tags.get("kind") == "mobility_start":
-                    self._mobility_started()
+                if record.tags.get("kind") in STARTING and self._detectors.mobile:
+                    self._changed_on_the_move()
 
-    def _mobility_started(self) -> None:
+    def _changed_on_the_move(self) -> None:
         pairing = self._config.runs.on_mobility_start
         if self.pairs is None or pairing == "off":
             return
