@@ -48,7 +48,9 @@ def receive(address: str, port: int, seconds: float, protocol: int, source: str)
             if index >= len(tenths):
                 break
             tenths[index] += len(chunk)
-        print(json.dumps({"tenths": tenths, "bytes": sum(tenths), "subflows": subflows(connection, protocol)}), flush=True)
+        print(
+            json.dumps({"tenths": tenths, "bytes": sum(tenths), "subflows": subflows(connection, protocol)}), flush=True
+        )
 
 
 def subflows(connection: socket.socket, protocol: int) -> int | None:
