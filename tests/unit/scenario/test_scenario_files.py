@@ -156,7 +156,7 @@ def test_whatever_a_file_holds_it_loads_or_is_refused(tmp_path_factory, junk):
 @pytest.mark.parametrize(
     ("duration_s", "change", "says"),
     [
-        (180, ("clear_m = 360", "clear_m = 5000"), "operator A: no site within of the route at"),
+        (600, ("clear_m = 360", "clear_m = 5000"), "operator A: no site within"),
         (7200, ("spacing_m = 480 ", "spacing_m = 100 "), "places for sites; raise spacing_m"),
     ],
 )
