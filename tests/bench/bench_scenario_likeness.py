@@ -78,7 +78,7 @@ def events_in(played: Played, activity: str) -> dict[str, float]:
         return [e for e in played.of_type(kind) if any(a <= e["t_s"] < b for a, b in spans)]
 
     drops, handovers = of("signal_drop"), of("handover")
-    after = sum(any(h["operator"] == d["operator"] and 0 <= h["t_s"] - d["t_s"] <= 5 for d in drops) for h in handovers)
+    after = sum(any(h["operator"] == d["operator"] and 0 <= h["t_s"] - d["t_s"] <= 2 for d in drops) for h in handovers)
     per = 300 / seconds / len(played.operators) if seconds else 0.0
     return {
         "drops": len(drops) * per,
@@ -122,7 +122,7 @@ def likeness(seeds: int) -> dict[str, Any]:
         out[f"{activity} drops per 5 min"] = mean["drops"]
         out[f"{activity} drops above 8 dB, share"] = mean["drops_above_8"] / mean["drops"]
         out[f"{activity} handovers per 5 min"] = mean["handovers"]
-        out[f"{activity} handovers within 5 s after a drop, share"] = mean["handovers_after_a_drop"] / max(
+        out[f"{activity} handovers within 2 s after a drop, share"] = mean["handovers_after_a_drop"] / max(
             1e-9, mean["handovers"]
         )
     out["handovers driving over walking"] = out["drive handovers per 5 min"] / max(

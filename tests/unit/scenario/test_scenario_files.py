@@ -151,3 +151,29 @@ def test_whatever_a_file_holds_it_loads_or_is_refused(tmp_path_factory, junk):
         path.write_bytes(junk if isinstance(junk, bytes) else junk.encode("utf-8", "surrogatepass"))
     refused = refusal(path)
     assert refused is None or (refused.startswith(str(path)) and "\n" not in refused)
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "change", "says"),
+    [
+        (600, ("clear_m = 360", "clear_m = 5000"), "operator A: no site within"),
+        (7200, ("spacing_m = 480 ", "spacing_m = 100 "), "places for sites; raise spacing_m"),
+    ],
+)
+def test_a_network_that_cannot_be_built_says_so(tmp_path, duration_s, change, says):
+    text = (
+        source("commute")
+        .replace(*change)
+        .replace("speed_m_s = 21.0", "speed_m_s = 90")
+        .replace("radius_m = 2500\n", "")
+    )
+    with pytest.raises(ScenarioError, match="commute: ") as error:
+        play(load(written(tmp_path, text), duration_s))
+    assert says in str(error.value)
+
+
+def test_numbers_of_absurd_length_are_refused(tmp_path):
+    for digits in (400, 5000):
+        with pytest.raises(ScenarioError) as error:
+            load(written(tmp_path, MINIMAL.replace("share = 2", "share = " + "9" * digits)))
+        assert len(str(error.value)) < 400

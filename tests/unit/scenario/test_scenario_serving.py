@@ -109,6 +109,17 @@ def test_truth_of_handovers_is_the_change_of_cells(seed):
         )
 
 
+def test_a_serving_cell_that_falls_out_of_reach_is_left():
+    """At 90 m/s between small cells no trigger keeps up; every tick still has a cell that is heard."""
+    small = dataclasses.replace(SCENARIO.operators[0], spacing_m=100.0, clear_m=0.0)
+    fast = dataclasses.replace(load("drive").phases[1], speed_m_s=90.0, acceleration_m_s2=10.0)
+    played = play(
+        dataclasses.replace(SCENARIO, duration_s=40.0, phases=(fast,), operators=(small, SCENARIO.operators[1]))
+    )
+    assert min(played.operators["A"].columns["rsrp_dbm"]) > -140
+    assert len(set(played.operators["A"].columns["eci"])) > 5
+
+
 def test_commutes_have_several_handovers_of_both_kinds():
     counts, kinds = [], set()
     for seed in range(6):

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tandem_bench.scenario.bands import RESOURCE_BLOCKS
 from tandem_bench.scenario.chance import stream
+from tandem_bench.scenario.errors import ScenarioError
 from tandem_bench.scenario.model import Carrier, Operator, Scenario
 from tandem_bench.scenario.route import Route
 
 REACH = 3.2
-"""Sites farther from the route than this many spacings are not heard."""
+"""Sites are made up to this many spacings from the route."""
+HEARD = 3.84
+"""Sites farther from the probe than this many spacings are not computed: twenty decibels below the nearest and more."""
+
+_MOST_PLACES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,24 +56,50 @@ class Site:
 
 
 def build(scenario: Scenario, operator: Operator, route: Route) -> list[Site]:
-    """All sites within ``REACH`` spacings of the route; at least one."""
+    """All sites within ``REACH`` spacings of the route. ScenarioError when a part of the route hears none."""
     reach = REACH * operator.spacing_m
     sites = [_listed(scenario, operator, i) for i in range(len(operator.sites))]
     rng = stream(scenario.seed, operator.name, "grid")
     spacing, row = operator.spacing_m, operator.spacing_m * math.sqrt(3) / 2
     shift_x, shift_y = rng.uniform(0, spacing, 2)
     near = _NearRoute(route, reach)
-    for j in range(math.floor((route.y_m.min() - reach) / row), math.ceil((route.y_m.max() + reach) / row) + 1):
-        for i in range(
-            math.floor((route.x_m.min() - reach) / spacing), math.ceil((route.x_m.max() + reach) / spacing) + 1
-        ):
-            place = stream(scenario.seed, operator.name, "site", i, j)
-            x = (i + 0.5 * (j % 2)) * spacing + shift_x + float(place.uniform(-0.2, 0.2)) * spacing
-            y = j * row + shift_y + float(place.uniform(-0.2, 0.2)) * spacing
-            clear = all(math.hypot(x - s.x_m, y - s.y_m) >= operator.clear_m for s in operator.sites)
-            if clear and near(x, y):
-                sites.append(_grown(scenario, operator, len(sites), x, y, place))
+    rows = range(math.floor((route.y_m.min() - reach) / row), math.ceil((route.y_m.max() + reach) / row) + 1)
+    columns = range(math.floor((route.x_m.min() - reach) / spacing), math.ceil((route.x_m.max() + reach) / spacing) + 1)
+    if len(rows) * len(columns) > _MOST_PLACES:
+        raise ScenarioError(
+            scenario.name,
+            None,
+            f"operator {operator.name}: {len(rows) * len(columns)} places for sites",
+            "raise spacing_m, or play a shorter route",
+        )
+    for j, i in itertools.product(rows, columns):
+        place = stream(scenario.seed, operator.name, "site", i, j)
+        x = (i + 0.5 * (j % 2)) * spacing + shift_x + float(place.uniform(-0.2, 0.2)) * spacing
+        y = j * row + shift_y + float(place.uniform(-0.2, 0.2)) * spacing
+        clear = all(math.hypot(x - s.x_m, y - s.y_m) >= operator.clear_m for s in operator.sites)
+        if clear and near(x, y):
+            sites.append(_grown(scenario, operator, len(sites), x, y, place))
+    _check_cover(scenario, operator, sites, route)
     return sites
+
+
+def within(site: Site, route: Route, operator: Operator) -> NDArray[np.bool_]:
+    """For each tick, whether the site is near enough to be heard."""
+    return np.hypot(route.x_m - site.x_m, route.y_m - site.y_m) <= HEARD * operator.spacing_m
+
+
+def _check_cover(scenario: Scenario, operator: Operator, sites: list[Site], route: Route) -> None:
+    covered = np.zeros(len(route.t_s), dtype=np.bool_)
+    for site in sites:
+        covered |= within(site, route, operator)
+    if not covered.all():
+        raise ScenarioError(
+            scenario.name,
+            None,
+            f"operator {operator.name}: no site within {HEARD * operator.spacing_m:.0f} m of the route at "
+            f"{route.t_s[int(np.argmin(covered))]:.1f} s",
+            "lower clear_m, or write a [[operator.site]] there",
+        )
 
 
 class _NearRoute:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tandem_bench.scenario.bands import frequency_ghz
-from tandem_bench.scenario.cells import REACH, Cell, Site
+from tandem_bench.scenario.cells import Cell, Site, within
 from tandem_bench.scenario.chance import Array, exponential_noise, slow_noise, stream
 from tandem_bench.scenario.model import TICK_S, Operator, RadioModel, Scenario
 from tandem_bench.scenario.propagation import antenna_gain_db, path_loss_db
@@ -19,6 +20,7 @@ _REPORT_S = 0.2
 _STILL_CORRELATION_S = 4.0
 _WALK_M_S = 1.4
 _FADE_M = 0.5
+_LEAST_LOSS_DB = 70.0
 
 
 @dataclass(frozen=True)
@@ -63,39 +65,48 @@ def energy_per_element_dbm(operator: Operator, cell: Cell) -> float:
 
 
 class _Common:
-    """The parts of shadowing and street fading that all sites of all operators share: what stands around the probe."""
+    """The parts of shadowing and street fading that all sites of an operator share: what stands around the probe.
 
-    def __init__(self, scenario: Scenario, route: Route) -> None:
+    Two operators have a part of that in common in turn: their antennas and frequencies are not the same, the lorry is.
+    """
+
+    def __init__(self, scenario: Scenario, operator: Operator, route: Route) -> None:
         steps = np.concatenate(([0.0], np.diff(route.distance_m)))
         radio = scenario.radio
         self.large_step = np.exp(-steps / radio.shadowing_m)
         self.street_step = np.exp(-steps / radio.street_m)
-        self.large = exponential_noise(stream(scenario.seed, "shadowing"), self.large_step, 0.0)
-        self.street = exponential_noise(stream(scenario.seed, "street"), self.street_step, 0.0)
+        self.large = self._of(scenario, operator, "shadowing", self.large_step)
+        self.street = self._of(scenario, operator, "street", self.street_step)
+
+    @staticmethod
+    def _of(scenario: Scenario, operator: Operator, what: str, step: Array) -> Array:
+        both = exponential_noise(stream(scenario.seed, what), step, 0.0)
+        own = exponential_noise(stream(scenario.seed, operator.name, what), step, 0.0)
+        c = scenario.radio.operator_correlation
+        return math.sqrt(c) * both + math.sqrt(1 - c) * own
 
 
 def hear(scenario: Scenario, operator: Operator, sites: list[Site], route: Route) -> list[Heard]:
     """All cells of ``sites`` over the ticks in which they are within reach."""
-    common = _Common(scenario, route)
+    common = _Common(scenario, operator, route)
     share = filter_share(scenario.radio.filter_k)
     heard = []
     for number, site in enumerate(sites):
-        for first, end in _within(site, route, REACH * operator.spacing_m * 1.2):
+        for first, end in _spans(within(site, route, operator)):
             part = slice(first, end)
             label = (operator.name, "site", number, first)
             shadow = _shadowing(scenario, common, site, part, label)
             for cell in site.cells:
                 rsrp = _received(operator, scenario.radio, site, cell, route, part) + shadow
                 rsrp += _residual(scenario, route, part, (*label, cell.eci))
-                slow = slow_noise(stream(scenario.seed, *label, cell.eci, "load"), route.t_s[part], 5.0, 60.0)
+                slow = slow_noise(stream(scenario.seed, *label, cell.eci, "load"), route.t_s[part], 10.0, 60.0)
                 load = np.clip(cell.load + operator.load_variation * slow, 0.03, 0.95)
                 heard.append(Heard(cell, number, first, rsrp, filtered(rsrp, share), load))
     return heard
 
 
-def _within(site: Site, route: Route, reach_m: float) -> Iterator[tuple[int, int]]:
-    """Spans of ticks within reach, as (first, end)."""
-    near = np.hypot(route.x_m - site.x_m, route.y_m - site.y_m) <= reach_m
+def _spans(near: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """Spans of ticks in which ``near`` holds, as (first, end)."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], near, [False])).astype(np.int8)))
     for first, end in edges.reshape(-1, 2).tolist():
         yield int(first), int(end)
@@ -124,7 +135,8 @@ def _received(operator: Operator, radio: RadioModel, site: Site, cell: Cell, rou
     dx, dy = route.x_m[part] - site.x_m, route.y_m[part] - site.y_m
     loss = path_loss_db(radio.path_loss, np.hypot(dx, dy), frequency_ghz(cell.carrier.earfcn)) + route.loss_db[part]
     gain = antenna_gain_db(np.degrees(np.arctan2(dx, dy)) - cell.azimuth_deg)
-    return energy_per_element_dbm(operator, cell) + gain - loss
+    # Under the mast the beam goes overhead: never less than 70 dB between antennas (TR 36.942 4.5.1, urban macro).
+    return energy_per_element_dbm(operator, cell) - np.maximum(loss - gain, _LEAST_LOSS_DB + route.loss_db[part])
 
 
 def _residual(scenario: Scenario, route: Route, part: slice, label: tuple[object, ...]) -> Array:

@@ -35,6 +35,7 @@ class RadioModel:
     street_db: float
     street_m: float
     street_correlation: float
+    operator_correlation: float
     residual_still_db: float
     residual_moving_db: float
     filter_k: float

@@ -127,7 +127,8 @@ class _Machine:
     ) -> None:
         if self._pending is not None and tick >= self._resume:
             self._arrive(tick, here, smooth)
-        if self._serving < 0 or self._serving not in column_of:
+        known = column_of.get(self._serving)
+        if known is None or smooth[known] <= _ABSENT_DBM:
             self._serving = int(here[int(np.argmax(smooth))])
         column = column_of[self._serving]
         interference = max(0.0, float(totals[int(self._channels[self._serving])][row] - weighted[column]))
@@ -207,7 +208,8 @@ class _Machine:
         change, self._pending = self._pending, None
         assert change is not None  # noqa: S101 - the caller looked
         best = int(here[int(np.argmax(smooth))])
-        target = change.to_cell if change.to_cell in set(here.tolist()) else best
+        wanted = np.flatnonzero(here == change.to_cell)
+        target = change.to_cell if wanted.size and smooth[int(wanted[0])] > _ABSENT_DBM else best
         self._serving = target
         self.out.changes.append(
             Change(tick, change.started, change.from_cell, target, change.interruption_ms, change.kept, change.cause)

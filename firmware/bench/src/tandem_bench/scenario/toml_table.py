@@ -6,7 +6,6 @@ written dotted are found by the line of their table.
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
 from collections.abc import Sequence
@@ -27,6 +26,9 @@ def parse(where: str, text: str) -> dict[str, Any]:
         at = _AT_LINE.search(str(error))
         line = int(at[1]) if at and at[1] else len(text.splitlines()) or 1
         raise ScenarioError(where, line, f"not TOML: {_AT_LINE.sub('', str(error))}", "correct this line") from None
+    except ValueError as error:
+        # A number with more digits than Python converts.
+        raise ScenarioError(where, 1, f"not TOML: {error}", "write shorter numbers") from None
     except RecursionError:
         raise ScenarioError(where, 1, "not TOML: nested too deep", "write plain tables") from None
 
@@ -50,6 +52,11 @@ def lines_of(text: str) -> dict[tuple[str, ...], int]:
         elif key := _KEY.match(line):
             found.setdefault((*here, key[1] or key[2] or key[3]), number)
     return found
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 class Table:
@@ -82,23 +89,23 @@ class Table:
         """A finite number from ``low`` to ``high``; ``default`` None makes the key required."""
         value = self._take(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.error(key, f"{value!r} is not a number", f"give a number from {low:g} to {high:g}")
-        if not math.isfinite(value) or not low <= value <= high:
-            raise self.error(key, f"{value} is out of range", f"give a number from {low:g} to {high:g}")
+            raise self.error(key, f"{_shown(value)} is not a number", f"give a number from {low:g} to {high:g}")
+        if not low <= value <= high:
+            raise self.error(key, f"{_shown(value)} is out of range", f"give a number from {low:g} to {high:g}")
         return float(value)
 
     def whole(self, key: str, default: int | None, low: int, high: int) -> int:
         """A whole number from ``low`` to ``high``."""
         value = self._take(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise self.error(key, f"{value!r} is no whole number in range", f"give one from {low} to {high}")
+            raise self.error(key, f"{_shown(value)} is no whole number in range", f"give one from {low} to {high}")
         return value
 
     def text(self, key: str, default: str | None, pattern: str, mend: str) -> str:
         """Text that matches ``pattern`` as a whole."""
         value = self._take(key, default)
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            raise self.error(key, f"{value!r} does not fit", mend)
+            raise self.error(key, f"{_shown(value)} does not fit", mend)
         return value
 
     def numbers(self, key: str, default: Sequence[float] | None, low: float, high: float, count: range) -> list[float]:
@@ -107,10 +114,10 @@ class Table:
         fits = isinstance(value, list | tuple) and len(value) in count
         mend = f"give a list of {count.start} to {count.stop - 1} numbers from {low:g} to {high:g}"
         if not fits:
-            raise self.error(key, f"{value!r} does not fit", mend)
+            raise self.error(key, f"{_shown(value)} does not fit", mend)
         for item in value:
             if isinstance(item, bool) or not isinstance(item, int | float) or not low <= item <= high:
-                raise self.error(key, f"{item!r} does not fit", mend)
+                raise self.error(key, f"{_shown(item)} does not fit", mend)
         return [float(item) for item in value]
 
     def table(self, key: str) -> Table:
@@ -118,7 +125,7 @@ class Table:
         self._taken.append(key)
         value = self._values.get(key, {})
         if not isinstance(value, dict):
-            raise self.error(key, f"{value!r} is not a table", f"write [{key}]")
+            raise self.error(key, f"{_shown(value)} is not a table", f"write [{key}]")
         return Table(self._where, self._lines, (*self._path, key), value)
 
     def tables(self, key: str) -> list[Table]:
