@@ -14,7 +14,7 @@ def test_first_pair_ends_within_the_first_still_phase(still_s: float, paths: int
     end = planned.first_start_s + runs * (planned.first_seconds + OVERHEAD_S) + (runs - 1) * planned.first_pause_s
     assert planned.first_seconds >= 2.0
     if planned.first_seconds > 2.0:
-        assert end <= still_s + 0.2
+        assert end <= still_s + 0.4
 
 
 def test_three_minutes_give_runs_long_enough_for_slow_start() -> None:

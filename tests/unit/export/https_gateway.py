@@ -39,7 +39,11 @@ def make_certificates(folder: Path) -> tuple[Path, Path, Path]:
             .not_valid_after(now + datetime.timedelta(hours=1))
         )
 
-    ca = builder(ca_name, ca_key.public_key()).add_extension(x509.BasicConstraints(True, 0), True).sign(ca_key, hashes.SHA256())
+    ca = (
+        builder(ca_name, ca_key.public_key())
+        .add_extension(x509.BasicConstraints(True, 0), True)
+        .sign(ca_key, hashes.SHA256())
+    )
     server = (
         builder(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "gateway")]), key.public_key())
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
@@ -150,7 +154,9 @@ class Gateway:
 
         return self._answered(handler, "PUT", [], take)
 
-    def _answered(self, handler: BaseHTTPRequestHandler, method: str, lines: list[str], take: Callable[[], Reply]) -> Reply:
+    def _answered(
+        self, handler: BaseHTTPRequestHandler, method: str, lines: list[str], take: Callable[[], Reply]
+    ) -> Reply:
         with self.changed:
             if handler.headers.get("Authorization") != f"Bearer {TOKEN}":
                 reply: Reply = (401, {"error": "no good token"}, {})

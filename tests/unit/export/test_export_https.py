@@ -218,7 +218,9 @@ def test_stop_does_not_wait_for_a_gateway_that_is_silent(tmp_path: Path, gateway
     assert Spool(setup.spool.folder, BOOT).counts().pending == 1
 
 
-def test_a_manifest_is_sent_until_it_is_acknowledged_also_after_a_restart(setup: Setup, gateway: Gateway, tmp_path: Path) -> None:
+def test_a_manifest_is_sent_until_it_is_acknowledged_also_after_a_restart(
+    setup: Setup, gateway: Gateway, tmp_path: Path
+) -> None:
     (setup.runs / "run-1.json").write_text('{"id": "run-1"}')
     setup.pending.add("run-1")
     setup.pending.add("run-0-gone")

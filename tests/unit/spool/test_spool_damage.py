@@ -114,7 +114,9 @@ def test_a_full_disk_takes_nothing_and_loses_nothing(tmp_path: Path, monkeypatch
     spool.append([radio(1)])
     page_limit = "PRAGMA max_page_count=8"
     spool._files.days[1]._db.execute(page_limit)
-    big = [Record.make("radio", {"path": "a", "operator": str(n) * 40}, {"eci": n * 7919 % 100003}, n) for n in range(5000)]
+    big = [
+        Record.make("radio", {"path": "a", "operator": str(n) * 40}, {"eci": n * 7919 % 100003}, n) for n in range(5000)
+    ]
     with pytest.raises(SpoolFullError, match="free disk space"):
         spool.append(big)
     assert spool.counts().made == 1

@@ -81,7 +81,11 @@ def verdict(summary: dict[str, Any], *, scored: bool) -> list[str]:
         wrong.append(f"records lost: {records['lost']} of {records['made']} made")
     if not summary["runs"]:
         wrong.append("no run was made")
-    wrong += [f"run {run['id']} failed: {run['failure']}" for run in summary["runs"] if scored and run.get("failure") and "stopped" not in str(run["failure"])]
+    wrong += [
+        f"run {run['id']} failed: {run['failure']}"
+        for run in summary["runs"]
+        if scored and run.get("failure") and "stopped" not in str(run["failure"])
+    ]
     if summary.get("interrupted"):
         wrong.append(f"interrupted: {summary['interrupted']}")
     if scored and (summary["duration_s"] or 0) >= SCORED_FROM_S:
