@@ -1,0 +1,56 @@
+"""Ctrl-C keeps what was measured; SIGKILL leaves nothing behind; two rehearsals side by side do not meet."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from rehearsals import end, processes_naming, started, wait_until
+
+pytestmark = pytest.mark.system
+
+
+def test_ctrl_c_in_a_run_keeps_what_was_measured(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = started("--duration", "60", "--out", str(out), cwd=tmp_path)
+    wait_until(lambda: bool(list(out.glob("probe/*/captures/*"))), 60, "a capture begins with the first run")
+    status, printed, errors = end(process, signal.SIGINT)
+    assert status == 130, printed + errors
+    assert "Traceback" not in printed + errors
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["interrupted"]
+    assert summary["records"]["made"] == summary["records"]["in_database"] > 0
+    assert (out / "report.html").exists()
+    assert processes_naming(str(out)) == []
+
+
+def test_ctrl_c_before_anything_was_measured(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = started("--duration", "60", "--out", str(out), cwd=tmp_path)
+    wait_until(lambda: (out / "server" / "server.toml").exists(), 60, "the server is being started")
+    status, printed, errors = end(process, signal.SIGINT)
+    assert status == 130, printed + errors
+    assert "Traceback" not in printed + errors
+    assert processes_naming(str(out)) == []
+
+
+def test_kill_9_leaves_no_process_and_no_namespace(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = started("--duration", "60", "--out", str(out), cwd=tmp_path)
+    wait_until(lambda: any("tandem run" in p for p in processes_naming(str(out))), 60, "the collector runs")
+    process.kill()
+    process.wait(10)
+    wait_until(lambda: processes_naming(str(out)) == [], 10, "everything has died with it")
+    process.communicate()
+
+
+def test_two_side_by_side(tmp_path: Path) -> None:
+    outs = [tmp_path / name for name in ("one", "two")]
+    processes = [
+        started("--scenario", "still", "--duration", "30", "--seed", str(n), "--out", str(out), cwd=tmp_path)
+        for n, out in enumerate(outs)
+    ]
+    for process, out in zip(processes, outs, strict=True):
+        printed, errors = process.communicate(timeout=240)
+        assert process.returncode == 0, printed + errors
+        assert json.loads((out / "summary.json").read_text())["records"]["lost"] == 0

@@ -1,0 +1,140 @@
+"""One rehearsal of a minute: everything arrives, and what it leaves is what the spec says."""
+
+import json
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rehearsals import demo, processes_naming
+
+pytestmark = pytest.mark.system
+
+KEYS = {
+    "scenario", "seed", "duration_s", "radio_records", "polls_late", "handovers", "signal_drops", "mobility", "runs",
+    "records", "captures", "cpu_seconds", "versions",
+}  # fmt: skip
+RUN_KEYS = {
+    "id", "kind", "pairing", "bytes", "duration_s", "goodput_bit_per_s", "sum_of_singles_bit_per_s", "fallback", "subflows",
+}  # fmt: skip
+
+
+class Rehearsed:
+    """A folder that a rehearsal left."""
+
+    def __init__(self, root: Path, output: str, errors: str, status: int) -> None:
+        self.root, self.output, self.errors, self.status = root, output, errors, status
+        self.summary: dict[str, Any] = json.loads((root / "summary.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Rehearsed:
+    root = tmp_path_factory.mktemp("minute")
+    done = demo("--duration", "60", "--seed", "3", "--out", str(root / "out"), "--keep", cwd=root)
+    assert (root / "out" / "summary.json").exists(), done.stdout + done.stderr
+    return Rehearsed(root / "out", done.stdout, done.stderr, done.returncode)
+
+
+def test_everything_arrived(rehearsed: Rehearsed) -> None:
+    records = rehearsed.summary["records"]
+    assert rehearsed.status == 0, rehearsed.output + rehearsed.errors
+    assert records["made"] > 400
+    assert records["sent"] == records["in_database"] == records["made"]
+    assert records["lost"] == 0
+
+
+def test_summary_has_the_keys_that_others_read(rehearsed: Rehearsed) -> None:
+    summary = rehearsed.summary
+    assert set(summary) >= KEYS
+    assert set(summary["handovers"]) >= {"true", "detected", "false"}
+    assert set(summary["mobility"]) >= {"accuracy", "false_starts", "missed_starts"}
+    for run in summary["runs"]:
+        assert set(run) >= RUN_KEYS
+        for subflow in run["subflows"]:
+            assert set(subflow) >= {"operator", "bytes", "share", "rtt_ms_median"}
+    for capture in summary["captures"]:
+        assert set(capture) >= {"file", "bytes", "packets"}
+
+
+def test_a_poll_a_second_of_both_modems(rehearsed: Rehearsed) -> None:
+    assert 2 * 58 <= rehearsed.summary["radio_records"] <= 2 * 75
+
+
+def test_first_pair_compares_both_paths_with_each_alone(rehearsed: Rehearsed) -> None:
+    first = [run for run in rehearsed.summary["runs"] if run["pairing"] == "sequential"]
+    assert sorted((run["kind"], run["path"]) for run in first if run["kind"] == "tcp") == [("tcp", "a"), ("tcp", "b")]
+    (mptcp,) = [run for run in first if run["kind"] == "mptcp"]
+    assert {subflow["operator"] for subflow in mptcp["subflows"]} == {"A", "B"}
+    assert sum(subflow["share"] for subflow in mptcp["subflows"]) == pytest.approx(1.0, abs=1e-6)
+    assert not mptcp["fallback"]
+    singles = [run["goodput_bit_per_s"] for run in first if run["kind"] == "tcp"]
+    assert mptcp["sum_of_singles_bit_per_s"] == pytest.approx(sum(singles))
+    assert mptcp["goodput_bit_per_s"] > max(singles)
+
+
+def test_nobody_gets_more_than_was_offered(rehearsed: Rehearsed) -> None:
+    for run in rehearsed.summary["runs"]:
+        if run["capacity_bit_per_s"]:
+            assert run["goodput_bit_per_s"] <= run["capacity_bit_per_s"] * 1.02
+
+
+def test_handovers_played_are_the_handovers_scored(rehearsed: Rehearsed) -> None:
+    truth = [json.loads(line) for line in (rehearsed.root / "truth.jsonl").read_text().splitlines()]
+    played = [line for line in truth if line["type"] == "handover"]
+    assert rehearsed.summary["handovers"]["true"] <= len(played)
+    assert [line["t_s"] for line in truth] == sorted(line["t_s"] for line in truth)
+
+
+def packets_in(capture: Path) -> int:
+    """Packets of a pcap file, counted by its record headers."""
+    content = capture.read_bytes()
+    order = "<" if content[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
+    at, count = 24, 0
+    while at < len(content):
+        (length,) = struct.unpack(order + "I", content[at + 8 : at + 12])
+        at += 16 + length
+        count += 1
+    assert at == len(content), "the last packet is cut"
+    return count
+
+
+def test_captures_hold_the_packets_they_claim(rehearsed: Rehearsed) -> None:
+    captures = rehearsed.summary["captures"]
+    assert captures
+    for capture in captures:
+        (file,) = rehearsed.root.glob(f"probe/*/{capture['file']}")
+        assert file.stat().st_size == capture["bytes"]
+        assert packets_in(file) == capture["packets"]
+
+
+def test_report_is_one_page_that_needs_nothing_else(rehearsed: Rehearsed) -> None:
+    page = (rehearsed.root / "report.html").read_text()
+    assert "<svg" in page
+    assert not re.search(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", page)
+
+
+def test_report_can_be_made_again_from_what_was_kept(rehearsed: Rehearsed) -> None:
+    before = (rehearsed.root / "summary.json").read_text()
+    again = subprocess.run(
+        [sys.executable, "-m", "tandem_server", "report", str(rehearsed.root)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert again.returncode == 0, again.stderr
+    assert json.loads((rehearsed.root / "summary.json").read_text())["records"] == json.loads(before)["records"]
+
+
+def test_output_ends_with_the_reports_path(rehearsed: Rehearsed) -> None:
+    assert (
+        f"report: {rehearsed.root / 'report.html'}"
+        in rehearsed.output.splitlines()[-2:][0] + rehearsed.output.splitlines()[-1]
+    )
+
+
+def test_nothing_is_left_running(rehearsed: Rehearsed) -> None:
+    assert processes_naming(str(rehearsed.root)) == []
+    assert not Path("/run/netns/probe").exists()
