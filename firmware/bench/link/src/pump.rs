@@ -96,11 +96,12 @@ impl Pump {
             let (arrived, rung) = self.sleep(flowing.then(|| now.saturating_add(self.grain_ns)))?;
             readable = arrived || flowing;
             if rung {
-                if self.inbox.stop.load(Ordering::Acquire) {
-                    return Ok(());
-                }
                 let now = clock::monotonic_ns();
                 self.rows(now, &mut seen, &mut written)?;
+                if self.inbox.stop.load(Ordering::Acquire) {
+                    // The last row is shorter than the others, so that the log accounts for every packet.
+                    return if self.log.is_some() { self.row(now, &mut seen, &mut written) } else { Ok(()) };
+                }
                 for change in self.inbox.take() {
                     self.model.change(now, change);
                 }
@@ -115,26 +116,32 @@ impl Pump {
                 Some((_, due_ns)) if due_ns <= now => due_ns,
                 _ => return Ok(()),
             };
-            self.model.advance(due_ns);
-            self.deliver(due_ns, written)?;
-            let total = self.model.counts();
-            let row = Row {
-                direction: self.name,
-                monotonic_ns: due_ns,
-                queue_bytes: self.model.queue_bytes(),
-                capacity: self.model.values().capacity(),
-                counts: total.since(seen),
-                written: std::mem::take(written),
-            };
-            *seen = total;
-            if let Some((rows, next_ns)) = &mut self.log {
+            self.row(due_ns, seen, written)?;
+            if let Some((_, next_ns)) = &mut self.log {
                 *next_ns += INTERVAL_NS;
-                if rows.send(row).is_err() {
-                    // The writer has ended and said why: traffic goes on without a log.
-                    self.log = None;
-                }
             }
         }
+    }
+
+    /// Hand over the row that ends at `end_ns`.
+    fn row(&mut self, end_ns: u64, seen: &mut Counts, written: &mut Written) -> Result<(), String> {
+        self.model.advance(end_ns);
+        self.deliver(end_ns, written)?;
+        let total = self.model.counts();
+        let row = Row {
+            direction: self.name,
+            monotonic_ns: end_ns,
+            queue_bytes: self.model.queue_bytes(),
+            capacity: self.model.values().capacity(),
+            counts: total.since(seen),
+            written: std::mem::take(written),
+        };
+        *seen = total;
+        if self.log.as_ref().is_some_and(|(rows, _)| rows.send(row).is_err()) {
+            // The writer has ended and said why: traffic goes on without a log.
+            self.log = None;
+        }
+        Ok(())
     }
 
     fn deliver(&mut self, by_ns: u64, written: &mut Written) -> Result<(), String> {
