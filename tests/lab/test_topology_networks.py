@@ -97,6 +97,14 @@ def test_a_wifi_and_a_wired_path_beside_the_operators():
             assert peer_seen(topology, str(access.address.ip)) == str(access.public_address)
 
 
+def test_links_started_later_begin_when_told():
+    with Topology(two(links_later=True)) as topology:
+        assert "wwan0" not in topology.run("probe", ["ls", "/sys/class/net"])
+        topology.start_links()
+        steer(topology)
+        assert peer_seen(topology, "10.64.1.2") == "198.51.100.6"
+
+
 def test_a_program_sees_its_namespace_in_sys_and_keeps_its_folder_and_process_id(tmp_path):
     with Topology(two()) as topology:
         script = "import os; print(os.getpid(), os.getcwd(), *sorted(os.listdir('/sys/class/net')))"

@@ -140,7 +140,10 @@ class Topology:
         self.run("internet", ["ip", "address", "add", f"{access.internet_side}/30", "dev", access.namespace])
         far = f"address add {access.public_address}/30 dev core0\nroute add default via {access.internet_side}\n"
         self.run(access.namespace, ["ip", "-batch", "-"], far)
-        self.run(access.namespace, ["nft", "-f", "-"], _NAT)
+        try:
+            self.run(access.namespace, ["nft", "-f", "-"], _NAT)
+        except MachineError as error:
+            raise MachineError(f"{error}; mend: a kernel with nftables and NAT (modprobe nft_masq)") from None
 
     def _link(self, access: Access, offer: Offer) -> None:
         log = None if self.spec.log_folder is None else self.spec.log_folder / f"link-{access.path}.jsonl"

@@ -1,0 +1,117 @@
+"""Where the link's program is found, and the options it is started with."""
+
+from __future__ import annotations
+
+import pytest
+
+from tandem_bench.cli.main import main
+from tandem_bench.link import build
+from tandem_bench.link.emulator import Constant, LinkError, LinkProcess, LinkSpec, Played
+
+
+def program(path, text="#!/bin/sh\nexit 3\n"):
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def spec(**more):
+    return LinkSpec("/proc/1/ns/net", "wwan0", "/proc/2/ns/net", "ran0", Constant(1e6, 2e6), **more)
+
+
+def test_the_environment_comes_first(monkeypatch, tmp_path):
+    monkeypatch.setenv(build.VARIABLE, str(program(tmp_path / "mine")))
+    assert build.find_binary() == tmp_path / "mine"
+
+
+def test_a_missing_program_says_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setenv(build.VARIABLE, str(tmp_path / "none"))
+    with pytest.raises(build.LinkMissingError, match=r"TANDEM_LINK names it.*mend: \./kit setup"):
+        build.find_binary()
+
+
+def test_a_file_that_cannot_be_run_is_no_program(monkeypatch, tmp_path):
+    program(tmp_path / "text").chmod(0o644)
+    monkeypatch.setenv(build.VARIABLE, str(tmp_path / "text"))
+    with pytest.raises(build.LinkMissingError):
+        build.find_binary()
+
+
+def test_the_repository_is_searched(monkeypatch, tmp_path):
+    monkeypatch.delenv(build.VARIABLE, raising=False)
+    monkeypatch.setattr(build, "_repository", lambda: tmp_path)
+    (tmp_path / "build" / "bin").mkdir(parents=True)
+    with pytest.raises(build.LinkMissingError, match=r"build/bin/tandem-link.*\./kit setup"):
+        build.find_binary()
+    program(tmp_path / "build" / "bin" / "tandem-link")
+    assert build.find_binary() == tmp_path / "build" / "bin" / "tandem-link"
+
+
+def test_the_command_line_without_a_program_ends_with_3(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv(build.VARIABLE, str(tmp_path / "none"))
+    assert main(["link", "--help"]) == 3
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+class BecameError(Exception):
+    """Stands for the exec that does not come back."""
+
+
+def test_options_go_to_the_program_as_they_are(monkeypatch):
+    def become(path, argv):
+        raise BecameError(path, argv)
+
+    monkeypatch.setattr("tandem_bench.cli.link.find_binary", lambda: "/x/tandem-link")
+    monkeypatch.setattr("os.execv", become)
+    with pytest.raises(BecameError) as caught:
+        main(["link", "--help", "--a-netns=/x", "--", "-v"])
+    assert caught.value.args == ("/x/tandem-link", ["/x/tandem-link", "--help", "--a-netns=/x", "--", "-v"])
+
+
+def test_every_part_of_the_spec_becomes_an_option(tmp_path):
+    options = spec(log=tmp_path / "l", operator="A", seed=5, mtu=1400, more=("--grain-us=0",)).arguments()
+    for option in (
+        "--a-netns=/proc/1/ns/net",
+        "--b-name=ran0",
+        "--down-bit-per-s=1000000.0",
+        "--up-bit-per-s=2000000.0",
+        f"--log={tmp_path / 'l'}",
+        "--operator=A",
+        "--seed=5",
+        "--mtu=1400",
+        "--grain-us=0",
+    ):
+        assert option in options
+
+
+def test_a_timeline_with_and_without_an_epoch(tmp_path):
+    assert Played(tmp_path / "t", 7).arguments() == [f"--timeline={tmp_path / 't'}", "--epoch-ns=7"]
+    assert Played(tmp_path / "t").arguments() == [f"--timeline={tmp_path / 't'}"]
+
+
+def test_a_program_that_ends_at_once_gives_its_last_line(monkeypatch, tmp_path):
+    failing = program(tmp_path / "link", "#!/bin/sh\necho noise >&2\necho 'tandem-link: no TUN here' >&2\nexit 3\n")
+    monkeypatch.setenv(build.VARIABLE, str(failing))
+    with pytest.raises(LinkError, match=r"^tandem-link has ended: no TUN here$"):
+        LinkProcess(spec()).start()
+
+
+def test_a_program_that_does_not_answer_is_ended(monkeypatch, tmp_path):
+    monkeypatch.setenv(build.VARIABLE, str(program(tmp_path / "link", "#!/bin/sh\nexec sleep 60\n")))
+    link = LinkProcess(spec(), wait_s=0.2)
+    with pytest.raises(LinkError, match=r"does not answer within 0\.2 s"):
+        link.start()
+    with pytest.raises(LinkError, match="does not run"):
+        link.set("down", "rate", 1)
+    assert link.stop() is None
+
+
+def test_answers_are_read_line_by_line(monkeypatch, tmp_path):
+    script = (
+        '#!/bin/sh\nprintf "rea"; sleep 0.05; printf "dy\\n"\nread a; echo "ok"\nread b; echo "error: no $b"; read c\n'
+    )
+    monkeypatch.setenv(build.VARIABLE, str(program(tmp_path / "link", script)))
+    with LinkProcess(spec()) as link:
+        link.set("down", "rate", 5)
+        with pytest.raises(LinkError, match=r"^tandem-link: no clear up loss$"):
+            link.clear("up", "loss")

@@ -1,0 +1,103 @@
+"""The address plan, and the files that decide how names are looked up."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Network
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem_bench.link.emulator import Constant
+from tandem_bench.topology import files, requirements
+from tandem_bench.topology.spec import SERVER_NETWORK, SpecError, TopologySpec, commuting, mobile
+
+OFFER = Constant(1e6, 1e6)
+
+
+def test_two_operators_have_the_addresses_of_the_contract():
+    a, b = commuting({"a": OFFER, "b": OFFER})
+    assert (a.namespace, a.interface, str(a.address), str(a.gateway)) == ("op-a", "wwan0", "10.64.0.2/30", "10.64.0.1")
+    assert (b.namespace, b.interface, str(b.address), str(b.gateway)) == ("op-b", "wwan1", "10.64.1.2/30", "10.64.1.1")
+    assert (a.operator, b.operator) == ("A", "B")
+    assert [str(x) for x in TopologySpec((a, b), servers=2).server_addresses] == ["203.0.113.10", "203.0.113.11"]
+
+
+@given(st.integers(1, 61), st.booleans(), st.booleans())
+def test_no_two_networks_overlap_and_metrics_differ(count, wifi, wired):
+    accesses = commuting({f"p{n}": OFFER for n in range(count)}, OFFER if wifi else None, OFFER if wired else None)
+    networks = [SERVER_NETWORK, *(n for access in accesses for n in (access.network, access.uplink))]
+    assert not any(left.overlaps(right) for left, right in combinations(networks, 2))
+    assert len({access.metric for access in accesses}) == len(accesses)
+    for access in accesses:
+        assert {access.gateway, access.address.ip} == set(access.network.hosts())
+        assert {access.internet_side, access.public_address} == set(access.uplink.hosts())
+        assert access.uplink.subnet_of(IPv4Network("198.51.100.0/24"))
+    TopologySpec(accesses)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: TopologySpec(()), "0 access networks"),
+        (lambda: TopologySpec((mobile("a", 0, OFFER),), servers=3), "3 server addresses"),
+        (lambda: TopologySpec((mobile("a", 0, OFFER), mobile("a", 1, OFFER))), "the same path: a, a"),
+        (lambda: TopologySpec((mobile("a", 0, OFFER), mobile("b", 0, OFFER))), "the same interface: wwan0, wwan0"),
+        (lambda: mobile("A b", 0, OFFER), "path 'A b'"),
+        (lambda: mobile("a", 63, OFFER), "index 63"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, message):
+    with pytest.raises(SpecError, match=re.escape(message)):
+        make()
+
+
+def test_the_probe_asks_its_operators_and_the_others_know_the_server():
+    spec = TopologySpec(commuting({"a": OFFER, "b": OFFER}), servers=2)
+    probe = files.of("probe", spec)
+    assert re.findall(r"nameserver (\S+)", probe["/etc/resolv.conf"]) == ["10.64.0.1", "10.64.1.1"]
+    assert "203.0.113" not in probe["/etc/hosts"]
+    assert "203.0.113.11 server-2.tandem.test" in files.of("server", spec)["/etc/hosts"]
+
+
+@given(st.lists(st.sampled_from(["hosts: files resolve [!UNAVAIL=return] dns", "passwd: files", "# hosts: x", ""])))
+def test_names_are_looked_up_in_files_and_dns_alone(lines):
+    result = files.plain_lookup("\n".join(lines))
+    found = [line for line in result.splitlines() if line.startswith("hosts:")]
+    assert found
+    assert set(found) == {"hosts: files dns"}
+    assert [line for line in result.splitlines() if line == "passwd: files"] == [
+        x for x in lines if x == "passwd: files"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "message"),
+    [
+        ("os.geteuid", lambda: 1000, "not root.*sudo"),
+        (
+            "shutil.which",
+            lambda program: None if program == "nft" else "/x",
+            "nft not found; mend: apt-get install nftables",
+        ),
+    ],
+)
+def test_what_the_machine_lacks_is_one_line_with_its_mend(monkeypatch, attribute, value, message):
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(f"tandem_bench.topology.requirements.{attribute}", value)
+    with pytest.raises(requirements.MachineError, match=message) as caught:
+        requirements.require()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"), [("/proc/sys/net/mptcp/enabled", "no Multipath TCP"), ("/dev/net/tun", "modprobe tun")]
+)
+def test_a_kernel_that_lacks_something(monkeypatch, path, message):
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda _: "/x")
+    monkeypatch.setattr("pathlib.Path.exists", lambda self: str(self) != path)
+    with pytest.raises(requirements.MachineError, match=message):
+        requirements.require()
