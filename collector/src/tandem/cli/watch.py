@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -66,6 +67,8 @@ def _live(statuses: Iterator[dict[str, Any]]) -> int:
 
     from tandem.cli.view.screen import screen
 
+    # rich restores the terminal when this ends by an exception, which SIGTERM is none of by itself.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
     console = Console(highlight=False)
     with Live(console=console, screen=True, auto_refresh=False) as live:
         for status in statuses:
