@@ -1,0 +1,175 @@
+"""Damaged files: what can be read is saved, the rest is counted, the file goes to quarantine."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tandem.schema.record import Record
+from tandem.spool import Spool, SpoolFullError
+from tandem.spool.blob import BlobError, Item, pack, unpack
+from tandem.spool.dayfile import DayFile
+
+
+def radio(n: int) -> Record:
+    return Record.make("radio", {"path": "a", "operator": "A" * 200}, {"eci": n, "rsrp_dbm": -90.0 - n % 7}, n)
+
+
+def filled(folder: Path, appends: int) -> Path:
+    spool = Spool(folder, "boot")
+    for n in range(appends):
+        spool.append([radio(n * 20 + k) for k in range(20)])
+    spool.close()
+    (file,) = folder.glob("*.sqlite")
+    return file
+
+
+def drain(spool: Spool) -> set[int]:
+    seen: set[int] = set()
+    while (batch := spool.take(1000)) is not None:
+        seen |= {i.seq for i in batch.items}
+        spool.acknowledge(batch)
+    spool.flush()
+    return seen
+
+
+@pytest.mark.parametrize(("block", "loses"), [(3, False), (8, True), (14, True)])
+def test_a_zeroed_block_costs_only_what_lay_in_it(tmp_path: Path, block: int, loses: bool) -> None:
+    file = filled(tmp_path, 200)
+    content = bytearray(file.read_bytes())
+    assert len(content) > 20 * 4096
+    content[block * 4096 : (block + 1) * 4096] = bytes(4096)
+    file.write_bytes(content)
+    spool = Spool(tmp_path, "boot")
+    spool.append([radio(1)])
+    seen = drain(spool)
+    counts = spool.counts()
+    assert 4001 in seen  # the new one has the next number
+    assert len(seen) > 3000
+    assert counts.made == 4001
+    assert counts.sent == len(seen)
+    assert counts.dropped == 4001 - len(seen)
+    assert (counts.dropped > 0) == loses  # block 3 is of an index
+    assert counts.pending == 0
+    assert any(p.name.startswith(file.name + ".damaged") for p in (tmp_path / "quarantine").iterdir())
+    assert any("damaged" in n.detail for n in spool.notices())
+    spool.close()
+    assert Spool(tmp_path, "boot").counts() == counts
+
+
+def test_a_file_without_a_readable_page_never_lets_a_number_be_used_twice(tmp_path: Path) -> None:
+    file = filled(tmp_path, 5)
+    file.write_bytes(b"\0" * 8192)
+    spool = Spool(tmp_path, "boot")
+    before = spool.counts()
+    assert before.pending == 0
+    assert before.made >= 100
+    spool.append([radio(1)])
+    batch = spool.take(10)
+    assert batch is not None
+    assert batch.items[0].seq == before.made + 1
+    spool.close()
+
+
+def test_damage_while_a_batch_is_out_keeps_the_counts_exact(tmp_path: Path) -> None:
+    file = filled(tmp_path, 200)
+    spool = Spool(tmp_path, "boot")
+    first, second = spool.take(200), spool.take(200)
+    assert first is not None
+    assert second is not None
+    content = bytearray(file.read_bytes())
+    for block in range(2, len(content) // 4096):
+        content[block * 4096 : (block + 1) * 4096] = bytes(4096)
+    file.write_bytes(content)
+    spool._files.days[1]._db.execute("PRAGMA cache_size=0")  # SQLite must look at the disk, as after a restart
+    spool.acknowledge(first)
+    seen = drain(spool)
+    spool.release(second)
+    seen |= drain(spool)
+    spool.append([radio(1)])
+    counts = spool.counts()
+    assert counts.made == 4001
+    assert counts.pending == 1
+    assert counts.sent == len(seen | {i.seq for i in first.items})
+    assert counts.sent + counts.dropped == 4000
+    spool.close()
+
+
+def test_a_damaged_account_is_begun_anew_from_what_the_files_say(tmp_path: Path) -> None:
+    filled(tmp_path, 3)
+    (tmp_path / "account.json").write_text("{")
+    spool = Spool(tmp_path, "boot")
+    assert spool.counts().made == 60
+    assert len(drain(spool)) == 60
+    spool.close()
+
+
+def test_a_full_disk_takes_nothing_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool = Spool(tmp_path, "boot")
+    spool.append([radio(1)])
+    page_limit = "PRAGMA max_page_count=8"
+    spool._files.days[1]._db.execute(page_limit)
+    big = [Record.make("radio", {"path": "a", "operator": str(n) * 40}, {"eci": n * 7919 % 100003}, n) for n in range(5000)]
+    with pytest.raises(SpoolFullError, match="free disk space"):
+        spool.append(big)
+    assert spool.counts().made == 1
+    spool._files.days[1]._db.execute("PRAGMA max_page_count=1000000")
+    spool.append(big)
+    assert spool.counts().made == 5001
+    assert len(drain(spool)) == 5001
+
+    def refuse(*_args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    spool.append([radio(2)])
+    batch = spool.take(1)
+    assert batch is not None
+    spool.reject(batch, batch.items[0].seq, "no")
+    monkeypatch.setattr("tandem.spool.spool.quarantine", refuse)
+    with pytest.raises(SpoolFullError):
+        spool.acknowledge(batch)
+    assert spool.counts().pending == 1  # a rejected record is not forgotten before it is in quarantine
+    monkeypatch.undo()
+    spool.close()
+
+
+def test_a_file_of_another_version_is_kept_aside(tmp_path: Path) -> None:
+    file = filled(tmp_path, 2)
+    db = sqlite3.connect(file)
+    db.execute("PRAGMA user_version=99")
+    db.commit()
+    db.close()
+    spool = Spool(tmp_path, "boot")
+    assert spool.counts().made == 40
+    assert len(drain(spool)) == 40
+    spool.close()
+
+
+def test_a_day_file_tells_what_it_holds(tmp_path: Path) -> None:
+    day = DayFile(tmp_path / "000000000001-20261121.sqlite", 1)
+    assert day.day == "20261121"
+    assert day.oldest_utc_ns() is None
+    day.close()
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_blob_or_refused(content: bytes) -> None:
+    with pytest.raises(BlobError):
+        unpack(content)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(st.integers(0, 400), st.integers(0, 255))
+def test_a_changed_byte_in_a_blob_never_goes_unnoticed_as_another_record(at: int, value: int) -> None:
+    items = [Item(n, "boot", radio(n)) for n in range(1, 8)]
+    blob = bytearray(pack(items))
+    blob[at % len(blob)] = value
+    try:
+        assert unpack(bytes(blob)) == items
+    except BlobError:
+        pass

@@ -1,0 +1,154 @@
+"""The spool as a queue: order, counts, quarantine, the cap."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tandem.schema.record import Record
+from tandem.spool import Spool, SpoolBusyError
+
+BOOT = "b1c0ffee-0000-4000-8000-000000000001"
+
+
+def radio(n: int) -> Record:
+    return Record.make("radio", {"path": "a", "operator": "A"}, {"state": "idle", "rsrp_dbm": -90.5, "eci": n}, n)
+
+
+def event(n: int) -> Record:
+    return Record.make("event", {"kind": "handover", "path": "a"}, {"from_eci": n, "to_eci": n + 1}, n)
+
+
+def numbers(spool: Spool, limit: int = 10_000) -> list[int]:
+    batch = spool.take(limit)
+    assert batch is not None
+    spool.release(batch)
+    return [item.seq for item in batch.items]
+
+
+def test_records_come_back_as_they_were(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BOOT)
+    made = [radio(1), event(2), radio(3)]
+    spool.append(made)
+    batch = spool.take(10)
+    assert batch is not None
+    assert sorted((i.record for i in batch.items), key=lambda r: r.monotonic_ns) == made
+    assert {i.boot for i in batch.items} == {BOOT}
+    assert sorted(i.seq for i in batch.items) == [1, 2, 3]
+    spool.close()
+
+
+def test_freshest_first_and_the_oldest_in_every_batch(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BOOT)
+    for n in range(1, 101):
+        spool.append([radio(n)])
+    got = numbers(spool, 10)
+    assert got == [100, 99, 98, 97, 96, 1, 2, 3, 4, 5]
+    spool.close()
+
+
+def test_what_is_out_is_not_given_out_again_until_released(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BOOT)
+    spool.append([radio(1)])
+    batch = spool.take(10)
+    assert batch is not None
+    assert spool.take(10) is None
+    spool.release(batch)
+    assert spool.take(10) is not None
+    spool.close()
+
+
+def test_numbers_go_on_after_a_restart_and_days_without_gaps(tmp_path: Path) -> None:
+    now = [1_790_000_000 * 10**9]
+    for day in range(3):
+        spool = Spool(tmp_path, BOOT, utc_ns=lambda: now[0])
+        spool.append([radio(day)])
+        spool.append([radio(day)])
+        now[0] += 86_400 * 10**9
+        spool.close()
+    spool = Spool(tmp_path, BOOT, utc_ns=lambda: now[0])
+    assert sorted(numbers(spool)) == [1, 2, 3, 4, 5, 6]
+    assert len(list(tmp_path.glob("*.sqlite"))) == 3
+    while (batch := spool.take(3)) is not None:
+        spool.acknowledge(batch)
+    spool.flush()
+    assert len(list(tmp_path.glob("*.sqlite"))) == 1  # emptied days are gone
+    counts = spool.counts()
+    assert (counts.made, counts.sent, counts.pending) == (6, 6, 0)
+    assert counts.by_measurement == {"radio": 6}
+    spool.close()
+    again = Spool(tmp_path, BOOT, utc_ns=lambda: now[0])
+    again.append([event(7)])
+    assert numbers(again) == [7]
+    assert again.counts().by_measurement == {"radio": 6, "event": 1}
+    again.close()
+
+
+def test_a_clock_that_goes_back_a_day_keeps_the_order(tmp_path: Path) -> None:
+    now = [1_790_000_000 * 10**9]
+    spool = Spool(tmp_path, BOOT, utc_ns=lambda: now[0])
+    spool.append([radio(1)])
+    now[0] -= 5 * 86_400 * 10**9
+    spool.append([radio(2)])
+    assert numbers(spool, 2) == [2, 1]
+    assert spool.oldest_s() == 0.0  # written in the future: no negative age
+    spool.close()
+
+
+def test_rejected_records_go_to_quarantine_with_the_reason(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BOOT)
+    spool.append([radio(1), radio(2), radio(3)])
+    batch = spool.take(10)
+    assert batch is not None
+    spool.reject(batch, 2, "radio.eci: too odd")
+    spool.acknowledge(batch)
+    counts = spool.counts()
+    assert (counts.made, counts.sent, counts.rejected, counts.pending) == (3, 2, 1, 0)
+    lines = (tmp_path / "quarantine" / "rejected.jsonl").read_text().splitlines()
+    told = json.loads(lines[0])
+    assert len(lines) == 1
+    assert told["seq"] == 2
+    assert told["reason"] == "radio.eci: too odd"
+    assert told["fields"]["eci"] == 2
+    assert [n.kind for n in spool.notices()] == ["record_rejected"]
+    spool.close()
+    assert Spool(tmp_path, BOOT).counts() == counts
+
+
+def test_over_the_cap_the_oldest_are_dropped_and_counted_events_last(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BOOT, limit_bytes=256 * 1024)
+    for second in range(300):
+        spool.append([event(second), *(radio(second * 1000 + n) for n in range(60))])
+    counts = spool.counts()
+    assert counts.dropped > 0
+    assert counts.made == 300 * 61
+    assert counts.made == counts.dropped + counts.pending
+    assert spool.used_bytes() <= 256 * 1024
+    kept = set()
+    while (batch := spool.take(1000)) is not None:
+        kept |= {(i.record.measurement, i.seq) for i in batch.items}
+        spool.acknowledge(batch)
+    assert len(kept) == counts.pending
+    assert sum(1 for what, _ in kept if what == "event") == 300
+    assert max(seq for _, seq in kept) == counts.made  # the newest stay
+    assert any(n.kind == "spool_dropped" for n in spool.notices())
+    spool.close()
+
+
+def test_records_given_up_before_they_came_here_are_counted(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BOOT)
+    spool.append([radio(1)], dropped=5)
+    assert numbers(spool) == [6]
+    counts = spool.counts()
+    assert (counts.made, counts.dropped, counts.pending) == (6, 5, 1)
+    spool.close()
+
+
+def test_two_collectors_do_not_write_one_spool(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BOOT)
+    with pytest.raises(SpoolBusyError, match="another collector"):
+        Spool(tmp_path, BOOT)
+    spool.close()
+    Spool(tmp_path, BOOT).close()
