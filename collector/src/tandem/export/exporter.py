@@ -140,8 +140,18 @@ class Exporter:
 
     def _step(self) -> bool:
         """Send the manifests that wait and one batch; whether there may be more. Raises Later."""
-        for run in self._manifests.waiting():
-            self._send_manifest(run)
+        later: Later | None = None
+        try:
+            for run in self._manifests.waiting():
+                self._send_manifest(run)
+        except Later as refused:
+            later = refused  # records do not wait for the ledger
+        more = self._send_batch()
+        if later is not None:
+            raise later
+        return more
+
+    def _send_batch(self) -> bool:
         batch = self._spool.take(LINES)
         if batch is None:
             return False

@@ -1,0 +1,171 @@
+"""A real HTTPS gateway for tests, with a CA of its own. It answers what the test scripts; by default it accepts everything."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import ipaddress
+import json
+import ssl
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+TOKEN = "t0ken-of-the-test"
+Reply = tuple[int, dict[str, Any], dict[str, str]]
+
+
+def make_certificates(folder: Path) -> tuple[Path, Path, Path]:
+    """CA certificate, server certificate, server key."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test CA")])
+
+    def builder(subject: x509.Name, public: Any) -> x509.CertificateBuilder:
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(ca_name)
+            .public_key(public)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1))
+            .not_valid_after(now + datetime.timedelta(hours=1))
+        )
+
+    ca = builder(ca_name, ca_key.public_key()).add_extension(x509.BasicConstraints(True, 0), True).sign(ca_key, hashes.SHA256())
+    server = (
+        builder(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "gateway")]), key.public_key())
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
+        .sign(ca_key, hashes.SHA256())
+    )
+    files = folder / "ca.pem", folder / "server.pem", folder / "server.key"
+    files[0].write_bytes(ca.public_bytes(serialization.Encoding.PEM))
+    files[1].write_bytes(server.public_bytes(serialization.Encoding.PEM))
+    files[2].write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return files
+
+
+class Gateway:
+    """Remembers every accepted line by its seq, every manifest by its run, and how many connections came."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.ca, certificate, key = make_certificates(folder)
+        self.token_file = folder / "token"
+        self.token_file.write_text(TOKEN + "\n")
+        self.lines: dict[int, str] = {}
+        self.times_accepted: dict[int, int] = {}
+        self.manifests: dict[str, Any] = {}
+        self.requests: list[tuple[str, str, int]] = []
+        self.connections = 0
+        self.answer: Callable[[str, str, list[str]], Reply | None] = lambda _method, _path, _lines: None
+        self.changed = threading.Condition()
+        gateway = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def setup(self) -> None:
+                gateway.connections += 1
+                super().setup()
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the base class's name
+                pass
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                lines = gzip.decompress(body).decode().split("\n")
+                self._reply(gateway.records(self, lines))
+
+            def do_PUT(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                self._reply(gateway.manifest(self, body))
+
+            def _reply(self, reply: Reply) -> None:
+                status, content, headers = reply
+                raw = json.dumps(content).encode()
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(raw))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(raw)
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *_: Any) -> None:
+                pass  # a client that went away
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self.port = self._server.server_address[1]
+        self.url = f"https://127.0.0.1:{self.port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread.start()
+
+    def records(self, handler: BaseHTTPRequestHandler, lines: list[str]) -> Reply:
+        return self._answered(handler, "POST", lines, lambda: self._accept(lines))
+
+    def _accept(self, lines: list[str]) -> Reply:
+        for line in lines:
+            self._keep(line)
+        return 200, {"accepted": len(lines), "rejected": []}, {}
+
+    def _keep(self, line: str) -> None:
+        seq = int(line.partition(",seq=")[2].partition("i")[0])
+        self.lines[seq] = line
+        self.times_accepted[seq] = self.times_accepted.get(seq, 0) + 1
+
+    def accept_but(self, bad: Callable[[str], bool]) -> Callable[[str, str, list[str]], Reply | None]:
+        """An ``answer`` that takes all lines but the bad ones."""
+
+        def answer(method: str, _path: str, lines: list[str]) -> Reply | None:
+            if method != "POST":
+                return None
+            rejected = [{"line": n, "reason": "bad"} for n, line in enumerate(lines) if bad(line)]
+            for line in lines:
+                if not bad(line):
+                    self._keep(line)
+            return 200, {"accepted": len(lines) - len(rejected), "rejected": rejected}, {}
+
+        return answer
+
+    def manifest(self, handler: BaseHTTPRequestHandler, body: bytes) -> Reply:
+        run = handler.path.rpartition("/")[2]
+
+        def take() -> Reply:
+            self.manifests[run] = json.loads(body)
+            return 200, {"ok": True}, {}
+
+        return self._answered(handler, "PUT", [], take)
+
+    def _answered(self, handler: BaseHTTPRequestHandler, method: str, lines: list[str], take: Callable[[], Reply]) -> Reply:
+        with self.changed:
+            if handler.headers.get("Authorization") != f"Bearer {TOKEN}":
+                reply: Reply = (401, {"error": "no good token"}, {})
+            else:
+                reply = self.answer(method, handler.path, lines) or take()
+            self.requests.append((method, handler.path, reply[0]))
+            self.changed.notify_all()
+            return reply
+
+    def until(self, what: Callable[[], bool], timeout_s: float = 20.0) -> None:
+        """Wait for a condition; AssertionError when it does not come."""
+        with self.changed:
+            assert self.changed.wait_for(what, timeout_s), (self.requests[-5:], len(self.lines))
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()

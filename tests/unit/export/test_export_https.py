@@ -1,0 +1,271 @@
+"""The exporter against a real HTTPS server."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from https_gateway import Gateway, Reply
+
+from tandem.export import Exporter, GatewayAddress, PendingManifests, SetupError
+from tandem.schema import line_protocol
+from tandem.schema.record import Record
+from tandem.spool import Spool
+
+BOOT = "b1c0ffee-0000-4000-8000-000000000001"
+UTC = 1_790_000_000 * 10**9
+
+
+def radio(n: int) -> Record:
+    return Record.make("radio", {"path": "a", "operator": "A"}, {"state": "idle", "eci": n}, n, UTC + n)
+
+
+class Setup:
+    def __init__(self, gateway: Gateway, folder: Path, paths: dict[str, str | None] | None = None) -> None:
+        self.spool = Spool(folder / "spool", BOOT)
+        self.runs = folder / "runs"
+        self.runs.mkdir()
+        self.pending = PendingManifests(folder / "pending", self.runs)
+        address = GatewayAddress.of(gateway.url, gateway.ca, gateway.token_file)
+        self.exporter = Exporter(
+            self.spool,
+            self.pending,
+            address,
+            paths or {"a": None},
+            "probe-1",
+            lambda _boot, monotonic_ns: UTC + monotonic_ns,
+            period_s=0.02,
+            chance=random.Random(1),
+        )
+
+
+@pytest.fixture
+def setup(gateway: Gateway, tmp_path: Path) -> Setup:
+    return Setup(gateway, tmp_path)
+
+
+def finish(setup: Setup, drain_s: float = 10.0) -> bool:
+    done = setup.exporter.stop(drain_s)
+    setup.spool.close()
+    return done
+
+
+def test_everything_arrives_once_over_one_connection(setup: Setup, gateway: Gateway) -> None:
+    setup.exporter.start()
+    for n in range(5):
+        setup.spool.append([radio(n * 10 + k) for k in range(10)])
+        gateway.until(lambda n=n: len(gateway.lines) == 10 * (n + 1))
+    assert finish(setup)
+    assert sorted(gateway.lines) == list(range(1, 51))
+    assert set(gateway.times_accepted.values()) == {1}
+    assert gateway.connections == 1
+    point = line_protocol.parse(gateway.lines[1])
+    assert point.tags["probe"] == "probe-1"
+    assert point.tags["boot"] == BOOT
+    assert point.utc_ns == UTC
+
+
+def test_control_bytes_are_what_tcp_moved(setup: Setup, gateway: Gateway) -> None:
+    setup.spool.append([radio(n) for n in range(400)])
+    setup.exporter.start()
+    gateway.until(lambda: len(gateway.lines) == 400)
+    finish(setup)
+    moved = setup.exporter.control_bytes()["a"]
+    assert 2000 < moved < 100_000  # handshake and a compressed batch
+
+
+def test_a_backlog_is_sent_in_batches_with_the_freshest_first(setup: Setup, gateway: Gateway) -> None:
+    for n in range(30):
+        setup.spool.append([radio(n * 100 + k) for k in range(100)])
+    firsts: list[int] = []
+
+    def answer(_method: str, _path: str, lines: list[str]) -> Reply | None:
+        assert len(lines) <= 1000
+        firsts.append(int(lines[0].partition(",seq=")[2].partition("i")[0]))
+        return None
+
+    gateway.answer = answer
+    setup.exporter.start()
+    gateway.until(lambda: len(gateway.lines) == 3000)
+    assert finish(setup)
+    assert firsts[0] == 2901
+    assert len(firsts) == 3
+
+
+def test_rejected_lines_go_to_quarantine_the_rest_counts_as_sent(setup: Setup, gateway: Gateway) -> None:
+    gateway.answer = gateway.accept_but(lambda line: "eci=7i" in line)
+    setup.spool.append([radio(n) for n in range(20)])
+    setup.exporter.start()
+    gateway.until(lambda: len(gateway.lines) == 19)
+    assert finish(setup)
+    counts = setup.spool.counts()
+    assert (counts.sent, counts.rejected, counts.pending) == (19, 1, 0)
+
+
+def test_an_unreadable_line_is_found_by_halving(setup: Setup, gateway: Gateway) -> None:
+    def answer(method: str, _path: str, lines: list[str]) -> Reply | None:
+        return (400, {"error": "unreadable"}, {}) if any("eci=77i" in line for line in lines) else None
+
+    gateway.answer = answer
+    setup.spool.append([radio(n) for n in range(100)])
+    setup.exporter.start()
+    gateway.until(lambda: len(gateway.lines) == 99)
+    assert finish(setup)
+    counts = setup.spool.counts()
+    assert (counts.sent, counts.rejected) == (99, 1)
+    told = json.loads((setup.spool.folder / "quarantine" / "rejected.jsonl").read_text())
+    assert told["fields"]["eci"] == 77
+    assert "unreadable" in told["reason"]
+
+
+def test_too_large_a_batch_is_halved(setup: Setup, gateway: Gateway) -> None:
+    gateway.answer = lambda _m, _p, lines: (413, {"error": "too many lines"}, {}) if len(lines) > 30 else None
+    setup.spool.append([radio(n) for n in range(200)])
+    setup.exporter.start()
+    gateway.until(lambda: len(gateway.lines) == 200)
+    assert finish(setup)
+    assert set(gateway.times_accepted.values()) == {1}
+
+
+@pytest.mark.parametrize("status", [401, 503, 500, 404])
+def test_while_the_gateway_refuses_everything_is_kept(
+    setup: Setup, gateway: Gateway, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TOKEN_WAIT_S", "UNKNOWN_WAIT_S", "BUSY_WAIT_S"):
+        monkeypatch.setattr(f"tandem.export.sending.{name}", 0.02)
+    gateway.answer = lambda _m, _p, _l: (status, {"error": "not now"}, {"Retry-After": "0"})
+    setup.spool.append([radio(1)])
+    setup.exporter.start()
+    gateway.until(lambda: len(gateway.requests) >= 3)
+    assert setup.spool.counts().pending == 1
+    assert setup.exporter.state.trouble is not None
+    assert "not now" in setup.exporter.state.trouble
+    gateway.answer = lambda _m, _p, _l: None
+    gateway.until(lambda: len(gateway.lines) == 1)
+    assert finish(setup)
+    assert setup.exporter.state.trouble is None
+
+
+def test_an_answer_that_does_not_settle_the_batch_settles_nothing(
+    setup: Setup, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tandem.export.sending.UNKNOWN_WAIT_S", 0.02)
+    odd: list[object] = [
+        {"accepted": 1, "rejected": []},
+        {"accepted": 3, "rejected": [{"line": 3, "reason": "x"}]},
+        {"accepted": 2, "rejected": [{"line": True}]},
+        ["ok"],
+        {"rejected": {}},
+    ]
+    gateway.answer = lambda _m, _p, _l: (200, odd.pop(), {}) if odd else None  # type: ignore[return-value]
+    setup.spool.append([radio(1), radio(2), radio(3)])
+    setup.exporter.start()
+    gateway.until(lambda: len(gateway.lines) == 3)
+    assert finish(setup)
+    assert setup.spool.counts().rejected == 0
+
+
+def test_a_path_that_is_out_is_left_for_the_other(gateway: Gateway, tmp_path: Path) -> None:
+    setup = Setup(gateway, tmp_path, {"a": "no-such-if0", "b": "lo"})
+    setup.spool.append([radio(1)])
+    setup.exporter.start()
+    gateway.until(lambda: len(gateway.lines) == 1)
+    assert finish(setup)
+    assert setup.exporter.state.path == "b"
+    moved = setup.exporter.control_bytes()
+    assert moved["a"] == 0
+    assert moved["b"] > 0
+
+
+def test_a_stale_kept_connection_is_replaced_at_once(setup: Setup, gateway: Gateway) -> None:
+    setup.exporter.start()
+    gateway.answer = lambda _m, _p, lines: (200, {"accepted": len(lines), "rejected": []}, {"Connection": "close"})
+    for n in range(3):
+        setup.spool.append([radio(n)])
+        gateway.until(lambda n=n: len(gateway.requests) == n + 1)
+    assert finish(setup)
+    assert setup.spool.counts().sent == 3
+
+
+def test_an_unknown_ca_is_not_trusted(gateway: Gateway, tmp_path: Path) -> None:
+    other = Gateway(tmp_path / "other")
+    gateway.ca = other.ca
+    other.close()
+    setup = Setup(gateway, tmp_path)
+    setup.spool.append([radio(1)])
+    setup.exporter.start()
+    deadline = time.monotonic() + 10
+    while setup.exporter.state.trouble is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert "certificate" in str(setup.exporter.state.trouble)
+    assert not finish(setup, 0.2)
+    assert gateway.lines == {}
+
+
+def test_stop_does_not_wait_for_a_gateway_that_is_silent(tmp_path: Path, gateway: Gateway) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        gateway.url = f"https://127.0.0.1:{silent.getsockname()[1]}"
+        setup = Setup(gateway, tmp_path)
+        setup.spool.append([radio(1)])
+        setup.exporter.start()
+        began = time.monotonic()
+        assert not finish(setup, 0.3)
+        assert time.monotonic() - began < 8
+    assert Spool(setup.spool.folder, BOOT).counts().pending == 1
+
+
+def test_a_manifest_is_sent_until_it_is_acknowledged_also_after_a_restart(setup: Setup, gateway: Gateway, tmp_path: Path) -> None:
+    (setup.runs / "run-1.json").write_text('{"id": "run-1"}')
+    setup.pending.add("run-1")
+    setup.pending.add("run-0-gone")
+    gateway.answer = lambda method, _p, _l: (503, {"error": "busy"}, {"Retry-After": "0"}) if method == "PUT" else None
+    setup.exporter.start()
+    gateway.until(lambda: len(gateway.requests) >= 2)
+    setup.spool.append([radio(1)])
+    gateway.until(lambda: len(gateway.lines) == 1)  # records do not wait for the ledger
+    assert not finish(setup, 0.1)
+    assert PendingManifests(tmp_path / "pending", setup.runs).waiting() == ["run-1"]
+    gateway.answer = lambda _m, _p, _l: None
+    again = Exporter(
+        Spool(tmp_path / "spool", BOOT),
+        PendingManifests(tmp_path / "pending", setup.runs),
+        GatewayAddress.of(gateway.url, gateway.ca, gateway.token_file),
+        {"a": None},
+        "probe-1",
+        lambda _b, m: m,
+    )
+    again.start()
+    gateway.until(lambda: "run-1" in gateway.manifests)
+    assert again.stop(5)
+    assert PendingManifests(tmp_path / "pending", setup.runs).waiting() == []
+
+
+def test_a_record_without_a_time_waits_until_the_clock_is_set(gateway: Gateway, tmp_path: Path) -> None:
+    setup = Setup(gateway, tmp_path)
+    offset: list[int | None] = [None]
+    setup.exporter._utc_of = lambda _b, m: None if offset[0] is None else m + offset[0]
+    setup.spool.append([Record.make("radio", {"path": "a"}, {"eci": 1}, 5)])
+    setup.exporter.start()
+    deadline = time.monotonic() + 10
+    while setup.exporter.state.trouble is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert "clock" in str(setup.exporter.state.trouble)
+    assert gateway.requests == []
+    offset[0] = UTC
+    assert finish(setup)
+    assert line_protocol.parse(gateway.lines[1]).utc_ns == UTC + 5
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "what"),
+    [("http://x:1", "t", "https"), ("https://x:1", "", "no token"), ("https://x:1", None, "token_file")],
+)
+def test_a_setup_that_cannot_work_is_named(tmp_path: Path, url: str, token: str | None, what: str) -> None:
+    if token is not None:
+        (tmp_path / "token").write_text(token)
+    with pytest.raises(SetupError, match=what):
+        GatewayAddress.of(url, None, tmp_path / "token")
