@@ -1,0 +1,75 @@
+"""Plans of paired runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tandem.app.config import parse
+from tandem.app.plan import WishError, plan, wish_of, wish_of_request
+
+CONFIG = parse((Path(__file__).parent / "good.toml").read_text(), Path("/x/config.toml"))
+
+
+def test_a_pair_is_mptcp_over_all_paths_and_tcp_on_each() -> None:
+    planned = plan(CONFIG, wish_of(CONFIG, "sequential", "mobility_start"), 0)
+    assert sorted((r.kind, len(r.paths)) for r in planned.runs) == [("mptcp", 2), ("tcp", 1), ("tcp", 1)]
+    assert {r.path for r in planned.runs if r.kind == "tcp"} == {"a", "b"}
+    assert len({r.id for r in planned.runs}) == 3
+
+
+def test_the_same_seed_and_number_give_the_same_order_and_primary() -> None:
+    wish = wish_of(CONFIG, "sequential", "request")
+    for number in range(5):
+        first, second = plan(CONFIG, wish, number), plan(CONFIG, wish, number)
+        assert [(r.kind, r.paths) for r in first.runs] == [(r.kind, r.paths) for r in second.runs]
+        assert first.seed == second.seed
+
+
+def test_order_and_primary_are_spread_over_many_pairs() -> None:
+    wish = wish_of(CONFIG, "sequential", "request")
+    orders: Counter[tuple[tuple[str, str], ...]] = Counter()
+    primaries: Counter[str] = Counter()
+    for number in range(600):
+        runs = plan(CONFIG, wish, number).runs
+        orders[tuple((r.kind, "-" if r.kind == "mptcp" else r.path) for r in runs)] += 1
+        primaries[next(r.path for r in runs if r.kind == "mptcp")] += 1
+    assert len(orders) == 6
+    assert min(orders.values()) > 60
+    assert min(primaries.values()) > 240
+
+
+def test_requests_become_wishes() -> None:
+    wish = wish_of_request(CONFIG, {"kind": "tcp", "path": "b", "bytes": 1000})
+    assert (wish.pairing, wish.kind, wish.path, wish.bytes, wish.seconds) == ("single", "tcp", "b", 1000, None)
+    planned = plan(CONFIG, wish, 3)
+    assert [(r.kind, r.paths) for r in planned.runs] == [("tcp", ("b",))]
+    wish = wish_of_request(CONFIG, {"kind": "mptcp", "path": "b", "seconds": 3})
+    assert plan(CONFIG, wish, 3).runs[0].paths == ("b", "a")
+    assert wish_of_request(CONFIG, {}).pairing == "sequential"
+    assert wish_of_request(CONFIG, {"pairing": "simultaneous"}).seconds == 8.0
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"pairing": "both"}, "is none of"),
+        ({"kind": "tcp"}, "needs its path"),
+        ({"kind": "udp", "path": "a"}, "none of mptcp, tcp"),
+        ({"kind": "tcp", "path": "z"}, "is no path"),
+        ({"path": "a"}, "belongs to a single run"),
+        ({"kind": "tcp", "path": "a", "pairing": "sequential"}, "a pair has none"),
+        ({"seconds": 1, "bytes": 1}, "not both"),
+        ({"seconds": "long"}, "not a number"),
+        ({"seconds": 1e9}, "above 3600"),
+        ({"bytes": 0}, "below 1"),
+        ({"speed": 1}, "unknown parameter"),
+        ({"pairing": 3}, "is none of"),
+        ({"kind": ["tcp"]}, "none of mptcp, tcp"),
+    ],
+)
+def test_a_wish_that_cannot_be_is_refused_with_the_reason(given: dict[str, object], what: str) -> None:
+    with pytest.raises(WishError, match=what):
+        wish_of_request(CONFIG, given)

@@ -1,0 +1,182 @@
+"""The status socket: watchers, requests, nonsense, and watchers that do not read."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tandem.app.status_server import StatusServer
+from tandem.app.status_socket import NoCollectorError, ask, connect, listen
+
+
+class FakeAnswers:
+    def __init__(self) -> None:
+        self.count = 0
+        self.filler = ""
+        self.ended: dict[str, dict[str, Any]] = {}
+        self.wake: Callable[[], None] = lambda: None
+
+    def status(self) -> dict[str, Any]:
+        self.count += 1
+        return {"type": "status", "count": self.count, "run": None, "filler": self.filler}
+
+    def request(self, experiment: str, parameters: dict[str, Any]) -> str:
+        if experiment != "download":
+            raise ValueError(f"unknown experiment {experiment!r}")
+        if parameters.get("at_once"):
+            self.ended["pair-1"] = {"runs": ["run-1"], "results": [], "ok": True}
+        return "pair-1"
+
+    def done(self, pair: str) -> dict[str, Any] | None:
+        return self.ended.get(pair)
+
+
+class Served:
+    def __init__(self, path: Path) -> None:
+        self.path, self.answers = path, FakeAnswers()
+        self.server = StatusServer(listen(path), self.answers)
+        self.server.start()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    made = Served(tmp_path / "status.sock")
+    yield made
+    made.server.stop()
+
+
+def test_only_the_owner_may_use_it(served: Served) -> None:
+    assert stat.S_IMODE(served.path.stat().st_mode) == 0o600
+
+
+def test_status_is_one_object_then_the_end(served: Served) -> None:
+    assert [a["type"] for a in ask(served.path, {"op": "status"}, 5)] == ["status"]
+
+
+def test_watchers_hear_at_least_once_a_second_and_at_once_when_woken(served: Served) -> None:
+    watcher = ask(served.path, {"op": "watch"}, 5)
+    first, second = next(watcher), next(watcher)
+    assert second["count"] > first["count"]
+    served.server.wake()
+    assert next(watcher)["count"] > second["count"]
+
+
+def test_watching_ends_when_the_collector_goes(served: Served) -> None:
+    watcher = ask(served.path, {"op": "watch"}, 5)
+    next(watcher)
+    served.server.stop()
+    assert all(a["type"] == "status" for a in watcher)
+
+
+def test_a_request_is_followed_to_its_end(served: Served) -> None:
+    request = {"op": "start", "experiment": "download", "parameters": {}}
+    answers = ask(served.path, request, 5)
+    assert next(answers) == {"type": "accepted", "pair": "pair-1"}
+    assert next(answers)["type"] == "progress"
+    served.answers.ended["pair-1"] = {"runs": ["run-1"], "results": [], "ok": False}
+    served.server.wake()
+    last = list(answers)[-1]
+    assert last == {"type": "done", "runs": ["run-1"], "results": [], "ok": False}
+
+
+def test_who_follows_a_pair_is_told_when_the_collector_stops(served: Served) -> None:
+    answers = ask(served.path, {"op": "start", "experiment": "download", "parameters": {}}, 5)
+    next(answers)
+    served.server.stop()
+    assert list(answers)[-1] == {"type": "done", "runs": [], "results": [], "ok": False}
+
+
+def test_a_request_that_cannot_be_is_refused(served: Served) -> None:
+    (answer,) = ask(served.path, {"op": "start", "experiment": "teleport"}, 5)
+    assert answer == {"type": "refused", "reason": "unknown experiment 'teleport'"}
+    (answer,) = ask(served.path, {"op": "start", "experiment": "download", "parameters": []}, 5)
+    assert answer["type"] == "refused"
+
+
+def converse(path: Path, content: bytes) -> list[dict[str, Any]]:
+    """Send bytes, then a status request; every answer until the end."""
+    with connect(path, 5) as connection:
+        connection.sendall(content + b'\n{"op":"status"}\n')
+        with connection.makefile("rb") as lines:
+            return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("nonsense", [b"hello", b"{", b"[]", b"3", b'{"op":"dance"}', b'{"op":["watch"]}', b"\xff\xfe", b'"' + b"[" * 5000])
+def test_nonsense_is_answered_and_the_client_may_go_on(served: Served, nonsense: bytes) -> None:
+    answers = converse(served.path, nonsense)
+    assert [a["type"] for a in answers] == ["error", "status"]
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.binary(max_size=200).filter(lambda b: b"\n" not in b))
+def test_no_bytes_harm_the_server(served: Served, content: bytes) -> None:
+    answers = converse(served.path, content)
+    assert answers[-1]["type"] == "status"
+
+
+def test_an_endless_line_is_not_kept(served: Served) -> None:
+    with connect(served.path, 5) as connection:
+        try:
+            for _ in range(40):
+                connection.sendall(b"x" * 65536)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+        with connection.makefile("rb") as lines:
+            try:
+                assert json.loads(next(lines))["type"] == "error"
+                assert next(lines, b"") == b""
+            except ConnectionResetError:
+                return
+
+
+def test_a_watcher_that_does_not_read_is_dropped_and_others_are_served(served: Served) -> None:
+    served.answers.filler = "x" * 300_000
+    with connect(served.path, 5) as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.sendall(b'{"op":"watch"}\n')
+        good = ask(served.path, {"op": "watch"}, 5)
+        for _ in range(8):
+            served.server.wake()
+            next(good)
+        slow.settimeout(5)
+        received = 0
+        while piece := slow.recv(1 << 20):  # what was under way, then the end
+            received += len(piece)
+        assert received < 4 * 300_000
+
+
+def test_a_left_over_socket_is_replaced_a_living_one_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "status.sock"
+    listen(path).close()  # as after kill -9: the name is still there
+    assert path.is_socket()
+    second = listen(path)
+    with pytest.raises(OSError, match="in use"):
+        listen(path)
+    second.close()
+    with pytest.raises(NoCollectorError):
+        list(ask(path, {"op": "status"}, 1))
+
+
+def test_a_deep_folder_works_too(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100) / ("e" * 100)
+    deep.mkdir(parents=True)
+    assert len(os.fsencode(deep)) > 107
+    served = Served(deep / "status.sock")
+    assert [a["type"] for a in ask(served.path, {"op": "status"}, 5)] == ["status"]
+    served.server.stop()
+
+
+def test_nobody_there_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(NoCollectorError, match="No such file"):
+        next(ask(tmp_path / "none.sock", {"op": "status"}))
+    assert threading.active_count() < 50
