@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 LINES = 1000
 PERIOD_S = 1.0
+_TELL_AGAIN_S = 300.0
 
 
 class Source(Protocol):
@@ -82,6 +83,7 @@ class Exporter:
         self._wake = threading.Event()
         self._deadline_s: float | None = None
         self._trouble: str | None = None
+        self._told_s = 0.0
         self._answered: str | None = None
         self._thread = threading.Thread(target=self._run, name="exporter", daemon=True)
 
@@ -200,8 +202,10 @@ class Exporter:
         raise Later(waited, self._choice.wait_s(time.monotonic()))
 
     def _tell(self, trouble: str) -> None:
-        if trouble != self._trouble:
+        now = time.monotonic()
+        if self._trouble is None or now - self._told_s > _TELL_AGAIN_S:
             log.warning("records wait: %s", trouble)
+            self._told_s = now
         self._trouble = trouble
 
     def _clear(self) -> None:

@@ -1,0 +1,181 @@
+"""Doubles of everything that touches hardware, kernel or other programs, and a collector made of them."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from https_gateway import Gateway
+
+from tandem.app.config import Config, PathConfig, parse
+from tandem.app.parts import CaptureEnd, CaptureLike, EnvironmentLackError, Parts, PathChange, PollLike
+from tandem.app.supervisor import Supervisor
+from tandem.schema.record import Record
+
+FAKE = Path(__file__).parent / "fake_experiment.py"
+
+
+@dataclass
+class FakePoll:
+    path: str
+    rsrp_dbm: float | None
+    failure: str | None = None
+    driver: str | None = "quectel"
+    model: str | None = "EC25"
+    skipped: int = 0
+    late_ns: int = 0
+    began_monotonic_ns: int = field(default_factory=time.monotonic_ns)
+
+    @property
+    def due_monotonic_ns(self) -> int:
+        return self.began_monotonic_ns - self.late_ns
+
+    def record(self) -> Record:
+        fields: dict[str, Any] = {"state": self.failure or "idle", "rsrp_dbm": self.rsrp_dbm, "poll_late_ms": self.late_ns / 1e6}
+        return Record.make("radio", {"path": self.path, "operator": self.path.upper(), "rat": "LTE"}, fields, self.began_monotonic_ns)
+
+
+class FakePoller:
+    def __init__(self, path: PathConfig, _period_s: float, on_poll: Callable[[PollLike], None]) -> None:
+        self.path, self.on_poll = path.name, on_poll
+        self.started = self.stopped = False
+
+    def start(self) -> None:
+        self.started = True
+
+    def stop(self, timeout: float = 5.0) -> None:
+        self.stopped = True
+
+    def poll(self, rsrp_dbm: float | None, **more: Any) -> None:
+        self.on_poll(FakePoll(self.path, rsrp_dbm, **more))
+
+
+class FakeDetectors:
+    """Moving from the first poll above -80 dBm until one below."""
+
+    def __init__(self) -> None:
+        self.mobile_since_ns: int | None = None
+
+    @property
+    def mobile(self) -> bool:
+        return self.mobile_since_ns is not None
+
+    def feed(self, record: Record) -> list[Record]:
+        level = record.fields.get("rsrp_dbm")
+        moving = isinstance(level, float) and level > -80
+        if level is None or moving == self.mobile:
+            return []
+        self.mobile_since_ns = record.monotonic_ns if moving else None
+        kind = "mobility_start" if moving else "mobility_stop"
+        tags = {"kind": kind, "path": record.tags["path"]}
+        return [Record.make("event", tags, {"change_db": 7.0, "quantity": "rsrp_dbm"}, record.monotonic_ns)]
+
+    def tick(self, monotonic_ns: int) -> list[Record]:
+        return []
+
+
+class FakePaths:
+    def __init__(self) -> None:
+        self.addresses = {"a": "10.64.0.2", "b": "10.65.0.2"}
+        self.removed = False
+        self.refusal: str | None = None
+
+    def apply(self) -> list[PathChange]:
+        if self.refusal:
+            raise EnvironmentLackError(self.refusal)
+        return [PathChange("path_up", "a", "wwan0 has 10.64.0.2"), PathChange("path_down", "b", "wwan1 has no address")]
+
+    def check(self) -> list[PathChange]:
+        return []
+
+    def remove(self) -> None:
+        self.removed = True
+
+
+class FakeCapture:
+    def __init__(self, made: FakeCaptures, interface: str, file: Path) -> None:
+        self._made, self._interface, self._file = made, interface, file
+
+    def start(self) -> None:
+        if self._interface in self._made.broken:
+            raise EnvironmentLackError("tcpdump: no such device")
+        self._made.running.append(self._file.name)
+
+    def stop(self) -> CaptureEnd:
+        self._made.running.remove(self._file.name)
+        content = self._file.name.encode()
+        self._file.write_bytes(content)
+        reason = "capture budget of 5 bytes used up" if self._made.full else None
+        return CaptureEnd(self._file, len(content), 3, reason is not None, hashlib.sha256(content).hexdigest(), reason, 0)
+
+
+class FakeCaptures:
+    def __init__(self) -> None:
+        self.running: list[str] = []
+        self.broken: set[str] = set()
+        self.full = False
+        self.used_bytes = 0
+
+    def of(self, interface: str, file: Path) -> CaptureLike:
+        return FakeCapture(self, interface, file)
+
+
+class Rehearsal:
+    """A collector of doubles with a real spool, a real status socket and a real HTTPS gateway. Its main loop runs in a thread."""
+
+    def __init__(self, folder: Path, gateway: Gateway, how: str = "quick", **runs: Any) -> None:
+        self.how, self.gateway, self.folder = how, gateway, folder
+        self.paths, self.captures, self.detectors = FakePaths(), FakeCaptures(), FakeDetectors()
+        self.pollers: dict[str, FakePoller] = {}
+        self.config = self._config(runs)
+        self.supervisor = Supervisor(self.config, self._parts())
+        self._thread = threading.Thread(target=self.supervisor.run)
+
+    def _config(self, runs: dict[str, Any]) -> Config:
+        text = (Path(__file__).parent / "good.toml").read_text().replace("https://server.tandem.test:8443", self.gateway.url)
+        config = parse(text, self.folder / "config.toml")
+        server = replace(config.server, ca_file=self.gateway.ca, token_file=self.gateway.token_file)
+        # The doubles' records go over whatever route there is: there are no such interfaces here.
+        paths = tuple(replace(p, interface="lo") if p.name == "a" else p for p in config.paths)
+        settings = {"seconds": 1.0, "pause_s": 0.05, "minimum_gap_s": 30.0, **runs}
+        return replace(config, server=server, paths=paths, runs=replace(config.runs, **settings), drain_s=10.0)
+
+    def _parts(self) -> Parts:
+        def poller(path: PathConfig, period_s: float, on_poll: Callable[[PollLike], None]) -> FakePoller:
+            self.pollers[path.name] = FakePoller(path, period_s, on_poll)
+            return self.pollers[path.name]
+
+        def sysctls(wanted: Mapping[str, str | int]) -> dict[str, dict[str, Any]]:
+            return {name: {"now": str(value), "error": None} for name, value in wanted.items()}
+
+        return Parts(
+            poller=poller,
+            detectors=lambda _config: self.detectors,
+            paths=lambda _config: self.paths,
+            captures=lambda _config, _used: self.captures,
+            set_sysctls=sysctls,
+            environment=lambda: {"sysctls": {"net.mptcp.enabled": "1"}},
+            experiment=lambda _name: [sys.executable, str(FAKE), self.how],
+        )
+
+    def start(self) -> None:
+        self.supervisor.start()
+        self._thread.start()
+
+    def until(self, what: Callable[[], bool], timeout_s: float = 20.0) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not what():
+            assert time.monotonic() < deadline, self.supervisor.live.status()
+            time.sleep(0.01)
+
+    def stop(self) -> bool:
+        self.supervisor.stop()
+        self._thread.join(15)
+        assert not self._thread.is_alive()
+        return self.supervisor.close()

@@ -1,0 +1,59 @@
+"""An experiment's process for tests: behaves as the first argument says."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from typing import Any
+
+
+def line(**content: Any) -> None:
+    print(json.dumps(content), flush=True)
+
+
+def result(parameters: dict[str, Any], failure: dict[str, Any] | None = None) -> None:
+    subflows = [
+        {"subflow": str(n), "path": p["name"], "operator": p["operator"], "bytes": 500, "share": 0.5, "rtt_ms_median": None,
+         "join_delay_ms": None}
+        for n, p in enumerate(parameters["paths"], 1)
+    ]  # fmt: skip
+    measured = {"bytes": 1000, "duration_s": 0.5, "goodput_bit_per_s": 16000.0, "connect_ms": 40.0, "first_byte_ms": 41.0,
+                "fallback": False, "subflows": subflows}  # fmt: skip
+    line(type="result", result=measured, failure=failure, environment={"scheduler": "default"}, first={"path": parameters["path"]})
+
+
+def main(how: str) -> None:
+    parameters = json.loads(sys.stdin.read())
+    line(type="started", experiment="download", version=1, monotonic_ns=time.monotonic_ns())
+    if how == "crash":
+        print("no such thing as luck", file=sys.stderr)
+        sys.exit(9)
+    if how == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    else:
+
+        def stopped(_number: int, _frame: object) -> None:
+            result(parameters, {"reason": "stopped", "retry": False})
+            sys.exit(1)
+
+        signal.signal(signal.SIGTERM, stopped)
+    print("this is no JSON", flush=True)
+    for n in range(3):
+        subflows = [
+            {"subflow": str(k), "path": p["name"], "operator": p["operator"], "goodput_bit_per_s": 8000.0, "bytes_received": 100 * n}
+            for k, p in enumerate(parameters["paths"], 1)
+        ]
+        connection = {"goodput_bit_per_s": 16000.0, "bytes": 200 * n, "subflows": len(subflows), "fallback": False}
+        line(type="sample", monotonic_ns=time.monotonic_ns(), connection=connection, subflows=subflows)
+    line(type="sample", monotonic_ns=time.monotonic_ns(), connection={"bytes": -5}, subflows=[{"subflow": 3}, "x"])
+    if how in ("long", "deaf"):
+        time.sleep(60)
+    if how == "nonsense":
+        line(type="result", result={"bytes": -1}, failure=None, environment={})
+        return
+    result(parameters, {"reason": "connect: timeout", "retry": True} if how == "failure" else None)
+
+
+main(sys.argv[1])
