@@ -91,7 +91,7 @@ def _footer(status: dict[str, Any], width: int) -> Text:
         text.append(f", {rejected} rejected", "bold red")
     if spool.get("path") and width >= 100:
         text.append(f" over {spool['path']}", colours.QUIET)
-    text.append("  captures ", colours.QUIET)
+    text.append("  captures " if width >= 100 else "  pcap ", colours.QUIET)
     text.append(size(status.get("captures_bytes")))
     text.truncate(width, overflow="ellipsis")
     return text

@@ -1,0 +1,123 @@
+"""The command lines: what they answer without a collector, and with bad input."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandem.app.status_server import StatusServer
+from tandem.app.status_socket import listen
+from tandem.cli.main import main, parser
+
+GOOD = (Path(__file__).parents[1] / "app" / "good.toml").read_text()
+
+
+class Answers:
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.outcome: dict[str, Any] = {"runs": ["run-1"], "results": [], "ok": True}
+        self.answered = threading.Event()
+
+    def status(self) -> dict[str, Any]:
+        self.answered.set()
+        return {"type": "status", "probe": "probe-1", "uptime_s": 5, "run": None, "modems": {}, "events": [], "finished": []}
+
+    def request(self, experiment: str, parameters: dict[str, Any]) -> str:
+        self.asked.append({"experiment": experiment, **parameters})
+        if parameters.get("kind") == "mptcp":
+            raise ValueError("another pair is running")
+        return "pair-1"
+
+    def done(self, _pair: str) -> dict[str, Any] | None:
+        return self.outcome
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "config.toml").write_text(GOOD.replace('ca_file = "ca.pem"\n', ""))
+    (tmp_path / "token").write_text("t")
+    return tmp_path / "config.toml"
+
+
+@pytest.mark.parametrize("command", ["run", "watch", "status", "experiment"])
+def test_help_is_there(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args([command, "--help"])
+    assert ended.value.code == 0
+    assert command in capsys.readouterr().out
+
+
+def test_check_says_what_would_be_done_and_touches_nothing(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--config", str(config), "--check"]) == 0
+    said = capsys.readouterr().out
+    assert "path a: A, wwan0 via 10.64.0.1, modem at /dev/ttyUSB2 (auto)" in said
+    assert "runs of 8 s, sequential, when movement starts, at least 20 s apart" in said
+    assert "sysctl net.mptcp.blackhole_timeout = 0" in said
+    assert sorted(p.name for p in config.parent.iterdir()) == ["config.toml", "token"]
+
+
+def test_a_bad_configuration_is_one_line_and_status_2(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config.write_text(config.read_text().replace("seconds = 8.0", "secs = 8.0"))
+    for arguments in (["run"], ["run", "--check"], ["watch"], ["status"], ["experiment", "run", "download"]):
+        assert main([*arguments, "--config", str(config)]) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert f"{config}:31: unknown key 'secs' in [runs]; mend: known are" in said
+
+
+def test_a_missing_token_names_its_mend(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (config.parent / "token").unlink()
+    assert main(["run", "--config", str(config), "--check"]) == 2
+    assert "mend: tandem-server probe add" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["watch", "status"])
+def test_without_a_collector_there_is_nothing_to_see(config: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--config", str(config)]) == 1
+    assert "no collector answers" in capsys.readouterr().err
+
+
+def test_a_wish_that_cannot_be_is_wrong_usage(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["experiment", "run", "download", "--config", str(config), "--kind", "tcp", "--path", "z"]) == 2
+    assert "'z' is no path" in capsys.readouterr().err
+
+
+def test_a_running_collector_is_asked(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = Answers()
+    server = StatusServer(listen(config.parent / "status.sock"), answers)
+    server.start()
+    command = ["experiment", "run", "download", "--config", str(config)]
+    try:
+        assert main([*command, "--pairing", "simultaneous", "--seconds", "4", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == {"runs": ["run-1"], "ok": True, "results": []}
+        assert answers.asked == [{"experiment": "download", "pairing": "simultaneous", "seconds": 4.0}]
+        answers.outcome = {"runs": ["run-1"], "results": [], "ok": False}
+        assert main([*command, "--kind", "tcp", "--path", "a"]) == 1
+        assert main([*command, "--kind", "mptcp"]) == 3
+        assert "another pair is running" in capsys.readouterr().err
+        assert main(["status", "--config", str(config), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["probe"] == "probe-1"
+    finally:
+        server.stop()
+
+
+def test_watch_writes_plain_lines_and_ends_with_the_collector(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = Answers()
+    socket = config.parent / "status.sock"
+    server = StatusServer(listen(socket), answers)
+    server.start()
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    ended: list[int] = []
+    watcher = threading.Thread(target=lambda: ended.append(main(["watch", "--socket", str(socket)])))
+    watcher.start()
+    assert answers.answered.wait(10)
+    server.stop()
+    watcher.join(10)
+    assert ended == [0]
+    assert "records 0, 0 waiting" in out.getvalue()
