@@ -37,26 +37,71 @@ BAD = [
     ("[capture]", "[captures]", "[captures]", "unknown table or key 'captures'; mend: known are probe, server, path"),
     ('driver = "auto"', 'drver = "auto"', "drver", "unknown key 'drver' in [path.modem]; mend: known are port, driver"),
     ('operator = "B"', 'operater = "B"', "operater", "unknown key 'operater' in [path]"),
-    ("seconds = 8.0", 'seconds = "8 s"', "seconds", "runs.seconds: '8 s' is not a number; mend: how long one download lasts"),
+    (
+        "seconds = 8.0",
+        'seconds = "8 s"',
+        "seconds",
+        "runs.seconds: '8 s' is not a number; mend: how long one download lasts",
+    ),
     ("seconds = 8.0", "seconds = true", "seconds", "runs.seconds: True is not a number"),
     ("seconds = 8.0", "seconds = nan", "seconds", "is not a number"),
     ("seconds = 8.0", "seconds = -1", "seconds", "runs.seconds: -1 is below 0.5"),
     ("seconds = 8.0", "seconds = inf", "seconds", "is above 3600"),
-    ("seconds = 8.0", "seconds = 8.0\nbytes = 10", "bytes", "runs.seconds and runs.bytes are both given; mend: keep one"),
-    ("budget_bytes = 500_000_000", "budget_bytes = 5e8", "budget_bytes", "capture.budget_bytes: 500000000.0 is not a whole number"),
+    (
+        "seconds = 8.0",
+        "seconds = 8.0\nbytes = 10",
+        "bytes",
+        "runs.seconds and runs.bytes are both given; mend: keep one",
+    ),
+    (
+        "budget_bytes = 500_000_000",
+        "budget_bytes = 5e8",
+        "budget_bytes",
+        "capture.budget_bytes: 500000000.0 is not a whole number",
+    ),
     ('"sequential"', '"parallel"', "on_mobility_start", "is none of sequential, simultaneous, off"),
     ('primary = "random"', 'primary = "c"', "primary", "runs.primary: 'c' is no path; mend: random, or one of a, b"),
-    ('interface = "wwan1"', 'interface = "wwan0"', 'interface = "wwan0"', "interface 'wwan0' is another path's already"),
+    (
+        'interface = "wwan1"',
+        'interface = "wwan0"',
+        'interface = "wwan0"',
+        "interface 'wwan0' is another path's already",
+    ),
     ('name = "b"', 'name = "a"', 'name = "a"', "name 'a' is another path's already"),
     ('"/dev/ttyUSB6"', '"/dev/ttyUSB2"', "port", "port '/dev/ttyUSB2' is another path's already"),
     ('interface = "wwan1"', 'interface = "a name much too long"', "much too long", "is no interface's name"),
     ('gateway = "10.64.0.1"', 'gateway = "10.64.0.256"', "10.64.0.256", "is no IPv4 address"),
-    ('"https://server.tandem.test:8443"', '"http://server.tandem.test:8443"', "8443", "is not of the form https://HOST:PORT"),
-    ('"https://server.tandem.test:8443"', '"https://server.tandem.test:99999"', "99999", "is not of the form https://HOST:PORT"),
-    ('token_file = "token"', "", "[server]", "[server] has no 'token_file'; mend: add it: written by: tandem-server probe add"),
-    ('"net.mptcp.blackhole_timeout" = 0', "net.mptcp.blackhole_timeout = 0", "net.mptcp", "a name with dots needs quotes"),
+    (
+        '"https://server.tandem.test:8443"',
+        '"http://server.tandem.test:8443"',
+        "8443",
+        "is not of the form https://HOST:PORT",
+    ),
+    (
+        '"https://server.tandem.test:8443"',
+        '"https://server.tandem.test:99999"',
+        "99999",
+        "is not of the form https://HOST:PORT",
+    ),
+    (
+        'token_file = "token"',
+        "",
+        "[server]",
+        "[server] has no 'token_file'; mend: add it: written by: tandem-server probe add",
+    ),
+    (
+        '"net.mptcp.blackhole_timeout" = 0',
+        "net.mptcp.blackhole_timeout = 0",
+        "net.mptcp",
+        "a name with dots needs quotes",
+    ),
     ('"net.mptcp.blackhole_timeout" = 0', '"vm.swappiness" = 0', "swappiness", "is no name of net.*"),
-    ('"net.mptcp.blackhole_timeout" = 0', '"net.mptcp.blackhole_timeout" = 1.5', "1.5", "neither text nor a whole number"),
+    (
+        '"net.mptcp.blackhole_timeout" = 0',
+        '"net.mptcp.blackhole_timeout" = 1.5',
+        "1.5",
+        "neither text nor a whole number",
+    ),
     ("[sysctl]", "[sysctl", "[sysctl", "no TOML:"),
     ("seconds = 8.0", "seconds = 8.0\nseconds = 9.0", "seconds = 9.0", "no TOML:"),
     ('name = "probe-1"', 'name = "pro be"', "pro be", "probe.name: 'pro be' is no name; mend: use letters"),
@@ -67,7 +112,9 @@ BAD = [
 @pytest.mark.parametrize(("old", "new", "where", "what"), BAD)
 def test_a_bad_line_is_named_with_its_mend(old: str, new: str, where: str, what: str) -> None:
     assert GOOD.count(old) >= 1
-    before, after = GOOD.rsplit(old, 1) if old.startswith(("seconds", "primary", "budget", '"seq')) else GOOD.split(old, 1)
+    before, after = (
+        GOOD.rsplit(old, 1) if old.startswith(("seconds", "primary", "budget", '"seq')) else GOOD.split(old, 1)
+    )
     text = before + new + after
     with pytest.raises(ConfigError) as caught:
         parse(text, FILE)
@@ -82,10 +129,8 @@ def test_a_bad_line_is_named_with_its_mend(old: str, new: str, where: str, what:
 @pytest.mark.parametrize(("table", "name"), [("[probe]", "[probe]"), ("[[path]]", "[[path]]")])
 def test_a_missing_table_is_named(table: str, name: str) -> None:
     lines = GOOD.splitlines(keepends=True)
-    if table == "[probe]":
-        text = "".join(lines[4:])
-    else:
-        text = GOOD[: GOOD.index("[[path]]")] + GOOD[GOOD.index("[runs]") :]
+    without_paths = GOOD[: GOOD.index("[[path]]")] + GOOD[GOOD.index("[runs]") :]
+    text = "".join(lines[4:]) if table == "[probe]" else without_paths
     with pytest.raises(ConfigError, match=re.escape(f"there is no {name}")):
         parse(text, FILE)
 
@@ -106,7 +151,8 @@ def test_any_text_is_a_configuration_or_one_clear_line(text: str) -> None:
 
 
 def test_places_knows_lists_of_tables_dotted_keys_and_long_texts() -> None:
-    text = 'a.b = 1\n[t]\nx = """\ny = 2\n"""\nz = [\n  1,\n  2,\n]\n[[l]]\nk = 1\n[[l]]\nk = 2\n[l.m]\nn = "]"\n["q r"]\n"s t" = 1\n'
+    text = 'a.b = 1\n[t]\nx = """\ny = 2\n"""\nz = [\n  1,\n  2,\n]\n[[l]]\nk = 1\n[[l]]\nk = 2\n[l.m]\nn = "]"\n'
+    text += '["q r"]\n"s t" = 1\n'
     found = places(text)
     assert found[("a", "b")] == 1
     assert found[("t", "x")] == 3

@@ -111,7 +111,9 @@ def converse(path: Path, content: bytes) -> list[dict[str, Any]]:
             return [json.loads(line) for line in lines]
 
 
-@pytest.mark.parametrize("nonsense", [b"hello", b"{", b"[]", b"3", b'{"op":"dance"}', b'{"op":["watch"]}', b"\xff\xfe", b'"' + b"[" * 5000])
+@pytest.mark.parametrize(
+    "nonsense", [b"hello", b"{", b"[]", b"3", b'{"op":"dance"}', b'{"op":["watch"]}', b"\xff\xfe", b'"' + b"[" * 5000]
+)
 def test_nonsense_is_answered_and_the_client_may_go_on(served: Served, nonsense: bytes) -> None:
     answers = converse(served.path, nonsense)
     assert [a["type"] for a in answers] == ["error", "status"]

@@ -18,13 +18,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-TOKEN = "t0ken-of-the-test"
+TOKEN = "t0ken-of-the-test"  # noqa: S105 good for this gateway only
 Reply = tuple[int, dict[str, Any], dict[str, str]]
 
 
 def make_certificates(folder: Path) -> tuple[Path, Path, Path]:
     """CA certificate, server certificate, server key."""
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.UTC)
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test CA")])
 
@@ -39,7 +39,11 @@ def make_certificates(folder: Path) -> tuple[Path, Path, Path]:
             .not_valid_after(now + datetime.timedelta(hours=1))
         )
 
-    ca = builder(ca_name, ca_key.public_key()).add_extension(x509.BasicConstraints(True, 0), True).sign(ca_key, hashes.SHA256())
+    ca = (
+        builder(ca_name, ca_key.public_key())
+        .add_extension(x509.BasicConstraints(True, 0), True)
+        .sign(ca_key, hashes.SHA256())
+    )
     server = (
         builder(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "gateway")]), key.public_key())
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
@@ -150,7 +154,9 @@ class Gateway:
 
         return self._answered(handler, "PUT", [], take)
 
-    def _answered(self, handler: BaseHTTPRequestHandler, method: str, lines: list[str], take: Callable[[], Reply]) -> Reply:
+    def _answered(
+        self, handler: BaseHTTPRequestHandler, method: str, lines: list[str], take: Callable[[], Reply]
+    ) -> Reply:
         with self.changed:
             if handler.headers.get("Authorization") != f"Bearer {TOKEN}":
                 reply: Reply = (401, {"error": "no good token"}, {})

@@ -107,7 +107,7 @@ def test_rejected_lines_go_to_quarantine_the_rest_counts_as_sent(setup: Setup, g
 
 
 def test_an_unreadable_line_is_found_by_halving(setup: Setup, gateway: Gateway) -> None:
-    def answer(method: str, _path: str, lines: list[str]) -> Reply | None:
+    def answer(_method: str, _path: str, lines: list[str]) -> Reply | None:
         return (400, {"error": "unreadable"}, {}) if any("eci=77i" in line for line in lines) else None
 
     gateway.answer = answer
@@ -218,7 +218,9 @@ def test_stop_does_not_wait_for_a_gateway_that_is_silent(tmp_path: Path, gateway
     assert Spool(setup.spool.folder, BOOT).counts().pending == 1
 
 
-def test_a_manifest_is_sent_until_it_is_acknowledged_also_after_a_restart(setup: Setup, gateway: Gateway, tmp_path: Path) -> None:
+def test_a_manifest_is_sent_until_it_is_acknowledged_also_after_a_restart(
+    setup: Setup, gateway: Gateway, tmp_path: Path
+) -> None:
     (setup.runs / "run-1.json").write_text('{"id": "run-1"}')
     setup.pending.add("run-1")
     setup.pending.add("run-0-gone")
