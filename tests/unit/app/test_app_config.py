@@ -36,6 +36,12 @@ BAD = [
     # what is replaced, by what, the line's text that must be named, words of the message
     ("[capture]", "[captures]", "[captures]", "unknown table or key 'captures'; mend: known are probe, server, path"),
     ('driver = "auto"', 'drver = "auto"', "drver", "unknown key 'drver' in [path.modem]; mend: known are port, driver"),
+    (
+        'driver = "auto"',
+        'driver = "zte"',
+        "zte",
+        "there is no driver 'zte'; mend: known are auto, generic, huawei, quectel",
+    ),
     ('operator = "B"', 'operater = "B"', "operater", "unknown key 'operater' in [path]"),
     (
         "seconds = 8.0",

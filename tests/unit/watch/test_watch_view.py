@@ -166,7 +166,7 @@ def test_the_screen_shows_what_matters_and_fits(width: int, height: int) -> None
         "1234/2 → 1240/1",
         "31.2 Mbit/s",
         "connect: timeout",
-        "fell back" if width >= 100 else "→ TCP",
+        "fell back" if width >= 120 else "→ TCP",
         "7440",
         "(2 late)",
         "8270 sent",
