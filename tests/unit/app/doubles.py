@@ -37,8 +37,14 @@ class FakePoll:
         return self.began_monotonic_ns - self.late_ns
 
     def record(self) -> Record:
-        fields: dict[str, Any] = {"state": self.failure or "idle", "rsrp_dbm": self.rsrp_dbm, "poll_late_ms": self.late_ns / 1e6}
-        return Record.make("radio", {"path": self.path, "operator": self.path.upper(), "rat": "LTE"}, fields, self.began_monotonic_ns)
+        fields: dict[str, Any] = {
+            "state": self.failure or "idle",
+            "rsrp_dbm": self.rsrp_dbm,
+            "poll_late_ms": self.late_ns / 1e6,
+        }
+        return Record.make(
+            "radio", {"path": self.path, "operator": self.path.upper(), "rat": "LTE"}, fields, self.began_monotonic_ns
+        )
 
 
 class FakePoller:
@@ -49,7 +55,7 @@ class FakePoller:
     def start(self) -> None:
         self.started = True
 
-    def stop(self, timeout: float = 5.0) -> None:
+    def stop(self, timeout: float = 5.0) -> None:  # noqa: ARG002 the part's signature
         self.stopped = True
 
     def poll(self, rsrp_dbm: float | None, **more: Any) -> None:
@@ -76,7 +82,7 @@ class FakeDetectors:
         tags = {"kind": kind, "path": record.tags["path"]}
         return [Record.make("event", tags, {"change_db": 7.0, "quantity": "rsrp_dbm"}, record.monotonic_ns)]
 
-    def tick(self, monotonic_ns: int) -> list[Record]:
+    def tick(self, monotonic_ns: int) -> list[Record]:  # noqa: ARG002 the part's signature
         return []
 
 
@@ -112,7 +118,9 @@ class FakeCapture:
         content = self._file.name.encode()
         self._file.write_bytes(content)
         reason = "capture budget of 5 bytes used up" if self._made.full else None
-        return CaptureEnd(self._file, len(content), 3, reason is not None, hashlib.sha256(content).hexdigest(), reason, 0)
+        return CaptureEnd(
+            self._file, len(content), 3, reason is not None, hashlib.sha256(content).hexdigest(), reason, 0
+        )
 
 
 class FakeCaptures:
@@ -138,7 +146,11 @@ class Rehearsal:
         self._thread = threading.Thread(target=self.supervisor.run)
 
     def _config(self, runs: dict[str, Any]) -> Config:
-        text = (Path(__file__).parent / "good.toml").read_text().replace("https://server.tandem.test:8443", self.gateway.url)
+        text = (
+            (Path(__file__).parent / "good.toml")
+            .read_text()
+            .replace("https://server.tandem.test:8443", self.gateway.url)
+        )
         config = parse(text, self.folder / "config.toml")
         server = replace(config.server, ca_file=self.gateway.ca, token_file=self.gateway.token_file)
         # The doubles' records go over whatever route there is: there are no such interfaces here.

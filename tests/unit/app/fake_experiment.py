@@ -21,7 +21,13 @@ def result(parameters: dict[str, Any], failure: dict[str, Any] | None = None) ->
     ]  # fmt: skip
     measured = {"bytes": 1000, "duration_s": 0.5, "goodput_bit_per_s": 16000.0, "connect_ms": 40.0, "first_byte_ms": 41.0,
                 "fallback": False, "subflows": subflows}  # fmt: skip
-    line(type="result", result=measured, failure=failure, environment={"scheduler": "default"}, first={"path": parameters["path"]})
+    line(
+        type="result",
+        result=measured,
+        failure=failure,
+        environment={"scheduler": "default"},
+        first={"path": parameters["path"]},
+    )
 
 
 def main(how: str) -> None:
@@ -42,7 +48,13 @@ def main(how: str) -> None:
     print("this is no JSON", flush=True)
     for n in range(3):
         subflows = [
-            {"subflow": str(k), "path": p["name"], "operator": p["operator"], "goodput_bit_per_s": 8000.0, "bytes_received": 100 * n}
+            {
+                "subflow": str(k),
+                "path": p["name"],
+                "operator": p["operator"],
+                "goodput_bit_per_s": 8000.0,
+                "bytes_received": 100 * n,
+            }
             for k, p in enumerate(parameters["paths"], 1)
         ]
         connection = {"goodput_bit_per_s": 16000.0, "bytes": 200 * n, "subflows": len(subflows), "fallback": False}

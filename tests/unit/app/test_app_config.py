@@ -36,6 +36,12 @@ BAD = [
     # what is replaced, by what, the line's text that must be named, words of the message
     ("[capture]", "[captures]", "[captures]", "unknown table or key 'captures'; mend: known are probe, server, path"),
     ('driver = "auto"', 'drver = "auto"', "drver", "unknown key 'drver' in [path.modem]; mend: known are port, driver"),
+    (
+        'driver = "auto"',
+        'driver = "zte"',
+        "zte",
+        "there is no driver 'zte'; mend: known are auto, generic, huawei, quectel",
+    ),
     ('operator = "B"', 'operater = "B"', "operater", "unknown key 'operater' in [path]"),
     (
         "seconds = 8.0",
@@ -129,10 +135,8 @@ def test_a_bad_line_is_named_with_its_mend(old: str, new: str, where: str, what:
 @pytest.mark.parametrize(("table", "name"), [("[probe]", "[probe]"), ("[[path]]", "[[path]]")])
 def test_a_missing_table_is_named(table: str, name: str) -> None:
     lines = GOOD.splitlines(keepends=True)
-    if table == "[probe]":
-        text = "".join(lines[4:])
-    else:
-        text = GOOD[: GOOD.index("[[path]]")] + GOOD[GOOD.index("[runs]") :]
+    without_paths = GOOD[: GOOD.index("[[path]]")] + GOOD[GOOD.index("[runs]") :]
+    text = "".join(lines[4:]) if table == "[probe]" else without_paths
     with pytest.raises(ConfigError, match=re.escape(f"there is no {name}")):
         parse(text, FILE)
 
@@ -153,7 +157,8 @@ def test_any_text_is_a_configuration_or_one_clear_line(text: str) -> None:
 
 
 def test_places_knows_lists_of_tables_dotted_keys_and_long_texts() -> None:
-    text = 'a.b = 1\n[t]\nx = """\ny = 2\n"""\nz = [\n  1,\n  2,\n]\n[[l]]\nk = 1\n[[l]]\nk = 2\n[l.m]\nn = "]"\n["q r"]\n"s t" = 1\n'
+    text = 'a.b = 1\n[t]\nx = """\ny = 2\n"""\nz = [\n  1,\n  2,\n]\n[[l]]\nk = 1\n[[l]]\nk = 2\n[l.m]\nn = "]"\n'
+    text += '["q r"]\n"s t" = 1\n'
     found = places(text)
     assert found[("a", "b")] == 1
     assert found[("t", "x")] == 3

@@ -148,7 +148,12 @@ def test_runs_go_on_without_a_capture_that_cannot_begin(tmp_path: Path, gateway:
 def test_failure_is_a_result(tmp_path: Path, gateway: Gateway, how: str, reason: str) -> None:
     collector = Rehearsal(tmp_path, gateway, how)
     collector.start()
-    answers = list(ask(tmp_path / "status.sock", {"op": "start", "experiment": "download", "parameters": {"kind": "tcp", "path": "b"}}))
+    answers = list(
+        ask(
+            tmp_path / "status.sock",
+            {"op": "start", "experiment": "download", "parameters": {"kind": "tcp", "path": "b"}},
+        )
+    )
     assert answers[0]["type"] == "accepted"
     assert answers[-1]["type"] == "done"
     assert answers[-1]["ok"] is False
@@ -212,7 +217,9 @@ def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gate
     assert status["modems"]["b"]["history_rsrp_dbm"] == [None]
     assert status["run"]["of"] == 3
     (run,) = status["run"]["runs"]
-    assert run["subflows"][0]["history_bit_per_s"] == [8000, 8000, 8000, 0][: len(run["subflows"][0]["history_bit_per_s"])]
+    assert (
+        run["subflows"][0]["history_bit_per_s"] == [8000, 8000, 8000, 0][: len(run["subflows"][0]["history_bit_per_s"])]
+    )
     assert "mobility_start" in [e["kind"] for e in status["events"]]
     collector.stop()
 

@@ -18,13 +18,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-TOKEN = "t0ken-of-the-test"
+TOKEN = "t0ken-of-the-test"  # noqa: S105 good for this gateway only
 Reply = tuple[int, dict[str, Any], dict[str, str]]
 
 
 def make_certificates(folder: Path) -> tuple[Path, Path, Path]:
     """CA certificate, server certificate, server key."""
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.UTC)
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test CA")])
 

@@ -107,7 +107,7 @@ def test_rejected_lines_go_to_quarantine_the_rest_counts_as_sent(setup: Setup, g
 
 
 def test_an_unreadable_line_is_found_by_halving(setup: Setup, gateway: Gateway) -> None:
-    def answer(method: str, _path: str, lines: list[str]) -> Reply | None:
+    def answer(_method: str, _path: str, lines: list[str]) -> Reply | None:
         return (400, {"error": "unreadable"}, {}) if any("eci=77i" in line for line in lines) else None
 
     gateway.answer = answer

@@ -142,7 +142,8 @@ spool = Spool(Path(sys.argv[1]), "boot")
 n = 0
 while True:
     n += 1
-    spool.append([Record.make("radio", {"path": "a"}, {"eci": n}, n), Record.make("event", {"kind": "path_up"}, {"detail": "x"}, n)])
+    up = Record.make("event", {"kind": "path_up"}, {"detail": "x"}, n)
+    spool.append([Record.make("radio", {"path": "a"}, {"eci": n}, n), up])
     print(n, flush=True)
 """
 

@@ -25,7 +25,15 @@ class Answers:
 
     def status(self) -> dict[str, Any]:
         self.answered.set()
-        return {"type": "status", "probe": "probe-1", "uptime_s": 5, "run": None, "modems": {}, "events": [], "finished": []}
+        return {
+            "type": "status",
+            "probe": "probe-1",
+            "uptime_s": 5,
+            "run": None,
+            "modems": {},
+            "events": [],
+            "finished": [],
+        }
 
     def request(self, experiment: str, parameters: dict[str, Any]) -> str:
         self.asked.append({"experiment": experiment, **parameters})
@@ -77,7 +85,9 @@ def test_a_missing_token_names_its_mend(config: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("command", ["watch", "status"])
-def test_without_a_collector_there_is_nothing_to_see(config: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_collector_there_is_nothing_to_see(
+    config: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([command, "--config", str(config)]) == 1
     assert "no collector answers" in capsys.readouterr().err
 

@@ -20,47 +20,123 @@ from tandem.cli.view.screen import screen
 
 def modem(operator: str, **more: Any) -> dict[str, Any]:
     return {
-        "operator": operator, "driver": "quectel", "model": "EC25", "state": "connected", "rat": "LTE", "rsrp_dbm": -91.0,
-        "rsrq_db": -10.0, "sinr_db": 12.0, "rssi_dbm": -62.0, "eci": 1234 * 256 + 2, "enb_id": 1234, "sector_id": 2, "pci": 311,
-        "history_rsrp_dbm": [-90.0 - n % 20 for n in range(60)], "age_s": 0.3, **more,
-    }  # fmt: skip
+        "operator": operator,
+        "driver": "quectel",
+        "model": "EC25",
+        "state": "connected",
+        "rat": "LTE",
+        "rsrp_dbm": -91.0,
+        "rsrq_db": -10.0,
+        "sinr_db": 12.0,
+        "rssi_dbm": -62.0,
+        "eci": 1234 * 256 + 2,
+        "enb_id": 1234,
+        "sector_id": 2,
+        "pci": 311,
+        "history_rsrp_dbm": [-90.0 - n % 20 for n in range(60)],
+        "age_s": 0.3,
+        **more,
+    }
 
 
 def subflow(path: str, goodput: float) -> dict[str, Any]:
-    return {"path": path, "operator": path.upper(), "goodput_bit_per_s": goodput, "bytes": 10**6, "history_bit_per_s": [goodput] * 60}
+    return {
+        "path": path,
+        "operator": path.upper(),
+        "goodput_bit_per_s": goodput,
+        "bytes": 10**6,
+        "history_bit_per_s": [goodput] * 60,
+    }
 
 
 def finished(number: int, **more: Any) -> dict[str, Any]:
     return {
-        "id": f"run-{number}", "kind": "tcp", "path": "a", "pairing": "sequential", "goodput_bit_per_s": 31.2e6, "bytes": 31_000_000,
-        "duration_s": 8.0, "fallback": False, "ok": True, "failure": None, **more,
-    }  # fmt: skip
+        "id": f"run-{number}",
+        "kind": "tcp",
+        "path": "a",
+        "pairing": "sequential",
+        "goodput_bit_per_s": 31.2e6,
+        "bytes": 31_000_000,
+        "duration_s": 8.0,
+        "fallback": False,
+        "ok": True,
+        "failure": None,
+        **more,
+    }
 
 
 STATUS: dict[str, Any] = {
-    "type": "status", "probe": "probe-1", "utc_ns": 1_790_000_000 * 10**9, "uptime_s": 3723.0, "mobile": True, "mobile_since_s": 75.0,
-    "modems": {"a": modem("Alpha"), "b": modem("Beta", state="no_answer", rat=None, rsrp_dbm=None, sinr_db=None, enb_id=None)},
+    "type": "status",
+    "probe": "probe-1",
+    "utc_ns": 1_790_000_000 * 10**9,
+    "uptime_s": 3723.0,
+    "mobile": True,
+    "mobile_since_s": 75.0,
+    "modems": {
+        "a": modem("Alpha"),
+        "b": modem("Beta", state="no_answer", rat=None, rsrp_dbm=None, sinr_db=None, enb_id=None),
+    },
     "events": [
-        {"utc_ns": 1_790_000_000 * 10**9, "kind": "mobility_start", "path": "a", "operator": "Alpha", "detail": "-7.1 dB RSRP"},
-        {"utc_ns": 1_790_000_001 * 10**9, "kind": "handover", "path": "b", "operator": "Beta", "detail": "eNB 1234/2 → 1240/1"},
+        {
+            "utc_ns": 1_790_000_000 * 10**9,
+            "kind": "mobility_start",
+            "path": "a",
+            "operator": "Alpha",
+            "detail": "-7.1 dB RSRP",
+        },
+        {
+            "utc_ns": 1_790_000_001 * 10**9,
+            "kind": "handover",
+            "path": "b",
+            "operator": "Beta",
+            "detail": "eNB 1234/2 → 1240/1",
+        },
     ],
     "run": {
-        "id": "run-9", "pair": "pair-1", "pairing": "simultaneous", "seconds": 8.0, "bytes": None, "number": 1, "of": 3,
+        "id": "run-9",
+        "pair": "pair-1",
+        "pairing": "simultaneous",
+        "seconds": 8.0,
+        "bytes": None,
+        "number": 1,
+        "of": 3,
         "runs": [
-            {"id": "run-9", "kind": "mptcp", "path": "a", "elapsed_s": 4.0, "bytes": 24_000_000, "goodput_bit_per_s": 48e6,
-             "subflows": [subflow("a", 31e6), subflow("b", 17e6)]},
-            {"id": "run-10", "kind": "tcp", "path": "b", "elapsed_s": 4.0, "bytes": 3_000_000, "goodput_bit_per_s": 6e6,
-             "subflows": [subflow("b", 6e6)]},
+            {
+                "id": "run-9",
+                "kind": "mptcp",
+                "path": "a",
+                "elapsed_s": 4.0,
+                "bytes": 24_000_000,
+                "goodput_bit_per_s": 48e6,
+                "subflows": [subflow("a", 31e6), subflow("b", 17e6)],
+            },
+            {
+                "id": "run-10",
+                "kind": "tcp",
+                "path": "b",
+                "elapsed_s": 4.0,
+                "bytes": 3_000_000,
+                "goodput_bit_per_s": 6e6,
+                "subflows": [subflow("b", 6e6)],
+            },
         ],
     },
-    "finished": [finished(1), finished(2, kind="mptcp", fallback=True), finished(3, ok=False, bytes=0, failure="connect: timeout")],
+    "finished": [
+        finished(1),
+        finished(2, kind="mptcp", fallback=True),
+        finished(3, ok=False, bytes=0, failure="connect: timeout"),
+    ],
     "spool": {"made": 8312, "sent": 8270, "pending": 42, "rejected": 3, "path": "a"},
-    "polls": {"made": 7440, "late": 2}, "captures_bytes": 34_000_000, "trouble": None,
-}  # fmt: skip
+    "polls": {"made": 7440, "late": 2},
+    "captures_bytes": 34_000_000,
+    "trouble": None,
+}
 
 
 def picture(status: dict[str, Any], width: int, height: int) -> str:
-    console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None, legacy_windows=False)
+    console = Console(
+        file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None, legacy_windows=False
+    )
     with console.capture() as captured:
         console.print(screen(status, width, height), height=height)
     return captured.get()
@@ -73,15 +149,38 @@ def test_the_screen_shows_what_matters_and_fits(width: int, height: int) -> None
     assert len(lines) <= height
     assert all(len(line) <= width for line in lines)
     for words in (
-        "probe-1", "MOVING for 1:15", "Alpha", "EC25", "eNB 1234/2", "-91 dBm", "no answer", "MPTCP", "48.0 Mbit/s", "31.0 Mbit/s",
-        "17.0 Mbit/s", "6.0 Mbit/s", "4 s of 8 s", "handover", "1234/2 → 1240/1", "31.2 Mbit/s", "connect: timeout", "fell",
-        "7440", "(2 late)", "8270 sent", "3 rejected", "34.0 MB", "█",
-    ):  # fmt: skip
+        "probe-1",
+        "MOVING for 1:15",
+        "Alpha",
+        "EC25",
+        "eNB 1234/2",
+        "-91 dBm",
+        "no answer",
+        "MPTCP",
+        "48.0 Mbit/s",
+        "31.0 Mbit/s",
+        "17.0 Mbit/s",
+        "6.0 Mbit/s",
+        "4 s of 8 s",
+        "handover",
+        "1234/2 → 1240/1",
+        "31.2 Mbit/s",
+        "connect: timeout",
+        "fell back" if width >= 120 else "→ TCP",
+        "7440",
+        "(2 late)",
+        "8270 sent",
+        "3 rejected",
+        "34.0 MB",
+        "█",
+    ):
         assert words in shown, (words, shown)
 
 
 def test_colours_carry_the_meaning() -> None:
-    console = Console(file=io.StringIO(), width=120, height=40, force_terminal=True, color_system="standard", legacy_windows=False)
+    console = Console(
+        file=io.StringIO(), width=120, height=40, force_terminal=True, color_system="standard", legacy_windows=False
+    )
     with console.capture() as captured:
         console.print(screen(STATUS, 120, 40), height=40)
     shown = captured.get()
@@ -95,11 +194,22 @@ def test_trouble_takes_the_footer() -> None:
 
 
 def test_a_collector_that_just_began_is_shown_too() -> None:
-    empty = {"type": "status", "probe": "p", "modems": {}, "events": [], "run": None, "finished": [], "spool": {}, "polls": {}}
+    empty = {
+        "type": "status",
+        "probe": "p",
+        "modems": {},
+        "events": [],
+        "run": None,
+        "finished": [],
+        "spool": {},
+        "polls": {},
+    }
     shown = picture(empty, 80, 24)
     assert "STANDING STILL" in shown
     assert "no run now" in shown
-    young = modem("A", state=None, rat=None, rsrp_dbm=None, sinr_db=None, rsrq_db=None, enb_id=None, pci=None, history_rsrp_dbm=[])
+    young = modem(
+        "A", state=None, rat=None, rsrp_dbm=None, sinr_db=None, rsrq_db=None, enb_id=None, pci=None, history_rsrp_dbm=[]
+    )
     assert "no poll yet" in picture({**empty, "modems": {"a": young}}, 80, 24)
 
 
@@ -120,7 +230,9 @@ def test_plain_lines_tell_each_thing_once() -> None:
     assert lines.of(STATUS) == []
     later = copy.deepcopy(STATUS)
     later["uptime_s"] += 1
-    later["events"].append({"utc_ns": None, "kind": "modem_lost", "path": "b", "operator": "Beta", "detail": "3 polls failed"})
+    later["events"].append(
+        {"utc_ns": None, "kind": "modem_lost", "path": "b", "operator": "Beta", "detail": "3 polls failed"}
+    )
     second = lines.of(later)
     assert second[0] == "--:--:-- event   b/Beta modem lost 3 polls failed"
     assert len(second) == 2

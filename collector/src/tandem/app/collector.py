@@ -1,4 +1,4 @@
-"""The collector's heart: polls, samples and events come in by one queue; one thread makes records of them and writes the spool."""
+"""The collector's heart: polls, samples and events come in by one queue; one thread makes records and writes the spool."""
 
 from __future__ import annotations
 

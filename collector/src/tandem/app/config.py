@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -205,6 +206,10 @@ class _Reader:
                 if not isinstance(modem, dict):
                     raise self._fail((*place, "modem"), "'modem' is no table", "begin it with [path.modem]")
                 modem = ModemConfig(**self._checked(TABLES["path.modem"], modem, (*place, "modem")))
+                drivers = ("auto", *_drivers())
+                if modem.driver not in drivers:
+                    what = f"path.modem.driver: there is no driver {modem.driver!r}"
+                    raise self._fail((*place, "modem", "driver"), what, f"known are {', '.join(drivers)}")
             path = PathConfig(**values, modem=modem)
             for other in paths:
                 for what in ("name", "interface"):
@@ -249,3 +254,8 @@ class _Reader:
                     "write it as in sysctl",
                 )
         return dict(content)
+
+
+def _drivers() -> list[str]:
+    """The modem families: the folders of ``tandem.modem``, not imported."""
+    return sorted(m.name for m in pkgutil.iter_modules([str(Path(__file__).parents[1] / "modem")]) if m.ispkg)

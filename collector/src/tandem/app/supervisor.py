@@ -119,7 +119,9 @@ class Supervisor:
         watch.start()
         self._undo.append(("path watch", watch.stop))
         self._server = StatusServer(listening, self)
+        self._undo.append(("status server", self._server.stop))
         self._server.start()
+        self._undo.append(("exporter", self._abandon_export))
         self.exporter.start()
         if self._modems:
             for path in config.paths:
@@ -251,6 +253,9 @@ class Supervisor:
             write_json(file, account)
         except OSError as error:
             log.error("%s: %s; mend: free disk space", file, error.strerror)
+
+    def _abandon_export(self) -> None:
+        self.exporter.stop(0.0)
 
     def _take_down(self) -> None:
         while self._undo:

@@ -17,7 +17,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser(
         "watch",
         help="the running collector, live",
-        description="Shows radio, movement, events and runs of the running collector. Plain lines when the output is no terminal. "
+        description="Shows radio, movement, events and runs of the running collector; plain lines when not on a terminal. "
         "Ends by itself when the collector ends; Ctrl-C ends the view, never the collector. "
         "Exit status: 0, or 1 when no collector runs there.",
     )

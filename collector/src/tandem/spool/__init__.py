@@ -4,6 +4,7 @@ from tandem.spool.blob import Item
 from tandem.spool.counts import Counts
 from tandem.spool.errors import SpoolBusyError, SpoolError, SpoolFullError
 from tandem.spool.files import Notice
-from tandem.spool.spool import Batch, Spool
+from tandem.spool.outstanding import Batch
+from tandem.spool.spool import Spool
 
 __all__ = ["Batch", "Counts", "Item", "Notice", "Spool", "SpoolBusyError", "SpoolError", "SpoolFullError"]

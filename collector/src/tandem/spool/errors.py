@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
 
 class SpoolError(Exception):
@@ -34,3 +35,8 @@ def says_damaged(error: sqlite3.Error) -> bool:
 def _name(error: sqlite3.Error) -> str:
     # Errors that Python's module raises itself carry no name.
     return str(getattr(error, "sqlite_errorname", ""))
+
+
+def disk_refused(folder: Path, error: Exception) -> SpoolFullError:
+    """The error for people."""
+    return SpoolFullError(f"{folder}: {error}; mend: free disk space; measuring goes on, records wait in memory")

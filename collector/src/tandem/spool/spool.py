@@ -9,7 +9,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,8 +17,9 @@ from tandem.spool.account import RESERVE
 from tandem.spool.blob import BlobError, Item, pack, unpack
 from tandem.spool.counts import Counts
 from tandem.spool.dayfile import DayFile, Row
-from tandem.spool.errors import SpoolBusyError, SpoolError, SpoolFullError, says_damaged, says_full
+from tandem.spool.errors import SpoolBusyError, SpoolError, disk_refused, says_damaged, says_full
 from tandem.spool.files import Files, Notice
+from tandem.spool.outstanding import Batch, Outstanding
 from tandem.spool.quarantine import quarantine
 
 KEPT_LONGEST = ("event", "run")
@@ -28,19 +28,9 @@ KEPT_LONGEST = ("event", "run")
 BLOB_RECORDS = 500
 """Records of one blob at most, so that a batch of 1000 lines can always be filled from both ends."""
 
-DEFAULT_LIMIT_BYTES = 512 * 1024 * 1024
+DEFAULT_LIMIT_BYTES = 1 << 29
 _DROP_AT_ONCE = 32
 _T = TypeVar("_T")
-
-
-@dataclass(slots=True)
-class Batch:
-    """What ``take`` gave out. It must come back by ``acknowledge`` or ``release``."""
-
-    items: tuple[Item, ...]
-    parts: tuple[tuple[int, int, int], ...]
-    """First number of the file, id of the blob, records in it."""
-    rejected: dict[int, str] = field(default_factory=dict)
 
 
 class Spool:
@@ -70,9 +60,7 @@ class Spool:
         except BlockingIOError as error:
             os.close(self._lock_fd)
             raise SpoolBusyError(f"{folder}: another collector writes this spool; mend: stop it first") from error
-        self._taken: dict[int, tuple[int, int]] = {}
-        self._orphans: set[int] = set()
-        self._settled: dict[int, list[tuple[int, int, int]]] = {}
+        self._out = Outstanding()
         try:
             self._files = Files(folder, self._notices)
         except (OSError, sqlite3.Error) as error:
@@ -91,7 +79,7 @@ class Spool:
             self._settle()
             if not records and not dropped:
                 return
-            first = self._files.current(self._day())
+            first = self._files.current(time.strftime("%Y%m%d", time.gmtime(self._utc_ns() / 1e9)))
             last = self._files.last + dropped
             rows: list[Row] = []
             for kept in (True, False):
@@ -114,13 +102,9 @@ class Spool:
 
             self._on(first, put)
             if dropped:
-                self._notices.append(
-                    Notice("spool_dropped", f"{dropped} records did not fit into memory while the disk was full")
-                )
+                what = f"{dropped} records did not fit into memory while the disk was full"
+                self._notices.append(Notice("spool_dropped", what))
             self._enforce()
-
-    def _day(self) -> str:
-        return time.strftime("%Y%m%d", time.gmtime(self._utc_ns() / 1e9))
 
     def _reserve(self, last: int) -> None:
         account = self._files.account
@@ -130,7 +114,7 @@ class Spool:
                 account.write()
             except OSError as error:
                 account.reserved = before
-                raise _full(self.folder, error) from error
+                raise disk_refused(self.folder, error) from error
 
     # --- out --------------------------------------------------------------------------------------------------------
 
@@ -153,14 +137,14 @@ class Spool:
                     self._drop(first, [(row.id, row.records)], f"{row.records} records were unreadable: {error}")
                     continue
                 parts.append((first, row.id, row.records))
-                self._taken[row.id] = (first, row.records)
+                self._out.take(first, row.id, row.records)
             return Batch(tuple(items), tuple(parts)) if parts else None
 
     def _choose(self, chosen: list[tuple[int, Row]], limit: int, *, newest: bool) -> None:
         have = sum(row.records for _, row in chosen)
         for first in sorted(self._files.days, reverse=newest):
             while have < limit or not chosen:
-                passed = self._out(first) | {row.id for _, row in chosen}
+                passed = self._out.of(first) | {row.id for _, row in chosen}
                 rows = self._on(first, lambda f, p=passed: f.rows(newest=newest, limit=_DROP_AT_ONCE, skip=p))  # type: ignore[misc]  # mypy cannot infer a lambda with defaults
                 for row in rows:
                     if chosen and have + row.records > limit:
@@ -169,10 +153,6 @@ class Spool:
                     have += row.records
                 if len(rows) < _DROP_AT_ONCE:
                     break
-
-    def _out(self, first: int) -> set[int]:
-        """Ids that are not to be had: given out, or settled but not yet removed."""
-        return self._taken.keys() | {blob for blob, _, _ in self._settled.get(first, ())}
 
     def reject(self, batch: Batch, seq: int, reason: str) -> None:
         """Note that the record numbered ``seq`` of ``batch`` is not wanted; ``acknowledge`` puts it into quarantine."""
@@ -187,28 +167,21 @@ class Spool:
                 quarantine(self.folder / "quarantine", rejected)
             except OSError as error:
                 self.release(batch)
-                raise _full(self.folder, error) from error
-            refused = {item.seq for item, _ in rejected}
+                raise disk_refused(self.folder, error) from error
             for first, blob, records in batch.parts:
-                count = sum(1 for seq in refused if blob <= seq < blob + records)
-                self._taken.pop(blob, None)
-                self._orphans.discard(blob)
-                self._settled.setdefault(first, []).append((blob, records - count, count))
+                count = sum(1 for item, _ in rejected if blob <= item.seq < blob + records)
+                self._out.settle(first, blob, records - count, count)
             if rejected:
-                self._notices.append(
-                    Notice("record_rejected", f"{len(rejected)} records rejected, first: {rejected[0][1]}")
-                )
+                what = f"{len(rejected)} records rejected, first: {rejected[0][1]}"
+                self._notices.append(Notice("record_rejected", what))
 
     def release(self, batch: Batch) -> None:
         """``batch`` could not be sent: it waits again."""
         with self._lock:
             for first, blob, records in batch.parts:
-                self._taken.pop(blob, None)
-                if blob in self._orphans:  # its file was damaged while it was out
-                    self._orphans.discard(blob)
-                    self._drop(
-                        first, [(blob, records)], f"{records} records were lost by damage while they were being sent"
-                    )
+                if not self._out.release(blob):
+                    why = f"{records} records were lost by damage while they were being sent"
+                    self._drop(first, [(blob, records)], why)
 
     def flush(self) -> None:
         """Make durable what was acknowledged. SpoolFullError as ``append``."""
@@ -216,7 +189,7 @@ class Spool:
             self._settle()
 
     def _settle(self) -> None:
-        for first, settled in list(self._settled.items()):
+        for first, settled in list(self._out.settled.items()):
 
             def remove(file: DayFile, settled: list[tuple[int, int, int]] = settled) -> None:
                 tally = file.tally.copy()
@@ -225,11 +198,11 @@ class Spool:
                 file.commit(tally, remove=[blob for blob, _, _ in settled])
 
             self._on(first, remove)
-            del self._settled[first]
+            del self._out.settled[first]
         try:
             self._files.fold_empty()
         except OSError as error:
-            raise _full(self.folder, error) from error
+            raise disk_refused(self.folder, error) from error
 
     # --- room -------------------------------------------------------------------------------------------------------
 
@@ -239,7 +212,7 @@ class Spool:
         for kept in (False, True):
             for first in sorted(self._files.days):
                 while self.used_bytes() > self._limit:
-                    out = self._out(first)
+                    out = self._out.of(first)
                     blobs = self._on(first, lambda f, k=kept, o=out: f.droppable(k, _DROP_AT_ONCE, o))  # type: ignore[misc]  # as above
                     if not blobs:
                         break
@@ -248,9 +221,8 @@ class Spool:
         if lost:
             for first in self._files.days:
                 self._on(first, DayFile.give_back)
-            self._notices.append(
-                Notice("spool_dropped", f"{lost} records dropped: the spool is larger than {self._limit} bytes")
-            )
+            what = f"{lost} records dropped: the spool is larger than {self._limit} bytes"
+            self._notices.append(Notice("spool_dropped", what))
 
     def _drop(self, first: int, blobs: Iterable[tuple[int, int]], why: str | None) -> None:
         gone = list(blobs)
@@ -270,7 +242,7 @@ class Spool:
         """What became of every record so far; what was acknowledged counts at once."""
         with self._lock:
             counted = self._files.counts()
-            settled = [s for parts in self._settled.values() for s in parts]
+            settled = [s for parts in self._out.settled.values() for s in parts]
             return Counts(
                 counted.made,
                 counted.sent + sum(sent for _, sent, _ in settled),
@@ -314,21 +286,15 @@ class Spool:
             return action(self._files.days[first])
         except sqlite3.Error as error:
             if says_full(error):
-                raise _full(self.folder, error) from error
+                raise disk_refused(self.folder, error) from error
             if not says_damaged(error):
                 raise
             self._rebuild(first, str(error))
             return action(self._files.days[first])
 
     def _rebuild(self, first: int, why: str) -> None:
-        out = {blob: records for blob, (file, records) in self._taken.items() if file == first}
-        settled = {blob: sent + rejected for blob, sent, rejected in self._settled.get(first, ())}
         try:
-            saved = self._files.replace_damaged(first, why, out | settled)
+            saved = self._files.replace_damaged(first, why, self._out.elsewhere(first))
         except OSError as refused:
-            raise _full(self.folder, refused) from refused
-        self._orphans |= out.keys() - saved
-
-
-def _full(folder: Path, error: Exception) -> SpoolFullError:
-    return SpoolFullError(f"{folder}: {error}; mend: free disk space; measuring goes on, records wait in memory")
+            raise disk_refused(self.folder, refused) from refused
+        self._out.saved(first, saved)

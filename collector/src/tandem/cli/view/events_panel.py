@@ -46,15 +46,17 @@ def _finished(run: dict[str, Any], paths: dict[str, str], inner: int) -> Text:
     else:
         line.append(rate(run.get("goodput_bit_per_s")).rjust(11), "bold")
         line.append(f"{size(run.get('bytes'))} ".rjust(10) if wide else " ", colours.QUIET)
-        line.append(
-            f"{number(run.get('duration_s'), 1, ' s')}" if wide else duration(run.get("duration_s")), colours.QUIET
-        )
-        if run.get("fallback"):
-            line.append(" fell back", "yellow")
+        if wide:
+            line.append(number(run.get("duration_s"), 1, " s") + " ", colours.QUIET)
+        elif not run.get("fallback"):
+            line.append(duration(run.get("duration_s")), colours.QUIET)
+        if run.get("fallback"):  # its figures are TCP's
+            line.append("fell back" if wide else "→ TCP", "yellow")
         if not ok:
             line.append(f" {run.get('failure') or 'failed'}", "red")
         elif wide:
-            line.append(f" {'at once' if run.get('pairing') == 'simultaneous' else run.get('pairing')}", colours.QUIET)
+            how = "at once" if run.get("pairing") == "simultaneous" else run.get("pairing")
+            line.append(f" {how}" if run.get("fallback") else str(how), colours.QUIET)
     line.truncate(inner, overflow="ellipsis")
     return line
 

@@ -58,7 +58,7 @@ def clock(utc_ns: Any) -> str:  # noqa: ANN401 as above
 
 
 def sparkline(values: Sequence[Any], width: int, low: float, high: float) -> str:
-    """The last ``width`` values between ``low`` and ``high`` (what lies outside is cut), a blank where there is none; right-aligned."""
+    """The last ``width`` values between ``low`` and ``high`` (cut outside), a blank for none; right-aligned."""
     shown = values[-width:] if width > 0 else []
     span = high - low
     text = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tandem.cli.view.figures import cell, clock, duration, event_words, number, rate, radio_words, size
+from tandem.cli.view.figures import cell, clock, duration, event_words, number, radio_words, rate, size
 
 
 class Lines:
@@ -18,16 +18,13 @@ class Lines:
 
     def of(self, status: dict[str, Any]) -> list[str]:
         """The lines that ``status`` brings; none when nothing is new."""
-        lines = []
+        lines: list[str] = []
         events = status.get("events") or []
-        for event in events:
-            if event not in self._events:
-                lines.append(event_line(event))
+        lines += [event_line(event) for event in events if event not in self._events]
         self._events = list(events)
         finished = status.get("finished") or []
-        for run in finished:
-            if run.get("id") not in self._finished:
-                lines.append(f"{clock(status.get('utc_ns'))} run     {finished_line(run)}")
+        now = clock(status.get("utc_ns"))
+        lines += [f"{now} run     {finished_line(run)}" for run in finished if run.get("id") not in self._finished]
         self._finished = {str(run.get("id")) for run in finished}
         second = int(status.get("uptime_s") or 0)
         if second != self._second:
@@ -43,8 +40,8 @@ def state_line(status: dict[str, Any]) -> str:
         level = f"{number(modem.get('rsrp_dbm'))} dBm SINR {number(modem.get('sinr_db'))}"
         service = modem.get("state") in ("connected", "idle", "unknown")
         parts.append(f"{path}/{modem.get('operator')} {level if service else radio_words(modem)} {cell(modem)}")
-    for run in (status.get("run") or {}).get("runs", []):
-        parts.append(f"{run['kind']} {run['path']} {rate(run.get('goodput_bit_per_s'))}")
+    runs = (status.get("run") or {}).get("runs", [])
+    parts += [f"{run['kind']} {run['path']} {rate(run.get('goodput_bit_per_s'))}" for run in runs]
     spool = status.get("spool") or {}
     parts.append(f"records {spool.get('made', 0)}, {spool.get('pending', 0)} waiting")
     if status.get("trouble"):
@@ -96,11 +93,9 @@ def summary(status: dict[str, Any]) -> str:
     polls, spool = status.get("polls") or {}, status.get("spool") or {}
     lines = [f"{status.get('probe')}: up {duration(status.get('uptime_s'))}, {movement}"]
     for path, modem in (status.get("modems") or {}).items():
-        lines.append(
-            f"path {path}: {modem.get('operator')}, {modem.get('model') or modem.get('driver') or 'modem not identified'}, "
-            f"{radio_words(modem)}, RSRP {number(modem.get('rsrp_dbm'), 0, ' dBm')}, SINR {number(modem.get('sinr_db'), 0, ' dB')}, "
-            f"{cell(modem)}"
-        )
+        who = modem.get("model") or modem.get("driver") or "modem not identified"
+        levels = f"RSRP {number(modem.get('rsrp_dbm'), 0, ' dBm')}, SINR {number(modem.get('sinr_db'), 0, ' dB')}"
+        lines.append(f"path {path}: {modem.get('operator')}, {who}, {radio_words(modem)}, {levels}, {cell(modem)}")
     run = status.get("run")
     if run:
         lines.append(

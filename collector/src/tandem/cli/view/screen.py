@@ -82,7 +82,7 @@ def _footer(status: dict[str, Any], width: int) -> Text:
     text = Text(" polls ", colours.QUIET)
     text.append(str(polls.get("made", 0)))
     text.append(f" ({late} late)", "yellow" if late else colours.QUIET)
-    text.append("  records ", colours.QUIET)
+    text.append("  records " if width >= 100 else "  ", colours.QUIET)
     text.append(f"{spool.get('made', 0)}")
     text.append(" → ", colours.QUIET)
     text.append(f"{spool.get('sent', 0)} sent", "green")

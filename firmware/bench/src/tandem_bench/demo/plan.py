@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-OVERHEAD_S = 3.3
-"""Around each run, measured: session and captures start (1.2 s), what is queued arrives (0.8 s), captures end (1.3 s)."""
+OVERHEAD_S = 2.5
+"""Around each run, measured: session and captures start (1.2 s), captures end (1.3 s)."""
 
 START_S = 1.0
 """The collector polls this long before the first run."""
 
-PAUSE_S = 0.5
-"""Between sequential runs. A run ends when its last byte has arrived and its captures are closed, so the queues are empty by then."""
+PAUSE_S = 1.0
+"""Between sequential runs. With the end of the captures that is more than 2 s, in which the queues run empty: a run that begins while
+they drain leaves slow start too early."""
 
 
 LEAST_S, LONGEST_S = 2.0, 20.0
