@@ -1,7 +1,8 @@
 """How late polls begin while both links are full, against how late they begin while nothing is measured.
 
-Rehearses a commute (root; --folder: look at one that was kept with --keep), reads each poll's lateness from its database, and parts them by whether an MPTCP run was
-under way, which fills both links. Prints a table or, with --json, an object; ratio: p99 full over p99 idle.
+Rehearses a commute (root; --folder: look at one that was kept with --keep), reads each poll's lateness from its database, and
+parts them by whether an MPTCP run was under way, which fills both links. Prints a table or, with --json, an object; ratio: p99
+full over p99 idle.
 """
 
 import argparse

@@ -10,7 +10,10 @@ from rehearsals import DEMO, demo, lines_of
 
 pytestmark = pytest.mark.system
 
-HEAD = "Timestamp,Longitude,Latitude,Speed,Operatorname,CellID,NetworkMode,RSRP,RSRQ,SNR,CQI,RSSI,DL_bitrate,UL_bitrate,State,LACHEX,RAWCELLID"
+HEAD = (
+    "Timestamp,Longitude,Latitude,Speed,Operatorname,CellID,NetworkMode,RSRP,RSRQ,SNR,CQI,RSSI,DL_bitrate,UL_bitrate,State,"
+    "LACHEX,RAWCELLID"
+)
 ROW = "2020.01.16_07.26.{second:02d},-8.38,51.93,{speed},B,12,LTE,{rsrp},-11,7.0,8,-85,9000,300,D,9CBA,11016972"
 
 
