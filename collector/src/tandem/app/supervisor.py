@@ -218,6 +218,8 @@ class Supervisor:
     def _write_account(self) -> None:
         """``collector.json`` (server/spec/campaign-folder.md)."""
         file = self.config.folder / "collector.json"
+        if not self._modems and file.exists():
+            return  # the account of a collector that polled is worth more than that of one experiment
         counts = self._spool.counts()
         control = self.exporter.control_bytes()
         usage = {
