@@ -1,11 +1,12 @@
 """Programs: awaited by their ready line, ended in order, their failure said with the last line of their log."""
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tandem_bench.rig.programs import ProgramError, Programs
+from tandem_bench.rig.programs import ProgramError, Programs, usage_so_far
 
 SLEEPER = "import sys,time; print('ready to sleep', flush=True); time.sleep(60)"
 
@@ -73,3 +74,20 @@ def test_output_after_ready_never_blocks_the_program(tmp_path: Path) -> None:
         usage = program.wait(20)
     assert usage is not None
     assert usage.exit == 0
+
+
+def test_usage_counts_the_children_that_still_run(tmp_path: Path) -> None:
+    busy = "import sys,time\nend=time.process_time()+0.3\nwhile time.process_time()<end: pass\nprint('ready',flush=True)\ntime.sleep(60)"
+    code = f"import subprocess,sys,time\nchild=subprocess.Popen([sys.executable,'-c',{busy!r}])\ntime.sleep(60)"
+    # The parent says nothing; its child's ready line comes through the same pipe.
+    with Programs(tmp_path) as programs:
+        program = programs.start("parent", python(code), ready_s=20)
+        cpu_seconds, peak_bytes = usage_so_far(program.pid)
+    assert cpu_seconds >= 0.25
+    assert peak_bytes > 0
+
+
+def test_usage_of_a_process_that_has_ended() -> None:
+    ended = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True)
+    with pytest.raises(ProcessLookupError):
+        usage_so_far(int(ended.stdout))

@@ -44,6 +44,11 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--seed", type=int, metavar="N", help="of the scenario and of the order of runs (default: the scenario's own)"
     )
     parser.add_argument(
+        "--wifi",
+        action="store_true",
+        help="a third path beside the operators: a home's Wi-Fi (30 and 10 Mbit/s, 24 ms)",
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
@@ -65,4 +70,4 @@ def _demo(args: argparse.Namespace) -> int:
     if not 30 <= args.duration <= 7200:
         print(f"tandem-bench demo: --duration {args.duration:g}: give 30 to 7200 seconds", file=sys.stderr)
         return ExitCode.USAGE
-    return demo(args.scenario, args.replay, args.duration, args.seed, out, keep=args.keep)
+    return demo(args.scenario, args.replay, args.duration, args.seed, out, keep=args.keep, wifi=args.wifi)

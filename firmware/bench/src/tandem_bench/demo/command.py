@@ -29,14 +29,21 @@ PROMISED = "commute"
 
 
 def demo(
-    scenario: str | None, drives: Sequence[Path] | None, duration_s: float, seed: int | None, out: Path, *, keep: bool
+    scenario: str | None,
+    drives: Sequence[Path] | None,
+    duration_s: float,
+    seed: int | None,
+    out: Path,
+    *,
+    keep: bool = False,
+    wifi: bool = False,
 ) -> int:
     """Rehearse; the exit status as ``cli.main.ExitCode``. Everything that can be wrong is said before anything is started."""
     try:
         played = _played(scenario, drives, duration_s, seed)
         first = next((phase for phase in played.phases), None)
         still_s = first["until_s"] if first is not None and first["activity"] == "still" else 0.0
-        planned = plan(still_s, played.duration_s, len(played.operators))
+        planned = plan(still_s, played.duration_s, len(played.operators) + wifi)
         link, influxd = find_binary(), _influxd()
     except (ScenarioError, PlanError) as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)
@@ -46,10 +53,11 @@ def demo(
         return LACKS
     setting = Setting(played.name, played.seed, played.duration_s, planned, keep, influxd, link)
     owner = Owner.of_caller()
+    folder = DemoFolder(out)
     try:
         require()
         private.enter()
-        return _inside(setting, played, DemoFolder(out), owner)
+        return _inside(setting, Rig(played, folder.bench, owner, wifi=wifi), folder, owner)
     except MachineError as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)
         return LACKS
@@ -75,7 +83,7 @@ def _influxd() -> Path:
     raise MachineError("no influxd (InfluxDB 1.x); ./kit setup takes it out of the distribution's package")
 
 
-def _inside(setting: Setting, played: Played, folder: DemoFolder, owner: Owner) -> int:
+def _inside(setting: Setting, rig: Rig, folder: DemoFolder, owner: Owner) -> int:
     """Within namespaces of our own: the rehearsal, its table and its verdict."""
     signals = StopSignals()
     signals.install()
@@ -86,7 +94,7 @@ def _inside(setting: Setting, played: Played, folder: DemoFolder, owner: Owner) 
             f"{time.strftime('%H:%M:%S', time.localtime(time.time() + 8))}; results in {folder.root}",
             flush=True,
         )
-        rehearsal = Rehearsal(setting, folder, owner, Rig(played, folder.bench, owner))
+        rehearsal = Rehearsal(setting, folder, owner, rig)
         arrived = rehearsal.run()
     except FolderError as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)

@@ -14,7 +14,7 @@ from tandem_bench.demo.folder import PROBE, DemoFolder
 from tandem_bench.demo.plan import Plan
 from tandem_bench.demo.stopping import Stopped
 from tandem_bench.demo.versions import versions
-from tandem_bench.rig.programs import Program, ProgramError, Programs
+from tandem_bench.rig.programs import Program, ProgramError, Programs, usage_so_far
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
 from tandem_bench.topology.spec import SERVER_NAME
@@ -207,12 +207,22 @@ class Rehearsal:
                 "stopped": self.stopped if ended else "it is still running, or was killed",
                 "probe": PROBE,
                 "paths": {p.name: {"operator": p.operator, "interface": p.interface} for p in self.rig.probe_paths()},
-                "processes": [usage.as_json() for usage in self.programs.ended],
+                "processes": [usage.as_json() for usage in self.programs.ended]
+                + (self._still_running() if ended else []),
                 "versions": versions(self.setting.influxd, self.setting.link),
                 "store": {"url": f"http://127.0.0.1:{configuration.DATABASE_PORT}", "database": "tandem"},
             },
             self.owner,
         )
+
+    def _still_running(self) -> list[dict[str, object]]:
+        """What the report itself still needs: its use so far."""
+        running = [(program.name, program.pid) for program in self.programs.started]
+        return [
+            {"name": name, "cpu_seconds": round(cpu_seconds, 3), "max_rss_bytes": max_rss_bytes, "exit": None}
+            for name, pid in running
+            for cpu_seconds, max_rss_bytes in [usage_so_far(pid)]
+        ]
 
     def _give_everything(self) -> None:
         """Links and truth are written as root; the results belong to the caller."""

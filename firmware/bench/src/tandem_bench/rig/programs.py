@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -35,6 +36,28 @@ class Usage:
             "max_rss_bytes": self.max_rss_bytes,
             "exit": self.exit,
         }
+
+
+def usage_so_far(pid: int) -> tuple[float, int]:
+    """CPU seconds and peak resident bytes of a running process and all its children (those that run: peaks added), from /proc.
+
+    ProcessLookupError when it has ended.
+    """
+    folder = Path(f"/proc/{pid}")
+    try:
+        after_name = (folder / "stat").read_text().rpartition(")")[2].split()
+        status = (folder / "status").read_text()
+        children = (folder / "task" / str(pid) / "children").read_text().split()
+    except FileNotFoundError:
+        raise ProcessLookupError(f"process {pid} has ended") from None
+    ticks = sum(int(field) for field in after_name[11:15])  # utime, stime, cutime, cstime: proc(5), fields 14 to 17
+    cpu_seconds = ticks / os.sysconf("SC_CLK_TCK")
+    peak_bytes = int(status.partition("VmHWM:")[2].split()[0]) * 1024
+    for child in children:
+        with contextlib.suppress(ProcessLookupError):  # it ended while we looked; awaited, it is counted in its parent
+            child_seconds, child_bytes = usage_so_far(int(child))
+            cpu_seconds, peak_bytes = cpu_seconds + child_seconds, peak_bytes + child_bytes
+    return cpu_seconds, peak_bytes
 
 
 class Program:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tandem_bench.link import emulator
-from tandem_bench.rig.programs import Programs, Usage
+from tandem_bench.rig.programs import Programs, Usage, usage_so_far
 from tandem_bench.rig.rights import Owner, confined
 from tandem_bench.scenario import Played, write_timelines
 from tandem_bench.topology.spec import TopologySpec, commuting
@@ -163,7 +162,7 @@ class Rig:
             self.programs.end(program)
         for path, link in self.topology.links.items():
             if link.poll() is None:
-                used = _usage_so_far(link.pid)
+                used = usage_so_far(link.pid)
                 self._link_usage.append(Usage(f"link-{path}", *used, exit=link.stop() or 0))
         self.topology.links.clear()
         return self.programs.ended + self._link_usage
@@ -182,12 +181,3 @@ class Rig:
             logs=[log for log in logs if log.exists()],
             until_s=(time.monotonic_ns() - epoch.monotonic_ns) / 1e9,
         )
-
-
-def _usage_so_far(pid: int) -> tuple[float, int]:
-    """CPU seconds and peak resident bytes of a running process, from /proc."""
-    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    ticks = int(after_name[11]) + int(after_name[12])  # utime, stime: proc(5), fields 14 and 15
-    status = Path(f"/proc/{pid}/status").read_text()
-    peak_kib = int(status.partition("VmHWM:")[2].split()[0])
-    return ticks / os.sysconf("SC_CLK_TCK"), peak_kib * 1024
