@@ -93,6 +93,7 @@ class Namespace:
             f"--target={self.pid}",
             "--net",
             "--mount",
+            "--root",  # the keeper's: entering a mount namespace leaves a chroot, where the machine is one
             f"--wdns={where}",
             "--",
             *(os.fspath(word) for word in argv),
