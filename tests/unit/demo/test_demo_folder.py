@@ -33,6 +33,12 @@ def test_an_earlier_rehearsal_is_set_aside_whole(tmp_path: Path, capsys: pytest.
     assert not second.campaign.exists()
 
 
+def test_what_a_failed_start_left_is_set_aside_too(tmp_path: Path) -> None:
+    DemoFolder(tmp_path / "out").make(ME)
+    DemoFolder(tmp_path / "out").make(ME)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
     with pytest.raises(FolderError, match=r"not empty.*--out"):

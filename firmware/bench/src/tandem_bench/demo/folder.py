@@ -67,11 +67,14 @@ class DemoFolder:
             return
         if not self.root.is_dir():
             raise FolderError(f"{self.root} is a file; name a folder with --out")
-        if not any(self.root.iterdir()):
+        found = {path.name for path in self.root.iterdir()}
+        if not found:
             return
-        if not self.campaign.exists():
+        # A rehearsal that ended before it measured anything leaves some of our folders and no campaign.json.
+        if self.campaign.name not in found and not found <= {"logs", "server", "probe", "bench"}:
             raise FolderError(f"{self.root} is not empty and no rehearsal of Tandem; name another folder with --out")
-        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(self.campaign.stat().st_mtime))
+        written = self.campaign if self.campaign.exists() else self.root
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(written.stat().st_mtime))
         aside = self.root.with_name(f"{self.root.name}.{stamp}")
         while aside.exists():
             aside = aside.with_name(aside.name + "+")
