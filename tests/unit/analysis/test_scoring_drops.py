@@ -45,25 +45,35 @@ def level(*steps: tuple[float, float]) -> Level:
     return Level(t, values)
 
 
+POLLS = np.arange(0.2, 19, 1.0)
+
+
 def test_a_fall_between_two_polls_is_true_and_stamped_at_the_later():
-    assert at_polls("A", level((0, -80.0), (5.5, -90.0)), np.arange(0.2, 19, 1.0)) == [TrueDrop(6.2, "A", -10.0)]
+    assert at_polls("A", level((0, -80.0), (5.5, -90.0)), POLLS, POLLS) == [TrueDrop(6.2, "A", -10.0)]
 
 
 def test_a_dip_that_no_poll_sees_is_no_drop():
-    assert at_polls("A", level((0, -80.0), (5.3, -95.0), (5.9, -80.0)), np.arange(0.2, 19, 1.0)) == []
+    assert at_polls("A", level((0, -80.0), (5.3, -95.0), (5.9, -80.0)), POLLS, POLLS) == []
 
 
 def test_polls_with_a_gap_between_them_are_not_successive():
     polls = np.array([0.2, 1.2, 2.2, 6.2, 7.2])
-    assert at_polls("A", level((0, -80.0), (4.0, -95.0)), polls) == []
+    assert at_polls("A", level((0, -80.0), (4.0, -95.0)), polls, polls) == []
 
 
 def test_nothing_is_true_where_the_radio_was_absent():
-    assert at_polls("A", level((0, -80.0), (4.0, float("nan")), (8.0, -95.0)), np.arange(0.2, 19, 1.0)) == []
+    assert at_polls("A", level((0, -80.0), (4.0, float("nan")), (8.0, -95.0)), POLLS, POLLS) == []
 
 
 def test_a_fall_that_rounding_made_six_is_not_false():
     event = FoundEvent(6.2, "A")
-    nearly = at_polls("A", level((0, -80.1), (5.5, -85.9)), np.arange(0.2, 19, 1.0), least_db=5.0)
+    nearly = at_polls("A", level((0, -80.1), (5.5, -85.9)), POLLS, POLLS, least_db=5.0)
     assert score([], [event], nearly).false_events == []
     assert score([], [event]).false_events == [event]
+
+
+def test_a_fall_during_a_poll_may_be_seen_by_it_or_by_the_next():
+    steep = level((0, -80.0), (6.2, -90.0))
+    begun, ended = POLLS - 0.05, POLLS + 0.05
+    assert at_polls("A", steep, begun, ended) == []
+    assert [d.change_db for d in at_polls("A", steep, begun, ended, surely=False)] == [-10.0, -10.0]

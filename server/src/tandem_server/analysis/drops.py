@@ -50,19 +50,25 @@ def by_size(changes_db: Iterable[float]) -> dict[str, int]:
     return counts
 
 
-def at_polls(operator: str, level: Level, polls_s: Array, least_db: float = LEAST_DB) -> list[TrueDrop]:
-    """Falls of ``least_db`` or more between two successive polls (seconds, ascending) as the RSRP was played; each at the later poll.
+def at_polls(
+    operator: str, level: Level, begun_s: Array, ended_s: Array, least_db: float = LEAST_DB, *, surely: bool = True
+) -> list[TrueDrop]:
+    """Falls of ``least_db`` or more between two successive polls as the RSRP was played; each at the later poll.
 
-    Polls more than ``SUCCESSIVE_S`` apart are not successive, as for the collector's detector.
+    A modem reads its level at some moment between a poll's beginning and its end (seconds, ascending). ``surely``: only falls that
+    were large enough whichever moments those were; else those that may have been. Polls more than ``SUCCESSIVE_S`` apart are not
+    successive, as for the collector's detector.
     """
-    inside = polls_s[(polls_s >= level.t_s[0]) & (polls_s <= level.t_s[-1] + SUCCESSIVE_S)]
-    if len(inside) < 2:
+    inside = (begun_s >= level.t_s[0]) & (ended_s <= level.t_s[-1] + SUCCESSIVE_S)
+    begun, ended = begun_s[inside], ended_s[inside]
+    if len(begun) < 2:
         return []
-    # Half a tick's tolerance of rounding: the value written for 0.3 s holds from 0.3 s on.
-    values = level.rsrp_dbm[np.searchsorted(level.t_s, inside + 1e-6, side="right") - 1]
-    change = np.diff(values)
-    hit = (change <= -least_db) & (np.diff(inside) <= SUCCESSIVE_S)
-    return [TrueDrop(float(t), operator, float(c)) for t, c in zip(inside[1:][hit], change[hit], strict=True)]
+    # The value written for 0.3 s holds from 0.3 s on; a poll is shorter than two ticks, so its ends see all its values.
+    first, last = (level.rsrp_dbm[np.searchsorted(level.t_s, t + 1e-6, side="right") - 1] for t in (begun, ended))
+    low, high = np.minimum(first, last), np.maximum(first, last)
+    change = high[1:] - low[:-1] if surely else low[1:] - high[:-1]
+    hit = (change <= -least_db) & (np.diff(begun) <= SUCCESSIVE_S)
+    return [TrueDrop(float(t), operator, float(c)) for t, c in zip(begun[1:][hit], change[hit], strict=True)]
 
 
 def score(

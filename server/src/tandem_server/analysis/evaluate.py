@@ -173,20 +173,24 @@ def _scores(
     def found(kind: str) -> list[handovers.FoundEvent]:
         return [handovers.FoundEvent(e.t_s, e.operator or "") for e in recorded.events if e.kind == kind]
 
-    answered = {s.operator: s.t_s[~np.isnan(s.rsrp_dbm)] for s in recorded.radio.values()}
-
-    def fell(least_db: float) -> list[TrueDrop]:
-        return [
-            drop
-            for operator, level in truth.levels.items()
-            if operator in answered
-            for drop in drops.at_polls(operator, level, answered[operator], least_db)
-        ]
+    def fell(least_db: float, *, surely: bool) -> list[TrueDrop]:
+        drops_found = []
+        for series in recorded.radio.values():
+            level, heard = truth.levels.get(series.operator), ~np.isnan(series.rsrp_dbm)
+            if level is not None:
+                begun = series.t_s[heard]
+                ended = begun + np.nan_to_num(series.duration_ms[heard]) / 1e3
+                drops_found += drops.at_polls(series.operator, level, begun, ended, least_db, surely=surely)
+        return drops_found
 
     played = [h for h in truth.handovers if first <= h.t_s <= last]
     return (
         handovers.score(played, polls, found("handover")),
-        drops.score(fell(drops.LEAST_DB), found("signal_drop"), fell(drops.LEAST_DB - drops.ROUNDING_DB)),
+        drops.score(
+            fell(drops.LEAST_DB, surely=True),
+            found("signal_drop"),
+            fell(drops.LEAST_DB - drops.ROUNDING_DB, surely=False),
+        ),
         mobility.score(truth.mobility, changes, first, last),
     )
 

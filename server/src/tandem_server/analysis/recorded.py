@@ -28,6 +28,7 @@ class RadioSeries:
     eci: list[int | None]
     pci: list[int | None]
     late_ms: Array
+    duration_ms: Array
     driver: str
 
 
@@ -155,6 +156,7 @@ def _radio(path: str, operator: str, rows: list[tuple[float, Row]]) -> RadioSeri
         [_whole(row, "eci") for _, row in rows],
         [_whole(row, "pci") for _, row in rows],
         _column(rows, "poll_late_ms"),
+        _column(rows, "poll_duration_ms"),
         rows[0][1].tags.get("driver", ""),
     )
 
