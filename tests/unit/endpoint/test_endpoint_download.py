@@ -77,6 +77,21 @@ def test_a_download_for_a_time_ends_in_time_even_when_nobody_reads(endpoint):
     assert summary["bytes_acked"] < summary["bytes_sent"]
 
 
+@pytest.mark.parametrize("kind", ["mptcp", "tcp"])
+def test_a_download_for_a_time_is_complete_when_the_client_closes_at_its_end(endpoint, kind):
+    here = endpoint(session_bytes=10**12)
+    session = here.session(kind)
+    with here.connect(kind) as client:
+        client.sendall(
+            f"GET /v1/download?seconds=0.3 HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session.id}\r\n\r\n".encode()
+        )
+        until = None
+        while until is None or time.monotonic() < until:
+            client.recv(1 << 16)  # slower than the sender: much is still under way when the time is over
+            until = until or time.monotonic() + 0.4
+    assert here.sessions.end(session.id, "probe-1", wait_s=5.0).summaries[0]["end"] == "complete"
+
+
 def test_a_stalled_download_is_given_up(endpoint):
     here = endpoint(stall_s=0.3)
     session = here.session()

@@ -140,15 +140,21 @@ class Download:
             before, left = left, self._unacknowledged()
             if left < before and by_progress:
                 progress_s = now_s
-            if left and by_progress and self._peer_closed():
+            if left and patience_s != _CLOSED_S and self._peer_closed():
+                if not by_progress:
+                    # A timed download: the client has closed by its own clock, and what is queued has no reader any more.
+                    return True
                 by_progress, progress_s, patience_s = False, now_s, _CLOSED_S
         return True
 
     def _peer_closed(self) -> bool:
-        """Whether the peer has closed: its last acknowledgements are on the way then, or nobody waits any more."""
+        """Whether the peer has closed: its last acknowledgements are on the way then, or nobody waits any more. A reset is an error
+        while bytes are owed; at the end of a timed download it is how a client that had unread bytes closes."""
         closed = False
         for _, event in self._poll.poll(0):
             if event & (select.POLLERR | select.POLLNVAL):
+                if self._ask.payload_bytes is None:
+                    return True
                 raise ConnectionError("reset by the peer")
             closed = bool(event & select.POLLRDHUP)
         return closed
