@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import socket
@@ -130,7 +131,12 @@ def _answer(connection: socket.socket, status: int, body: dict[str, object]) -> 
 
 def _goodbye(connection: socket.socket) -> None:
     """Close our side and wait a moment for the peer's: closing at once with bytes unread would reset the answer away."""
-    connection.shutdown(socket.SHUT_WR)
+    try:
+        connection.shutdown(socket.SHUT_WR)
+    except OSError as error:
+        if error.errno == errno.ENOTCONN:
+            return  # the peer has reset it: a client that stopped reading by its own clock does
+        raise
     deadline_s = time.monotonic() + _GOODBYE_S
     unread = HEAD_LIMIT_BYTES
     while unread > 0 and (left_s := deadline_s - time.monotonic()) > 0:
