@@ -110,7 +110,14 @@ BAD = [
     ),
     ("[sysctl]", "[sysctl", "[sysctl", "no TOML:"),
     ("seconds = 8.0", "seconds = 8.0\nseconds = 9.0", "seconds = 9.0", "no TOML:"),
-    ('name = "probe-1"', 'name = "pro be"', "pro be", "probe.name: 'pro be' is no name; mend: use letters"),
+    ('name = "probe-1"', 'name = "pro be"', "pro be", "probe.name: 'pro be' is no probe's name; mend: use lower-case"),
+    ('name = "probe-1"', 'name = "Probe_1"', "Probe_1", "probe.name: 'Probe_1' is no probe's name"),
+    (
+        'operator = "B"',
+        'operator = "B\\\\"',
+        "operator",
+        "is longer than 64 or has a backslash; mend: the network's name",
+    ),
     ('name = "probe-1"', 'name = ""', 'name = ""', "the text is empty"),
 ]
 

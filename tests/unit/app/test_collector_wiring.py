@@ -13,6 +13,7 @@ import pytest
 from doubles import Rehearsal
 from https_gateway import Gateway
 
+from tandem.app.experiment_process import ExperimentProcess
 from tandem.app.parts import EnvironmentLackError
 from tandem.app.status_socket import ask
 from tandem.app.supervisor import Supervisor
@@ -248,6 +249,46 @@ def test_a_full_disk_stops_no_poll_and_loses_nothing_while_memory_lasts(
     assert collector.stop()
     assert len([r for r in caplog.records if "free disk space" in r.message]) == 1
     assert account(tmp_path)["records"]["dropped"] == 0
+
+
+def test_a_disk_that_cannot_be_read_ends_no_measuring(
+    tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(_self: Spool) -> int:
+        raise SpoolFullError("/x: disk I/O error; mend: free disk space")
+
+    monkeypatch.setattr(Spool, "used_bytes", refusing)
+    collector = Rehearsal(tmp_path, gateway)
+    collector.start()
+    collector.pollers["a"].poll(-95.0)
+    gateway.until(lambda: {"radio", "health"} <= {p.measurement for p in points(gateway)})
+    assert "spool_bytes" not in next(p for p in points(gateway) if p.measurement == "health").fields
+    assert collector.stop()
+
+
+def test_a_run_that_cannot_be_started_ends_the_others_of_its_pair(
+    tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    class Scarce(ExperimentProcess):
+        def __init__(self, *args: Any) -> None:
+            if begun:
+                raise OSError(11, "Resource temporarily unavailable")
+            super().__init__(*args)
+            begun.append(args[-1])
+
+    monkeypatch.setattr("tandem.app.pair_run.ExperimentProcess", Scarce)
+    collector = Rehearsal(tmp_path, gateway, "slow", on_mobility_start="simultaneous")
+    collector.start()
+    pair = collector.supervisor.request("download", {"pairing": "simultaneous"})
+    collector.until(lambda: collector.supervisor.done(pair) is not None)
+    done = collector.supervisor.done(pair)
+    assert done is not None
+    assert (done["runs"], done["ok"]) == (begun, False)
+    assert [m["id"] for m in manifests(tmp_path)] == begun
+    assert collector.captures.running == []
+    collector.stop()
 
 
 def test_what_was_not_sent_is_sent_by_the_next_life(tmp_path: Path, gateway: Gateway) -> None:

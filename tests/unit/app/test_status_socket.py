@@ -169,6 +169,22 @@ def test_a_left_over_socket_is_replaced_a_living_one_is_not(tmp_path: Path) -> N
         list(ask(path, {"op": "status"}, 1))
 
 
+def test_a_living_collector_that_cannot_be_asked_keeps_its_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "status.sock"
+    first = listen(path)
+
+    def busy(_path: Path, _timeout_s: float | None) -> socket.socket:
+        raise NoCollectorError("timed out") from TimeoutError()
+
+    monkeypatch.setattr("tandem.app.status_socket.connect", busy)
+    with pytest.raises(OSError, match="in use"):
+        listen(path)
+    assert path.is_socket()
+    first.close()
+
+
 def test_a_deep_folder_works_too(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 100) / ("e" * 100)
     deep.mkdir(parents=True)

@@ -218,6 +218,22 @@ def test_stop_does_not_wait_for_a_gateway_that_is_silent(tmp_path: Path, gateway
     assert Spool(setup.spool.folder, BOOT).counts().pending == 1
 
 
+def test_stop_says_that_something_is_left_when_the_time_runs_out_in_the_middle_of_a_backlog(
+    setup: Setup, gateway: Gateway
+) -> None:
+    def slow(_method: str, _path: str, _lines: list[str]) -> Reply | None:
+        time.sleep(0.3)
+        return None
+
+    gateway.answer = slow
+    for n in range(10):
+        setup.spool.append([radio(n * 500 + k) for k in range(500)])
+    setup.exporter.start()
+    assert not setup.exporter.stop(0.5)  # no trouble at all, and yet not everything
+    assert setup.spool.counts().pending > 0
+    setup.spool.close()
+
+
 def test_a_manifest_is_sent_until_it_is_acknowledged_also_after_a_restart(
     setup: Setup, gateway: Gateway, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolFullError
 from tandem.spool.blob import BlobError, Item, pack, unpack
-from tandem.spool.dayfile import DayFile
+from tandem.spool.dayfile import UNFINISHED, DayFile
 
 
 def radio(n: int) -> Record:
@@ -138,6 +138,57 @@ def test_a_full_disk_takes_nothing_and_loses_nothing(tmp_path: Path, monkeypatch
         spool.acknowledge(batch)
     assert spool.counts().pending == 1  # a rejected record is not forgotten before it is in quarantine
     monkeypatch.undo()
+    spool.close()
+
+
+def test_a_disk_that_takes_no_new_days_file_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1_790_000_000 * 10**9]
+    spool = Spool(tmp_path, "boot", utc_ns=lambda: now[0])
+    spool.append([radio(1)])
+    now[0] += 86_400 * 10**9
+
+    def refuse(*_args: object) -> None:
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr("tandem.spool.files.DayFile", refuse)
+    with pytest.raises(SpoolFullError, match="free disk space"):
+        spool.append([radio(2)])
+    monkeypatch.undo()
+    spool.append([radio(2)])
+    assert spool.counts().made == 2
+    assert drain(spool) == {1, 2}
+    spool.close()
+
+
+def test_a_disk_too_full_to_make_room_does_not_have_records_stored_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = Spool(tmp_path, "boot", limit_bytes=1)
+
+    def refuse(*_args: object) -> None:
+        raise SpoolFullError("the disk takes nothing")
+
+    monkeypatch.setattr(spool, "_drop", refuse)
+    spool.append([radio(1)])  # stored: raising would have the caller append it again
+    assert spool.counts().made == 1
+    monkeypatch.undo()
+    spool.append([radio(2)])
+    assert spool.counts().made == 2
+    spool.close()
+
+
+def test_a_days_file_whose_making_was_cut_off_is_no_damage(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "boot")
+    spool.append([radio(1)])
+    spool.close()
+    cut = tmp_path / f"000000000002-20261122.sqlite{UNFINISHED}"
+    cut.touch()  # as a kill -9 leaves it before its tables are committed
+    spool = Spool(tmp_path, "boot")
+    assert not cut.exists()
+    assert spool.notices() == []
+    assert (spool.counts().made, spool.counts().dropped) == (1, 0)
+    spool.append([radio(2)])
+    assert spool.counts().made == 2
     spool.close()
 
 

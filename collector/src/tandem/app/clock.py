@@ -60,10 +60,10 @@ class Clock:
         if stepped is not None:
             self.steps += 1
         if self._stored is None or abs(offset - self._stored) >= STEP_NS:
-            self._stored = offset
             self._offsets[self.boot] = offset
             newest = dict(list(self._offsets.items())[-_BOOTS:])
             write_durably(self._file, json.dumps({"format": "tandem-boots/1", "offsets_ns": newest}).encode())
+            self._stored = offset  # only now: what a full disk did not take is written at the next look
         return stepped
 
     def utc_ns(self, monotonic_ns: int) -> int | None:

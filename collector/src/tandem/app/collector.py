@@ -22,7 +22,7 @@ from tandem.app.plan import Plan, PlannedRun, wish_of
 from tandem.app.poll_account import PollAccount
 from tandem.export import Exporter
 from tandem.schema.record import Record, RecordError, Value
-from tandem.spool import Spool
+from tandem.spool import Spool, SpoolFullError
 
 log = logging.getLogger(__name__)
 
@@ -189,12 +189,13 @@ class Collector:
     def report(self, now_ns: int) -> None:
         """Health and usage records."""
         counts = self._spool.counts()
+        size_bytes, oldest_s = self._spool_on_disk()
         health: dict[str, Value | None] = {
             "cpu_seconds": cpu_seconds(),
             "rss_bytes": rss_bytes(),
             "spool_records": counts.pending + self.journal.waiting,
-            "spool_bytes": self._spool.used_bytes(),
-            "spool_oldest_s": self._spool.oldest_s(),
+            "spool_bytes": size_bytes,
+            "spool_oldest_s": oldest_s,
             "captures_bytes": self._captures.used_bytes if self._captures is not None else 0,
             "mobile": self._detectors.mobile,
         }
@@ -208,6 +209,13 @@ class Collector:
             }
             records.append(Record.make("usage", {"path": path, "operator": self._operators[path]}, used, now_ns))
         self._note(records)
+
+    def _spool_on_disk(self) -> tuple[int | None, float | None]:
+        """Its bytes and the age of its oldest record; None while the disk cannot be read, which must not end the measuring."""
+        try:
+            return self._spool.used_bytes(), self._spool.oldest_s()
+        except SpoolFullError:
+            return None, None  # told by the journal, which writes once a second
 
     # --- runs: see pair_run.Audience; from the pair's threads -------------------------------------------------------------
 

@@ -58,6 +58,16 @@ def _name(value: str) -> str | None:
     return None if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", value) else f"{value!r} is no name"
 
 
+def _probe(value: str) -> str | None:
+    """As the server takes names (``tandem-server probe add``): another would have every manifest refused."""
+    return None if re.fullmatch(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", value) else f"{value!r} is no probe's name"
+
+
+def _operator(value: str) -> str | None:
+    """As the endpoint takes it, and line protocol can carry it."""
+    return None if len(value) <= 64 and "\\" not in value else f"{value!r} is longer than 64 or has a backslash"
+
+
 def _interface(value: str) -> str | None:
     return (
         None
@@ -89,7 +99,7 @@ _NAMED = "use letters, digits, '-', '_' and '.', at most 63"
 
 TABLES: dict[str, tuple[Key, ...]] = {
     "probe": (
-        Key("name", "text", _NAMED, required=True, check=_name),
+        Key("name", "text", "use lower-case letters, digits and inner '-', at most 63", required=True, check=_probe),
         Key("folder", "text", "name a folder, relative to this file", default="."),
     ),
     "server": (
@@ -101,7 +111,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
     ),
     "path": (
         Key("name", "text", _NAMED, required=True, check=_name),
-        Key("operator", "text", "the network's name, for people", default=None),
+        Key("operator", "text", "the network's name, for people, at most 64 characters", check=_operator),
         Key("interface", "text", "as ip link shows it, at most 15 characters", required=True, check=_interface),
         Key(
             "gateway",

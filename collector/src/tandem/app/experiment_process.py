@@ -8,6 +8,7 @@ import logging
 import signal
 import subprocess
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,11 +67,10 @@ class ExperimentProcess:
     def wait(self, deadline_s: float, stop: threading.Event) -> Ending:
         """Wait for the end, at most ``deadline_s``; when ``stop`` is set the process is told to stop, and what it measured until
         then counts."""
-        waited = 0.0
-        while self._process.poll() is None and waited < deadline_s and not stop.is_set():
+        until = time.monotonic() + deadline_s
+        while self._process.poll() is None and time.monotonic() < until and not stop.is_set():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(0.1)
-            waited += 0.1
         if self._process.poll() is None:
             self._stopping, self._overdue = stop.is_set(), not stop.is_set()
             self._process.send_signal(signal.SIGTERM)

@@ -137,8 +137,15 @@ class PairRun:
     def _simultaneous(self) -> bool:
         captures = self._capture(self.plan.runs, self.plan.pair)
         started: list[_Running] = []
+        ok = True
         try:
-            started.extend(self._begin(run) for run in self.plan.runs)
+            try:
+                started.extend(self._begin(run) for run in self.plan.runs)
+            except OSError as error:
+                # Runs that have begun alone are no pair: end them, and keep what they measured.
+                log.error("pair %s: a run cannot be started: %s", self.plan.pair, error)
+                self._stop.set()
+                ok = False
             endings: dict[str, Ending] = {}
             waiting = [
                 threading.Thread(target=lambda r=r: endings.update({r.run.id: self._await(r)}), daemon=True)
@@ -150,7 +157,6 @@ class PairRun:
                 thread.join()
         finally:
             captured = captures.stop() if captures else []
-        ok = True
         untold: list[Captured] = captured
         for running in started:
             mine = [c for c in captured if c.path in running.run.paths]

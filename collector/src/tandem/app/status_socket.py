@@ -54,8 +54,10 @@ def listen(path: Path) -> socket.socket:
         if path.is_socket():
             try:
                 connect(path, 2.0).close()
-            except NoCollectorError:
-                path.unlink(missing_ok=True)
+            except NoCollectorError as error:
+                # Only a refusal says that nobody listens; a living collector may be busy, or another user's.
+                if isinstance(error.__cause__, ConnectionRefusedError):
+                    path.unlink(missing_ok=True)
         mask = os.umask(0o177)
         try:
             _with_path(path, made.bind)

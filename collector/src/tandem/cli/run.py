@@ -50,7 +50,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def log_to_stderr(*, verbose: bool = False) -> None:
-    """Time, level and message: journald adds the rest."""
+    """Time, level and message: journald adds the rest. A line that the log's disk does not take is lost, without a traceback."""
+    logging.raiseExceptions = False
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.INFO if verbose else logging.WARNING,

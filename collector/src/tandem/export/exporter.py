@@ -85,6 +85,7 @@ class Exporter:
         self._trouble: str | None = None
         self._told_s = 0.0
         self._answered: str | None = None
+        self._emptied = False
         self._thread = threading.Thread(target=self._run, name="exporter", daemon=True)
 
     @property
@@ -110,7 +111,7 @@ class Exporter:
         for link in self._links.values():
             link.abort()  # a request that still waits for its answer ends here
         self._thread.join()
-        return self._trouble is None
+        return self._emptied
 
     def _run(self) -> None:
         while True:
@@ -131,7 +132,8 @@ class Exporter:
             deadline_s = self._deadline_s
             if deadline_s is not None:
                 left_s = deadline_s - time.monotonic()
-                if left_s <= 0 or (not more and self._trouble is None):
+                self._emptied = not more and self._trouble is None
+                if self._emptied or left_s <= 0:
                     break
                 wait_s = min(wait_s, left_s, 1.0)
                 self._wake.clear()

@@ -28,7 +28,8 @@ class SubflowResult(TypedDict):
 
 
 class RunResult(TypedDict):
-    """What was measured. ``bytes`` is payload; ``duration_s`` from connect to the last payload byte."""
+    """What was measured. ``bytes`` is payload; ``duration_s`` from connect to the last payload byte or, for runs bounded by time, to
+    the end of that time."""
 
     bytes: int
     duration_s: float

@@ -166,7 +166,13 @@ RUN = Measurement(
     ("run", "kind", "path", "pair", "pairing"),
     (
         Field("bytes", "int", "B", "payload received", 0),
-        Field("duration_s", "float", "s", "from connect to the last payload byte", 0),
+        Field(
+            "duration_s",
+            "float",
+            "s",
+            "from connect to the last payload byte or, bounded by time, to the end of that time",
+            0,
+        ),
         Field("goodput_bit_per_s", "float", "bit/s", "bytes · 8 / duration", 0),
         Field("connect_ms", "float", "ms", "connection establishment", 0),
         Field("first_byte_ms", "float", "ms", "from the request sent to the first payload byte", 0),

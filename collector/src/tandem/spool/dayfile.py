@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from tandem.spool.counts import Tally
 
 SUFFIXES = ("", "-wal", "-shm")
+UNFINISHED = ".new"
+"""At the end of the name of a file that is being made."""
+
 _SCHEMA = """
 CREATE TABLE blob(id INTEGER PRIMARY KEY, records INTEGER NOT NULL, kept INTEGER NOT NULL, written_utc_ns INTEGER NOT NULL,
                   body BLOB NOT NULL);
@@ -44,28 +48,20 @@ class DayFile:
     """An open file. Every method raises sqlite3.Error as it comes; the spool knows what to make of it."""
 
     def __init__(self, path: Path, first: int | None = None) -> None:
-        """Open ``path``, or make it with ``first`` as its first number. sqlite3.DatabaseError when it is no spool file."""
+        """Open ``path``, or make it with ``first`` as its first number. sqlite3.DatabaseError when it is no spool file; OSError
+        when a new one cannot get its name."""
         self.path = path
         self.closed = False
+        if first is not None:
+            _make(path, first)
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
         try:
-            if first is not None:
-                self._make(first)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
             self.tally = self._read_tally()
         except BaseException:
             self._db.close()
             raise
-
-    def _make(self, first: int) -> None:
-        self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # so that dropping gives room back to the disk
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=FULL")
-        rows = ",".join(f"('{name}',{value})" for name, value in Tally(first, first - 1).rows())
-        self._db.executescript(
-            f"BEGIN;{_SCHEMA}INSERT INTO count VALUES {rows};PRAGMA user_version={_VERSION};COMMIT;"  # noqa: S608 numbers of our own
-        )
 
     def _read_tally(self) -> Tally:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
@@ -142,3 +138,18 @@ class DayFile:
         self.close()
         for suffix in reversed(SUFFIXES):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+
+
+def _make(path: Path, first: int) -> None:
+    """A file without rows, made beside its name and renamed: one without tables is damage then, never one cut off in the making."""
+    draft = path.with_name(path.name + UNFINISHED)
+    for suffix in ("", "-journal"):
+        draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+    rows = ",".join(f"('{name}',{value})" for name, value in Tally(first, first - 1).rows())
+    with closing(sqlite3.connect(draft, isolation_level=None)) as db:
+        db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # so that dropping gives room back to the disk
+        db.execute("PRAGMA synchronous=FULL")
+        db.executescript(
+            f"BEGIN;{_SCHEMA}INSERT INTO count VALUES {rows};PRAGMA user_version={_VERSION};COMMIT;"  # noqa: S608 numbers of our own
+        )
+    draft.replace(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tandem.spool.account import Account
 from tandem.spool.counts import Counts, Tally
-from tandem.spool.dayfile import SUFFIXES, DayFile, Row, name_of
+from tandem.spool.dayfile import SUFFIXES, UNFINISHED, DayFile, Row, name_of
 from tandem.spool.durable import sync_folder
 from tandem.spool.errors import says_damaged
 from tandem.spool.salvage import salvage
@@ -33,6 +33,8 @@ class Files:
         self._folder, self._notices = folder, notices
         self.days: dict[int, DayFile] = {}
         account_lost = self._read_account()
+        for path in folder.glob(f"*.sqlite{UNFINISHED}*"):
+            path.unlink()
         paths = sorted(folder.glob("*.sqlite"))
         for number, path in enumerate(paths):
             if path.name in self.account.gone:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sqlite3
@@ -17,7 +18,7 @@ from tandem.spool.account import RESERVE
 from tandem.spool.blob import BlobError, Item, pack, unpack
 from tandem.spool.counts import Counts
 from tandem.spool.dayfile import DayFile, Row
-from tandem.spool.errors import SpoolBusyError, SpoolError, disk_refused, says_damaged, says_full
+from tandem.spool.errors import SpoolBusyError, SpoolError, SpoolFullError, disk_refused, says_damaged, says_full
 from tandem.spool.files import Files, Notice
 from tandem.spool.outstanding import Batch, Outstanding
 from tandem.spool.quarantine import quarantine
@@ -79,7 +80,10 @@ class Spool:
             self._settle()
             if not records and not dropped:
                 return
-            first = self._files.current(time.strftime("%Y%m%d", time.gmtime(self._utc_ns() / 1e9)))
+            try:
+                first = self._files.current(time.strftime("%Y%m%d", time.gmtime(self._utc_ns() / 1e9)))
+            except (OSError, sqlite3.Error) as error:  # a new day's file that the disk does not take
+                raise disk_refused(self.folder, error) from error
             last = self._files.last + dropped
             rows: list[Row] = []
             for kept in (True, False):
@@ -104,7 +108,9 @@ class Spool:
             if dropped:
                 what = f"{dropped} records did not fit into memory while the disk was full"
                 self._notices.append(Notice("spool_dropped", what))
-            self._enforce()
+            with contextlib.suppress(SpoolFullError):
+                # The records are stored: a disk too full to make room must not have the caller append them again.
+                self._enforce()
 
     def _reserve(self, last: int) -> None:
         account = self._files.account

@@ -52,7 +52,7 @@ def listen(host: str, port: int, *, multipath: bool = True) -> socket.socket:
 
 
 class Acceptor:
-    """Runs ``serve(connection, address, stopped)`` in a thread for each connection; closes it afterwards.
+    """Runs ``serve(connection, address, port, stopped)`` in a thread for each connection; closes it afterwards.
 
     More than ``connections`` in all or ``per_address`` of one address are answered 503 at once. ``stop`` ends accepting, sets
     ``stopped`` and waits for the threads.

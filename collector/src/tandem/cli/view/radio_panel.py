@@ -24,11 +24,11 @@ def radio_panel(path: str, modem: dict[str, Any], colour: str, width: int, chart
     first = Text(radio_words(modem), colours.state(state))
     place = cell(modem) + (f" PCI {modem['pci']}" if modem.get("pci") is not None and inner >= 40 else "")
     first.append(place.rjust(max(1, inner - len(first))), "bold" if modem.get("enb_id") is not None else colours.QUIET)
-    level, quality = modem.get("rsrp_dbm"), modem.get("sinr_db")
+    level, sinr = modem.get("rsrp_dbm"), modem.get("sinr_db")
     second = Text("RSRP ", colours.QUIET)
     second.append(number(level, 0, " dBm"), f"bold {colours.rsrp(level)}")
     second.append("  SINR ", colours.QUIET)
-    second.append(number(quality, 0, " dB"), colours.sinr(quality))
+    second.append(number(sinr, 0, " dB"), colours.sinr(sinr))
     if inner >= 44:
         second.append("  RSRQ ", colours.QUIET)
         second.append(number(modem.get("rsrq_db"), 0, " dB"))

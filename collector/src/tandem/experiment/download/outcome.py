@@ -32,8 +32,9 @@ class DownloadResult(RunResult):
 def result(
     request: Request, connected: sockets.Connected, transfer: Transfer, series: Series, sender: dict[str, Any] | None
 ) -> DownloadResult:
-    """The result's figures. Goodput is 0 without a byte; the duration then is up to now's last event, the connect."""
-    ended = transfer.last_byte_ns or connected.connected_monotonic_ns
+    """The result's figures. The duration ends with the last byte or, when timed, with the time asked for, so that an outage at the
+    end counts. Without either it ends with the connect; goodput is 0 without a byte."""
+    ended = transfer.over_ns or transfer.last_byte_ns or connected.connected_monotonic_ns
     duration_s = (ended - connected.started_monotonic_ns) / 1e9
     first_byte_ms = None
     if transfer.first_byte_ns is not None and transfer.requested_ns is not None:

@@ -20,12 +20,16 @@ _WAKE_S = 0.25
 
 @dataclass(slots=True)
 class Transfer:
-    """One body being read. ``received`` is payload so far and may be read by another thread. Times are CLOCK_MONOTONIC ns."""
+    """One body being read. ``received`` is payload so far and may be read by another thread. Times are CLOCK_MONOTONIC ns.
+
+    ``over_ns``: when this end stopped reading a timed download: its time was up, or it was given up. An outage at its end counts.
+    """
 
     received: int = 0
     requested_ns: int | None = None
     first_byte_ns: int | None = None
     last_byte_ns: int | None = None
+    over_ns: int | None = None
 
     def run(
         self,
@@ -57,6 +61,8 @@ class Transfer:
                 except BlockingIOError:
                     count = -1
                 now = time.monotonic_ns()
+                if expected_s is not None:
+                    self.over_ns = now
                 if stop.requested:
                     return STOPPED
                 if now > deadline_ns:
@@ -64,6 +70,7 @@ class Transfer:
                 if expected_s is not None and self.first_byte_ns and now - self.first_byte_ns >= expected_s * 1e9:
                     # By our own clock, as iperf does: what is queued and still comes would be counted at the pace of the slower
                     # path's tail. The body of a timed download ends by closing, so closing early is no error.
+                    self.over_ns = self.first_byte_ns + int(expected_s * 1e9)
                     return None
                 if count < 0:
                     if now - heard_ns > stall_s * 1e9:

@@ -14,6 +14,12 @@ PROBE = "probe-1"
 NEEDED_BYTES = 1_000_000_000
 """A three-minute rehearsal leaves about 100 MB (captures); a third as much again passes through the database."""
 
+RESERVE_BYTES = 64_000_000
+"""Held back while it plays, so that on a disk that fills up records, manifests, truth and report still find room."""
+
+LEAST_FREE_BYTES = 16_000_000
+"""With less free than this the disk counts as full."""
+
 
 class FolderError(ValueError):
     """The folder cannot be used; one line with the mend."""
@@ -32,6 +38,7 @@ class DemoFolder:
         self.truth = self.root / "truth.jsonl"
         self.summary = self.root / "summary.json"
         self.report = self.root / "report.html"
+        self._reserve = self.bench / "reserve"
 
     def make(self, owner: Owner) -> None:
         """Create the folders; an earlier rehearsal in DIR is set aside, anything else there is refused."""
@@ -57,6 +64,18 @@ class DemoFolder:
                 f"{self.root}: {free / 1e6:.0f} MB free, a rehearsal needs {NEEDED_BYTES / 1e6:.0f} MB; "
                 "make room, or name a folder on another disk with --out"
             )
+        with self._reserve.open("wb") as reserve:
+            os.posix_fallocate(reserve.fileno(), 0, RESERVE_BYTES)
+
+    def full(self) -> str | None:
+        """Why the rehearsal cannot go on when the disk is full, as one line with the mend; else None."""
+        if shutil.disk_usage(self.root).free >= LEAST_FREE_BYTES:
+            return None
+        return f"{self.root}: the disk is full; make room, or name a folder on another disk with --out"
+
+    def release_reserve(self) -> None:
+        """Give the room held back to what must be written at the end."""
+        self._reserve.unlink(missing_ok=True)
 
     def _missing_parents(self) -> list[Path]:
         missing = [parent for parent in self.root.parents if not parent.exists()]

@@ -67,8 +67,10 @@ class Rehearsal:
                 except ProgramError as error:
                     self.stopped = str(error)
                     print(f"\ntandem-bench: {error}", file=sys.stderr, flush=True)
+                self.folder.release_reserve()
                 return self._finish() if self.collecting is not None else None
         finally:
+            self.folder.release_reserve()
             self._give_everything()
 
     # --- start -------------------------------------------------------------------------------------------------------
@@ -158,7 +160,7 @@ class Rehearsal:
                 self.programs.end(self._first_pair)
             if view.poll() is not None:
                 self.programs.end(view)
-            if why := self.programs.watch() or self.rig.failed():
+            if why := self.folder.full() or self.programs.watch() or self.rig.failed():
                 raise ProgramError(why)
             time.sleep(min(left, 0.2))
 

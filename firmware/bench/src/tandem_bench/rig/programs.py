@@ -108,8 +108,8 @@ class Program:
         assert self._process.stdout is not None  # noqa: S101  # Popen was given a pipe
         with self._process.stdout as output, self.log.open("ab") as log:
             while chunk := os.read(output.fileno(), 65536):
-                log.write(chunk)
-                log.flush()
+                with contextlib.suppress(OSError):  # a full disk: the pipe is emptied all the same
+                    os.write(log.fileno(), chunk)
 
     def poll(self) -> Usage | None:
         """The program's usage once it has ended, else None."""

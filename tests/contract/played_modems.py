@@ -1,0 +1,250 @@
+"""Emulated modems of every family, each a process that plays the same short timeline, and the collector's poller at each.
+
+What a poll may tell is worked out here from the timeline and from what the makers' manuals say of each coding, not from a parser.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from tandem.modem.poll import Poll
+from tandem.modem.poller import Poller
+
+TICK_S, PERIOD_S, LENGTH_S = 0.1, 0.25, 120.0
+LEAD_S = 2.0
+CELLS = (
+    {"plmn": "00101", "tac": 0x1A2B, "eci": 0x05201002, "pci": 54, "earfcn": 1300, "band": 3},
+    {"plmn": "00101", "tac": 0x0102, "eci": 0x0DD40301, "pci": 417, "earfcn": 6300, "band": 20},
+)
+PHASES = {
+    "positive SINR": 0.0,
+    "after a handover, negative SINR": 2.5,
+    "no service": 5.0,
+    "WCDMA": 6.25,
+    "GSM": 7.5,
+    "LTE again": 8.75,
+}
+"""Name → its first second."""
+LAST = "LTE again"
+
+
+def phase_at(t_s: float) -> str:
+    """The phase that holds at ``t_s``."""
+    return [name for name, begins in PHASES.items() if begins <= max(0.0, t_s) + 1e-9][-1]
+
+
+def tick(i: int) -> dict[str, Any]:
+    """One tick: levels that move by more than a bin from each to the next, so that a value of the tick before is a wrong value."""
+    phase = phase_at(i * TICK_S)
+    rssi, level, quality = -55 - i * 3.1 % 40, -70.2 - i * 2.3 % 45, -4.1 - i * 0.7 % 10
+    if phase == "no service":
+        return {"rat": None, "registered": False}
+    if phase == "GSM":
+        return {"rat": "GSM", "registered": True, "rssi_dbm": rssi, "plmn": "00101", "tac": 7, "eci": 0x51A2, "pci": 33, "band": 8}
+    levels = {"rsrp_dbm": level, "rsrq_db": quality, "rssi_dbm": rssi, "registered": True}
+    if phase == "WCDMA":
+        return {**levels, "rat": "WCDMA", "plmn": "00101", "tac": 7, "eci": 0xABC1234, "pci": 300, "earfcn": 10562, "band": 1}
+    below = "negative" in phase
+    sinr = -1 - i * 1.3 % 15 if below else 2 + i * 1.7 % 22
+    return {**levels, "rat": "LTE", "sinr_db": sinr, **CELLS[below]}
+
+
+TICKS = [tick(i) for i in range(round(LENGTH_S / TICK_S))]
+KEYS = ("rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "plmn", "tac", "eci", "pci", "earfcn", "band")
+
+
+def write_timeline(path: Path, ticks: list[dict[str, Any]]) -> Path:
+    """``tandem-timeline/1``, without the link's keys."""
+    header = {"format": "tandem-timeline/1", "operator": "A", "tick_s": TICK_S, "duration_s": len(ticks) * TICK_S}
+    rows = [{"t_s": round(i * TICK_S, 6), **dict.fromkeys(KEYS), **row} for i, row in enumerate(ticks)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in [header, *rows]))
+    return path
+
+
+def _floor(step: float) -> tuple[float, float]:
+    return -step, 0.0
+
+
+def _rounded(step: float) -> tuple[float, float]:
+    return -step / 2, step / 2
+
+
+@dataclass(frozen=True)
+class Tells:
+    """What a family tells: by technology, quantity → how far the record may be from the truth; None: as it is."""
+
+    lte: Mapping[str, tuple[float, float] | None]
+    older: Mapping[str, tuple[float, float] | None]
+    registered: str
+    pin: str
+
+    def of(self, rat: str | None) -> Mapping[str, tuple[float, float] | None]:
+        """For one technology; nothing without service."""
+        return {} if rat is None else self.lte if rat == "LTE" else self.older
+
+
+_CELL = dict.fromkeys(("plmn", "tac", "eci"))
+FAMILIES = {
+    # +CSQ in steps of 2 dB, +CESQ of 1 and 0.5 (3GPP TS 27.007 clauses 8.5 and 8.69); no SINR, no physical cell.
+    "generic": Tells(
+        lte={"rsrp_dbm": _floor(1), "rsrq_db": _floor(0.5), "rssi_dbm": _floor(2), **_CELL},
+        older={"rssi_dbm": _floor(2), "plmn": None},
+        registered="unknown",
+        pin="no_service",
+    ),
+    # +QENG in whole decibels, its SINR in steps of 2.
+    "quectel": Tells(
+        lte={
+            "rsrp_dbm": _rounded(1), "rsrq_db": _rounded(1), "rssi_dbm": _rounded(1), "sinr_db": _rounded(2.2), **_CELL,
+            **dict.fromkeys(("pci", "earfcn", "band")),
+        },
+        older={"rssi_dbm": _rounded(1), "plmn": None},
+        registered="idle",
+        pin="limited",
+    ),
+    # ^MONSC in whole decibels, ^HCSQ's SINR in fifths; of the older technologies ^HCSQ's RSSI by its lower edge.
+    "huawei": Tells(
+        lte={
+            "rsrp_dbm": _rounded(1), "rsrq_db": _rounded(1), "rssi_dbm": _rounded(1), "sinr_db": _floor(0.2), **_CELL,
+            **dict.fromkeys(("pci", "earfcn")),
+        },
+        older={"rssi_dbm": _floor(1), "plmn": None},
+        registered="unknown",
+        pin="no_service",
+    ),
+}  # fmt: skip
+
+
+@dataclass
+class Polled:
+    """One modem and what was polled of it. A condition on the polls can be awaited."""
+
+    family: str
+    folder: Path
+    epoch_ns: int
+    made: list[Poll] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    @property
+    def port(self) -> Path:
+        """The link to its terminal."""
+        return self.folder / self.family
+
+    def add(self, poll: Poll) -> None:
+        """Called by the poller."""
+        with self._changed:
+            self.made.append(poll)
+            self._changed.notify_all()
+
+    def wait(self, condition: Callable[[list[Poll]], bool], seconds: float = 15.0) -> list[Poll]:
+        """All polls so far, once ``condition`` holds of them."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: condition(self.made), seconds), [shown(p) for p in self.made[-8:]]
+            return list(self.made)
+
+    def play(self, fault: dict[str, Any]) -> None:
+        """A fault by the control socket."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self.folder / f"{self.family}.sock"))
+            client.sendall(json.dumps(fault).encode() + b"\n")
+            with client.makefile() as answers:
+                assert json.loads(answers.readline()) == {"ok": True}
+
+    def seconds(self, monotonic_ns: int) -> float:
+        """Since the timeline's start."""
+        return (monotonic_ns - self.epoch_ns) / 1e9
+
+    def true(self, poll: Poll) -> list[dict[str, Any]]:
+        """The ticks that held from the poll's beginning to its end."""
+        first, last = (
+            max(0, math.floor(self.seconds(at) / TICK_S + 1e-9)) for at in (poll.began_monotonic_ns, poll.ended_monotonic_ns)
+        )
+        return TICKS[first : last + 1]
+
+    def wrong(self, poll: Poll, *, registered: bool = True) -> list[str]:
+        """Quantities of the poll's record that no tick from its beginning to its end explains.
+
+        What the family tells must be there, unless the technology changed meanwhile or, for the cell, it was not ``registered``.
+        """
+        record, ticks, tells = poll.record(), self.true(poll), FAMILIES[self.family]
+        changed = len({true["rat"] for true in ticks}) > 1
+        found = []
+        for key in KEYS:
+            value = record.fields.get(key)
+            absent_is_fine = changed or (not registered and tells.lte.get(key, ()) is None)
+            if (value is None and absent_is_fine) or any(
+                explained(tells.of(true["rat"]), key, value, true.get(key), loosely=changed) for true in ticks
+            ):
+                continue
+            found.append(f"{key} {value}, not {[true.get(key) for true in ticks]}: {shown(poll)}")
+        if record.tags.get("rat") not in {true["rat"] for true in ticks}:
+            found.append(f"rat {record.tags.get('rat')}: {shown(poll)}")
+        return found
+
+
+def explained(
+    told: Mapping[str, tuple[float, float] | None], key: str, value: Any, true: Any, *, loosely: bool
+) -> bool:
+    """Whether ``value`` is what a family that tells ``told`` makes of ``true``. ``loosely``: two answers may have made it up."""
+    if key not in told or true is None:
+        return value is None
+    edges = told[key]
+    if value is None or edges is None:
+        return bool(value == true)
+    low, high = (min(edges[0], -edges[1]), max(-edges[0], edges[1])) if loosely else edges
+    return bool(low - 1e-6 <= value - true <= high + 1e-6)
+
+
+def shown(poll: Poll) -> str:
+    """For messages."""
+    fields = {k: v for k, v in poll.record().fields.items() if v is not None}
+    return f"{poll.failure} {fields}"
+
+
+@contextmanager
+def polled_modems(folder: Path) -> Iterator[dict[str, Polled]]:
+    """Every family of the bench at once, polled with driver ``auto``; the timeline begins ``LEAD_S`` after entering."""
+    from tandem_bench.modem.families import FAMILIES as BENCH
+
+    epoch_ns = time.monotonic_ns() + round(LEAD_S * 1e9)
+    timeline = write_timeline(folder / "timeline.jsonl", TICKS)
+    with ExitStack() as stack:
+        modems = {family: Polled(family, folder, epoch_ns) for family in BENCH}
+        processes = []
+        for number, (family, polled) in enumerate(modems.items()):
+            argv = [
+                *(sys.executable, "-m", "tandem_bench", "modem", "--family", family, "--timeline", str(timeline)),
+                *("--epoch-ns", str(epoch_ns), "--link", str(polled.port), "--control", str(folder / f"{family}.sock")),
+                *("--seed", str(number)),
+            ]
+            process = stack.enter_context(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
+            stack.callback(process.terminate)
+            processes.append(process)
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("ready")
+        for family, polled in modems.items():
+            poller = Poller(family, "A", str(polled.port), "auto", PERIOD_S, polled.add)
+            stack.callback(poller.stop)
+            poller.start()
+            polled.dropped = poller.dropped
+        yield modems
+
+
+def steps_ns(polls: list[Poll]) -> set[int]:
+    """Between due times, those passed over counted: one period, whatever happened."""
+    return {b.due_monotonic_ns - a.due_monotonic_ns - b.skipped * round(PERIOD_S * 1e9) for a, b in pairwise(polls)}
