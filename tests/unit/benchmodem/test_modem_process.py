@@ -238,6 +238,15 @@ def test_control_socket_of_a_living_modem_is_not_taken(tmp_path):
         assert play(tmp_path, {"rrc": "connected"}) == {"ok": True}
 
 
+def test_control_socket_in_a_deep_folder(tmp_path):
+    deep = tmp_path / ("d" * 60) / ("e" * 60)
+    deep.mkdir(parents=True)
+    with running(deep):
+        assert (deep / "a.sock").is_socket()
+        status = subprocess.run(command_line(deep), capture_output=True, timeout=20, check=False).returncode
+        assert status == 3  # a living one is found there too
+
+
 def test_client_that_sends_rubbish_is_answered_and_does_no_harm(tmp_path):
     with running(tmp_path) as _:
         with socket.socket(socket.AF_UNIX) as client:

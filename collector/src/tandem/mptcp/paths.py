@@ -9,6 +9,7 @@ bound to the interface has no route.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -63,13 +64,19 @@ class Paths:
 
     def apply(self) -> list[PathEvent]:
         """Configure every path whose interface has an address; left-overs of an earlier life are removed first. One event a
-        path: path_up or path_down. IpError when the kernel refuses (no CAP_NET_ADMIN, no Multipath TCP)."""
+        path: path_up or path_down. IpError when the kernel refuses (no CAP_NET_ADMIN, no Multipath TCP); what was made until
+        then is undone."""
         self.remove()
         before = self._manager.limits()
         if before.subflows < len(self.paths):
             self._manager.set_limits(Limits(len(self.paths), before.accepted))
             self._limits_before = before
-        events = self.check()
+        try:
+            events = self.check()
+        except IpError:
+            with contextlib.suppress(IpError):  # the first refusal is the one to tell
+                self.remove()
+            raise
         seen = {event.path for event in events}
         down = [
             PathEvent("path_down", p.name, f"{p.interface} has no address") for p in self.paths if p.name not in seen

@@ -204,7 +204,7 @@ USAGE = Measurement(
     (
         Field("received_bytes", "int", "B", "the interface's counter", 0),
         Field("sent_bytes", "int", "B", "the interface's counter", 0),
-        Field("control_bytes", "int", "B", "of these, sent to the gateway and the control channel", 0),
+        Field("control_bytes", "int", "B", "of these, TCP payload to and from the gateway: records, manifests, TLS", 0),
     ),
 )
 

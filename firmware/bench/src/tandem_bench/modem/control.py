@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import selectors
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 LONGEST_LINE = 4096
+
+
+_LONGEST_NAME = 107
+"""Bytes that the kernel's address of a Unix socket holds."""
+
+
+@contextlib.contextmanager
+def _name_that_fits(path: Path) -> Iterator[str]:
+    """``path``, or where it is too long the same file by way of its open folder."""
+    if len(os.fsencode(path)) <= _LONGEST_NAME:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
 
 
 class ControlError(OSError):
@@ -31,19 +50,20 @@ class Control:
 
     def _claim(self) -> None:
         """Bind, taking over the name that a killed modem left behind but not one that somebody answers."""
-        try:
-            self._socket.bind(str(self._path))
-        except OSError:
-            if not self._path.is_socket():
-                raise
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
-                try:
-                    asked.connect(str(self._path))
-                except ConnectionRefusedError:
-                    self._path.unlink()
-                else:
+        with _name_that_fits(self._path) as name:
+            try:
+                self._socket.bind(name)
+            except OSError:
+                if not self._path.is_socket():
                     raise
-            self._socket.bind(str(self._path))
+                with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
+                    try:
+                        asked.connect(name)
+                    except ConnectionRefusedError:
+                        self._path.unlink()
+                    else:
+                        raise
+                self._socket.bind(name)
         self._socket.listen(4)
         self._socket.setblocking(False)
 

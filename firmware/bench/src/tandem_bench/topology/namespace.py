@@ -12,6 +12,9 @@ from pathlib import Path
 
 from tandem_bench.topology.requirements import MachineError
 
+_RUN_S = 30
+"""For a short program; a machine on which ``ip`` takes longer cannot play a scenario."""
+
 # Each file lies in a tmpfs that is mounted on /dev/shm only while it is bound over its place; the binding keeps it.
 # A fresh /sys shows this namespace's interfaces, as programs that read /sys/class/net expect.
 _KEEPER = """
@@ -101,7 +104,12 @@ class Namespace:
 
     def run(self, argv: Sequence[str], text: str = "") -> str:
         """Run a short program in here with ``text`` on stdin; its stdout. MachineError with its last line when it fails."""
-        done = subprocess.run(self.command(argv), input=text, capture_output=True, text=True, check=False, timeout=30)
+        try:
+            done = subprocess.run(
+                self.command(argv), input=text, capture_output=True, text=True, check=False, timeout=_RUN_S
+            )
+        except subprocess.TimeoutExpired:
+            raise MachineError(f"{argv[0]} in {self.name}: no end within {_RUN_S} s") from None
         if done.returncode != 0:
             words = (done.stderr or done.stdout).strip().splitlines()
             raise MachineError(f"{argv[0]} in {self.name}: {words[-1] if words else f'exit status {done.returncode}'}")

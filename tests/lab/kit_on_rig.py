@@ -1,0 +1,164 @@
+"""The real server and the real collector on the bench: two operators and a Wi-Fi, radio that stays as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tandem_bench.demo import configuration
+from tandem_bench.rig.programs import Program, Programs
+from tandem_bench.rig.rig import Rig
+from tandem_bench.rig.rights import COLLECTOR, Owner, confined
+from tandem_bench.scenario import load, play
+from tandem_bench.topology.spec import SERVER_NAME
+
+PROBE = "probe-1"
+PLAYED_S = 120.0
+"""The scenario stands still afterwards too: links and modems stay in its last instant."""
+REPOSITORY = Path(__file__).resolve().parents[2]
+T = TypeVar("T")
+
+
+def find_influxd() -> Path | None:
+    """As ``kit`` finds it."""
+    there = (os.environ.get("TANDEM_INFLUXD"), str(REPOSITORY / "build/influxdb/usr/bin/influxd"), shutil.which("influxd"))
+    return next((Path(p) for p in there if p and os.access(p, os.X_OK)), None)
+
+
+def awaited(what: str, condition: Callable[[], T], seconds: float = 20.0) -> T:
+    """What ``condition`` gives once it is true; AssertionError after ``seconds``."""
+    until = time.monotonic() + seconds
+    while not (met := condition()):
+        assert time.monotonic() < until, f"not within {seconds} s: {what}"
+        time.sleep(0.1)
+    return met
+
+
+QUERY = """
+import json, pathlib, sys
+from tandem_server.store import Influx
+from tandem_server.store.private import account_password
+with Influx("http://127.0.0.1:8086", "tandem", "tandem", account_password(pathlib.Path(sys.argv[1]))) as store:
+    print(json.dumps([{"tags": dict(s.tags), "rows": s.rows} for s in store.query(sys.argv[2], {})]))
+"""
+
+
+@dataclass
+class KitOnRig:
+    """Everything runs. ``folder``: laid out as a campaign folder."""
+
+    rig: Rig
+    folder: Path
+    programs: Programs
+    collector: Program
+
+    @property
+    def probe(self) -> Path:
+        """The probe's folder."""
+        return self.folder / "probe" / PROBE
+
+    def tool(self, namespace: str, program: str, *args: str) -> str:
+        """Run one of the kit's own command lines in a namespace; its standard output."""
+        argv = self.rig.command(namespace, confined([sys.executable, "-m", program, *args], Owner(0, 0)))
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def status(self) -> dict[str, Any]:
+        """``tandem status --json``."""
+        told: dict[str, Any] = json.loads(
+            self.tool("probe", "tandem", "status", "--json", "--socket", str(self.probe / "status.sock"))
+        )
+        return told
+
+    def experiment(self, *args: str) -> subprocess.Popen[str]:
+        """``tandem experiment run download``, under way."""
+        argv = [sys.executable, "-m", "tandem", "experiment", "run", "download", "--json"]
+        config = ["--config", str(self.probe / "config.toml")]
+        command = self.rig.command("probe", confined([*argv, *config, *args], Owner(0, 0)))
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def manifests(self, running: subprocess.Popen[str]) -> list[dict[str, Any]]:
+        """What the runs left, once the experiment has ended well."""
+        printed, errors = running.communicate(timeout=90)
+        assert running.returncode == 0, printed + errors
+        return [json.loads((self.probe / "runs" / f"{run}.json").read_text()) for run in json.loads(printed)["runs"]]
+
+    def measured(self, *args: str) -> list[dict[str, Any]]:
+        """The manifests of an experiment, made now."""
+        return self.manifests(self.experiment(*args))
+
+    def play(self, path: str, fault: dict[str, Any]) -> None:
+        """Let a path's modem fail."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self.rig.control_socket(path)))
+            client.sendall(json.dumps(fault).encode() + b"\n")
+            with client.makefile() as answers:
+                assert json.loads(answers.readline()) == {"ok": True}
+
+    def query(self, statement: str) -> list[dict[str, Any]]:
+        """InfluxQL to the server's own database: series with ``tags`` and ``rows``."""
+        argv = [sys.executable, "-c", QUERY, str(self.folder / "server" / "influxdb"), statement]
+        done = subprocess.run(self.rig.command("server", argv), capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode == 0, done.stderr
+        told: list[dict[str, Any]] = json.loads(done.stdout)
+        return told
+
+    def polls_stored(self, path: str) -> int:
+        """Radio records of a path in the database."""
+        found = self.query(f"""SELECT count("state") FROM "radio" WHERE "path" = '{path}'""")  # noqa: S608  # a test's own words
+        return int(found[0]["rows"][0][1]) if found else 0
+
+    def ledger(self) -> dict[str, dict[str, Any]]:
+        """The server's ledger by run; a run that misses records makes the command fail."""
+        argv = ["-m", "tandem_server", "ledger", "--json", "--config", str(self.folder / "server" / "server.toml")]
+        done = subprocess.run(self.rig.command("server", [sys.executable, *argv]), capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 1), done.stderr
+        return {row["id"]: row for row in json.loads(done.stdout)}
+
+
+@contextmanager
+def kit_on_rig(folder: Path, influxd: Path) -> Iterator[KitOnRig]:
+    """Up and polling; the scenario's first instant is past."""
+    server, probe, logs, bench = folder / "server", folder / "probe" / PROBE, folder / "logs", folder / "bench"
+    for place in (server, probe, logs, bench):
+        place.mkdir(parents=True)
+    owner = Owner(0, 0)
+    rig = Rig(play(load("still", duration_s=PLAYED_S, seed=1)), bench, owner, wifi=True)
+    with rig, Programs(logs) as programs:
+
+        def serve(*args: str) -> list[str]:
+            return rig.command("server", confined([sys.executable, "-m", "tandem_server", *args], owner))
+
+        config = ["--config", str(server / "server.toml")]
+        (server / "server.toml").write_text(configuration.server_toml(str(influxd)))
+        for once in (
+            serve("tls", "--folder", str(server / "tls"), "--name", SERVER_NAME, "--address", rig.server_address),
+            serve("probe", "add", PROBE, *config, "--token-file", str(probe / "token")),
+        ):
+            subprocess.run(once, check=True, capture_output=True, timeout=60)
+        for part in ("database", "gateway", "endpoint"):
+            programs.start(part, serve("serve", part, *config), 30)
+        (probe / "ca.pem").write_text((server / "tls" / "ca.pem").read_text())
+        rig.start_radio()
+        (probe / "config.toml").write_text(configuration.collector_toml(PROBE, rig.probe_paths(), 3.0, 1.0, 1))
+        argv = [sys.executable, "-m", "tandem", "run", "--config", str(probe / "config.toml")]
+        collector = programs.start("collector", rig.command("probe", confined(argv, owner, COLLECTOR)), 20)
+        kit = KitOnRig(rig, folder, programs, collector)
+        awaited("the scenario begins", lambda: time.monotonic_ns() > rig.epoch_monotonic_ns)
+        yield kit
+        assert programs.watch() is None
+        assert rig.failed() is None
+        assert programs.end(collector, 45).exit == 0
+    text = (logs / "collector.log").read_text()
+    assert "Traceback" not in text, text

@@ -1,0 +1,166 @@
+"""Collector and server meet the bench: three paths, a path that goes black, a modem that goes away, options stripped on the way."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from kit_on_rig import KitOnRig, awaited, find_influxd, kit_on_rig
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+PATHS = {"a": "A", "b": "B", "wifi": "wifi"}
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
+    influxd = find_influxd()
+    if influxd is None:
+        pytest.skip("no influxd; ./kit setup takes it out of the distribution's package")
+    with kit_on_rig(tmp_path_factory.mktemp("rig"), influxd) as running:
+        yield running
+
+
+def carried(manifest: dict[str, Any]) -> dict[str, int]:
+    """Bytes by path of the run's subflows."""
+    flows = manifest["result"]["subflows"]
+    assert len({flow["path"] for flow in flows}) == len(flows), flows
+    return {flow["path"]: flow["bytes"] for flow in flows}
+
+
+def test_status_shows_both_modems_each_found_by_its_own_answers(kit: KitOnRig) -> None:
+    status = awaited("both were polled", lambda: (s := kit.status())["polls"].get("made", 0) >= 4 and s)
+    assert {path: (m["operator"], m["driver"]) for path, m in status["modems"].items() if m["driver"]} == {
+        "a": ("A", "quectel"),
+        "b": ("B", "huawei"),
+    }
+    assert all(status["modems"][path]["rsrp_dbm"] < -40 for path in "ab")
+    assert status["trouble"] is None
+    assert status["mobile"] is False
+
+
+def test_mptcp_takes_all_three_paths_and_its_records_arrive(kit: KitOnRig) -> None:
+    (run,) = kit.measured("--kind", "mptcp", "--path", "wifi", "--seconds", "4")
+    assert run["failure"] is None
+    assert run["result"]["fallback"] is False
+    assert run["paths"][0] == "wifi"
+    by_path = carried(run)
+    assert set(by_path) == set(PATHS)
+    assert min(by_path.values()) > 1_000_000
+    # What every path brought is the payload, and a little that came twice.
+    assert run["result"]["bytes"] <= sum(by_path.values()) <= 1.2 * run["result"]["bytes"]
+    assert {file["name"].rpartition("-")[2] for file in run["files"]} == {f"{path}.pcap" for path in PATHS}
+    row = awaited("the ledger calls it complete", lambda: (r := kit.ledger().get(run["id"])) and not r["missing"] and r)
+    assert row["probe"] == "probe-1"
+    stored = kit.query(
+        f"""SELECT count("bytes_received") FROM "subflow" WHERE "run" = '{run["id"]}' AND "end" = 'probe' GROUP BY "path","operator" """
+    )
+    assert {s["tags"]["path"]: s["tags"]["operator"] for s in stored} == PATHS
+    assert all(s["rows"][0][1] >= 20 for s in stored)
+
+
+def test_a_pair_compares_mptcp_with_tcp_on_every_path(kit: KitOnRig) -> None:
+    runs = kit.measured("--pairing", "simultaneous", "--seconds", "3")
+    assert sorted((run["kind"], run["paths"][0]) for run in runs if run["kind"] == "tcp") == [
+        ("tcp", path) for path in sorted(PATHS)
+    ]
+    for run in runs:
+        assert run["failure"] is None
+        assert set(carried(run)) == (set(PATHS) if run["kind"] == "mptcp" else {run["paths"][0]})
+        assert run["result"]["bytes"] > 500_000
+    assert len({run["pair"] for run in runs}) == 1
+    ledger = awaited(
+        "all four are complete",
+        lambda: (rows := kit.ledger()) and all(r["id"] in rows and not rows[r["id"]]["missing"] for r in runs) and rows,
+    )
+    assert {ledger[run["id"]]["kind"] for run in runs} == {"mptcp", "tcp"}
+
+
+def test_a_path_that_goes_black_in_a_run_stops_neither_run_nor_records(kit: KitOnRig) -> None:
+    black = kit.status()["spool"]["path"]  # the path that records take now is the one to lose
+    running = kit.experiment("--kind", "mptcp", "--path", black, "--seconds", "8")
+
+    def flows() -> list[dict[str, Any]]:
+        pair = kit.status()["run"]
+        return pair["runs"][0]["subflows"] if pair and pair["runs"] else []
+
+    awaited("all paths carry", lambda: {f["path"] for f in flows() if (f["bytes"] or 0) > 100_000} == set(PATHS))
+    kit.rig.topology.links[black].set("both", "outage", "on")
+    try:
+        stored = kit.polls_stored("b")
+        (run,) = kit.manifests(running)
+        assert run["failure"] is None
+        assert run["result"]["fallback"] is False
+        assert run["result"]["duration_s"] > 7
+        by_path = carried(run)
+        others = [size for path, size in by_path.items() if path != black]
+        assert min(others) > 2 * by_path[black]
+        awaited("records arrive by another path", lambda: kit.polls_stored("b") >= stored + 5, 30)
+        assert kit.status()["spool"]["path"] != black
+    finally:
+        kit.rig.topology.links[black].clear("both", "outage")
+    (again,) = kit.measured("--kind", "tcp", "--path", black, "--seconds", "2")
+    assert again["failure"] is None
+    assert again["result"]["bytes"] > 500_000
+    (both,) = kit.measured("--kind", "mptcp", "--path", black, "--seconds", "3")
+    assert set(carried(both)) == set(PATHS)
+
+
+def test_a_modem_that_goes_away_is_told_and_the_other_is_polled_as_before(kit: KitOnRig) -> None:
+    before = kit.status()["polls"]
+    port = kit.rig.folder / "modem-b"
+    terminal = port.readlink()
+    kit.play("b", {"fault": "disappear", "seconds": 4.5})
+
+    def told() -> list[str]:
+        found = kit.query("""SELECT "detail" FROM "event" WHERE "path" = 'b' GROUP BY "kind" """)
+        return [s["tags"]["kind"] for s in found]
+
+    awaited("modem_back is in the database", lambda: {"modem_lost", "modem_back"} <= set(told()))
+    assert port.readlink() != terminal
+    after = kit.status()
+    assert after["modems"]["b"]["driver"] == "huawei"
+    assert after["polls"]["failed"] - before["failed"] in (4, 5, 6)
+    (radio,) = kit.query("""SELECT "poll_late_ms", "state" FROM "radio" WHERE "path" = 'a'""")
+    assert {state for _, _, state in radio["rows"]} <= {"idle", "connected"}
+    times = [row[0] for row in radio["rows"]]
+    gaps = [(late - early) / 1e9 for early, late in itertools.pairwise(times)]
+    assert max(gaps) < 1.9, "path a missed a poll"
+
+
+@contextmanager
+def options_stripped(kit: KitOnRig, *namespaces: str) -> Iterator[None]:
+    """These networks take Multipath TCP's options out of what passes."""
+    rules = "table ip strip { chain pass { type filter hook forward priority mangle; reset tcp option mptcp; }; }"
+    for name in namespaces:
+        kit.rig.topology.run(name, ["nft", "-f", "-"], rules)
+    try:
+        yield
+    finally:
+        for name in namespaces:
+            kit.rig.topology.run(name, ["nft", "delete", "table", "ip", "strip"])
+
+
+def test_options_stripped_on_the_other_paths_leave_one_subflow(kit: KitOnRig) -> None:
+    with options_stripped(kit, "op-b", "wifi"):
+        (run,) = kit.measured("--kind", "mptcp", "--path", "a", "--seconds", "2")
+    assert run["failure"] is None
+    assert run["result"]["fallback"] is False
+    assert set(carried(run)) == {"a"}, run["result"]
+
+
+def test_options_stripped_on_the_first_path_are_a_fallback(kit: KitOnRig) -> None:
+    with options_stripped(kit, "op-a"):
+        (run,) = kit.measured("--kind", "mptcp", "--path", "a", "--seconds", "2")
+    assert run["failure"] is None
+    assert run["result"]["fallback"] is True
+    assert set(carried(run)) == {"a"}
+    row = awaited("it is in the ledger", lambda: kit.ledger().get(run["id"]))
+    assert row["kind"] == "mptcp"
+    # Nothing of it stays: the next run takes all paths again.
+    (after,) = kit.measured("--kind", "mptcp", "--path", "a", "--seconds", "2")
+    assert after["result"]["fallback"] is False
+    assert set(carried(after)) == set(PATHS)
