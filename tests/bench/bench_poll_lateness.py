@@ -31,7 +31,7 @@ def rehearse(seconds: float) -> Path:
 
 def polls(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """When each poll began (CLOCK_MONOTONIC, ns) and how late that was (ms)."""
-    with PrivateInflux(find_influxd(), folder / "server" / "influxdb", 0) as influx:
+    with PrivateInflux(find_influxd(), folder / "server" / "influxdb", 0) as private, private.client() as influx:
         rows = [
             (int(begun), float(late))
             for series in influx.query("SELECT monotonic_ns, poll_late_ms FROM radio")
