@@ -103,7 +103,8 @@ def _inside(setting: Setting, rig: Rig, folder: DemoFolder, owner: Owner) -> int
         print(f"tandem-bench demo: stopped ({stop}) before anything was measured", file=sys.stderr)
         return INTERRUPTED
     except (ProgramError, LinkError, MachineError, OSError) as error:
-        print(f"tandem-bench demo: {folder.full() or error}", file=sys.stderr)
+        full = folder.full() if isinstance(error, OSError) else None
+        print(f"tandem-bench demo: {full or error}", file=sys.stderr)
         return LACKS
     return _conclude(setting, folder, rehearsal, arrived)
 

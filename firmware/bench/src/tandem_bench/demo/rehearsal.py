@@ -68,7 +68,7 @@ class Rehearsal:
                     self.stopped = str(error)
                     print(f"\ntandem-bench: {error}", file=sys.stderr, flush=True)
                 self.folder.release_reserve()
-                return self._finish() if self.collecting is not None else None
+                return self._finished() if self.collecting is not None else None
         finally:
             self.folder.release_reserve()
             self._give_everything()
@@ -165,6 +165,17 @@ class Rehearsal:
             time.sleep(min(left, 0.2))
 
     # --- end ---------------------------------------------------------------------------------------------------------
+
+    def _finished(self) -> int:
+        """As ``_finish``; ProgramError when the disk is full even then."""
+        try:
+            return self._finish()
+        except OSError as error:
+            full = self.folder.full()
+            if full is None:
+                raise
+            told = self.stopped is not None  # by the line that said why it ends early
+            raise ProgramError(f"no report; what was measured lies in {self.folder.root}" if told else full) from error
 
     def _finish(self) -> int:
         """End the collector (it sends what is left), then everything that moves; write truth and campaign; report."""
