@@ -31,7 +31,11 @@ T = TypeVar("T")
 
 def find_influxd() -> Path | None:
     """As ``kit`` finds it."""
-    there = (os.environ.get("TANDEM_INFLUXD"), str(REPOSITORY / "build/influxdb/usr/bin/influxd"), shutil.which("influxd"))
+    there = (
+        os.environ.get("TANDEM_INFLUXD"),
+        str(REPOSITORY / "build/influxdb/usr/bin/influxd"),
+        shutil.which("influxd"),
+    )
     return next((Path(p) for p in there if p and os.access(p, os.X_OK)), None)
 
 
@@ -49,7 +53,7 @@ import json, pathlib, sys
 from tandem_server.store import Influx
 from tandem_server.store.private import account_password
 with Influx("http://127.0.0.1:8086", "tandem", "tandem", account_password(pathlib.Path(sys.argv[1]))) as store:
-    print(json.dumps([{"tags": dict(s.tags), "rows": s.rows} for s in store.query(sys.argv[2], {})]))
+    print(json.dumps([{"tags": dict(s.tags), "rows": s.rows} for s in store.query(sys.argv[2], json.loads(sys.argv[3]))]))
 """
 
 
@@ -106,9 +110,10 @@ class KitOnRig:
             with client.makefile() as answers:
                 assert json.loads(answers.readline()) == {"ok": True}
 
-    def query(self, statement: str) -> list[dict[str, Any]]:
-        """InfluxQL to the server's own database: series with ``tags`` and ``rows``."""
-        argv = [sys.executable, "-c", QUERY, str(self.folder / "server" / "influxdb"), statement]
+    def query(self, statement: str, **values: str) -> list[dict[str, Any]]:
+        """InfluxQL with ``$name`` for ``values`` to the server's own database: series with ``tags`` and ``rows``."""
+        folder = str(self.folder / "server" / "influxdb")
+        argv = [sys.executable, "-c", QUERY, folder, statement, json.dumps(values)]
         done = subprocess.run(self.rig.command("server", argv), capture_output=True, text=True, timeout=30, check=False)
         assert done.returncode == 0, done.stderr
         told: list[dict[str, Any]] = json.loads(done.stdout)
@@ -116,13 +121,15 @@ class KitOnRig:
 
     def polls_stored(self, path: str) -> int:
         """Radio records of a path in the database."""
-        found = self.query(f"""SELECT count("state") FROM "radio" WHERE "path" = '{path}'""")  # noqa: S608  # a test's own words
+        found = self.query('SELECT count("state") FROM "radio" WHERE "path" = $path', path=path)
         return int(found[0]["rows"][0][1]) if found else 0
 
     def ledger(self) -> dict[str, dict[str, Any]]:
         """The server's ledger by run; a run that misses records makes the command fail."""
         argv = ["-m", "tandem_server", "ledger", "--json", "--config", str(self.folder / "server" / "server.toml")]
-        done = subprocess.run(self.rig.command("server", [sys.executable, *argv]), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            self.rig.command("server", [sys.executable, *argv]), capture_output=True, text=True, check=False
+        )
         assert done.returncode in (0, 1), done.stderr
         return {row["id"]: row for row in json.loads(done.stdout)}
 

@@ -56,7 +56,9 @@ def test_mptcp_takes_all_three_paths_and_its_records_arrive(kit: KitOnRig) -> No
     row = awaited("the ledger calls it complete", lambda: (r := kit.ledger().get(run["id"])) and not r["missing"] and r)
     assert row["probe"] == "probe-1"
     stored = kit.query(
-        f"""SELECT count("bytes_received") FROM "subflow" WHERE "run" = '{run["id"]}' AND "end" = 'probe' GROUP BY "path","operator" """
+        'SELECT count("bytes_received") FROM "subflow" WHERE "run" = $run AND "end" = $end GROUP BY "path", "operator"',
+        run=run["id"],
+        end="probe",
     )
     assert {s["tags"]["path"]: s["tags"]["operator"] for s in stored} == PATHS
     assert all(s["rows"][0][1] >= 20 for s in stored)
@@ -81,7 +83,7 @@ def test_a_pair_compares_mptcp_with_tcp_on_every_path(kit: KitOnRig) -> None:
 
 def test_a_path_that_goes_black_in_a_run_stops_neither_run_nor_records(kit: KitOnRig) -> None:
     black = kit.status()["spool"]["path"]  # the path that records take now is the one to lose
-    running = kit.experiment("--kind", "mptcp", "--path", black, "--seconds", "8")
+    running = kit.experiment("--kind", "mptcp", "--path", black, "--seconds", "7")
 
     def flows() -> list[dict[str, Any]]:
         pair = kit.status()["run"]
@@ -94,7 +96,7 @@ def test_a_path_that_goes_black_in_a_run_stops_neither_run_nor_records(kit: KitO
         (run,) = kit.manifests(running)
         assert run["failure"] is None
         assert run["result"]["fallback"] is False
-        assert run["result"]["duration_s"] > 7
+        assert run["result"]["duration_s"] > 6
         by_path = carried(run)
         others = [size for path, size in by_path.items() if path != black]
         assert min(others) > 2 * by_path[black]
@@ -102,11 +104,10 @@ def test_a_path_that_goes_black_in_a_run_stops_neither_run_nor_records(kit: KitO
         assert kit.status()["spool"]["path"] != black
     finally:
         kit.rig.topology.links[black].clear("both", "outage")
-    (again,) = kit.measured("--kind", "tcp", "--path", black, "--seconds", "2")
+    (again,) = kit.measured("--kind", "mptcp", "--path", black, "--seconds", "3")
     assert again["failure"] is None
-    assert again["result"]["bytes"] > 500_000
-    (both,) = kit.measured("--kind", "mptcp", "--path", black, "--seconds", "3")
-    assert set(carried(both)) == set(PATHS)
+    assert set(carried(again)) == set(PATHS)
+    assert min(carried(again).values()) > 500_000
 
 
 def test_a_modem_that_goes_away_is_told_and_the_other_is_polled_as_before(kit: KitOnRig) -> None:
@@ -116,7 +117,7 @@ def test_a_modem_that_goes_away_is_told_and_the_other_is_polled_as_before(kit: K
     kit.play("b", {"fault": "disappear", "seconds": 4.5})
 
     def told() -> list[str]:
-        found = kit.query("""SELECT "detail" FROM "event" WHERE "path" = 'b' GROUP BY "kind" """)
+        found = kit.query('SELECT "detail" FROM "event" WHERE "path" = $path GROUP BY "kind"', path="b")
         return [s["tags"]["kind"] for s in found]
 
     awaited("modem_back is in the database", lambda: {"modem_lost", "modem_back"} <= set(told()))
@@ -124,7 +125,7 @@ def test_a_modem_that_goes_away_is_told_and_the_other_is_polled_as_before(kit: K
     after = kit.status()
     assert after["modems"]["b"]["driver"] == "huawei"
     assert after["polls"]["failed"] - before["failed"] in (4, 5, 6)
-    (radio,) = kit.query("""SELECT "poll_late_ms", "state" FROM "radio" WHERE "path" = 'a'""")
+    (radio,) = kit.query('SELECT "poll_late_ms", "state" FROM "radio" WHERE "path" = $path', path="a")
     assert {state for _, _, state in radio["rows"]} <= {"idle", "connected"}
     times = [row[0] for row in radio["rows"]]
     gaps = [(late - early) / 1e9 for early, late in itertools.pairwise(times)]
@@ -149,7 +150,14 @@ def test_options_stripped_on_the_other_paths_leave_one_subflow(kit: KitOnRig) ->
         (run,) = kit.measured("--kind", "mptcp", "--path", "a", "--seconds", "2")
     assert run["failure"] is None
     assert run["result"]["fallback"] is False
-    assert set(carried(run)) == {"a"}, run["result"]
+    # The joins that were refused are told too, as what they were: never established, nothing carried.
+    assert {path for path, size in carried(run).items() if size} == {"a"}
+    assert {flow["path"] for flow in run["result"]["subflows"] if flow["join_delay_ms"] is not None} == set()
+    stored = awaited(
+        "its records are in the database",
+        lambda: kit.query('SELECT last("subflows") FROM "connection" WHERE "run" = $run', run=run["id"]),
+    )
+    assert stored[0]["rows"][0][1] == 1
 
 
 def test_options_stripped_on_the_first_path_are_a_fallback(kit: KitOnRig) -> None:

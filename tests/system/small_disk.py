@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,18 @@ class SmallDisk:
                     filler.write(b"\0" * 4096)
             except OSError:
                 return  # full
+
+    def keep_full(self, enough: threading.Event) -> None:
+        """Take whatever is free, at once and again and again, until ``enough``."""
+        with (self.seen / "filler").open("wb", buffering=0) as filler:
+            while True:
+                try:
+                    while not enough.is_set():
+                        filler.write(b"\0" * 1_000_000)
+                except OSError:
+                    pass  # full
+                if enough.wait(0.02):
+                    return
 
 
 @contextmanager
