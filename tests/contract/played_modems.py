@@ -155,6 +155,7 @@ class Polled:
     epoch_ns: int
     made: list[Poll] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
+    pid: int = 0
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     @property
@@ -251,6 +252,7 @@ def polled_modems(folder: Path) -> Iterator[dict[str, Polled]]:
                 *("--seed", str(number)),
             ]
             process = stack.enter_context(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
+            polled.pid = process.pid
             stack.callback(process.terminate)
             processes.append(process)
         for process in processes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -119,6 +121,23 @@ def test_a_fault_is_recorded_as_such_and_recovered_from(
         assert (polled.port.readlink() != terminals[family]) == (fault["fault"] == "disappear")
         assert steps_ns(polled.made) == {round(PERIOD_S * 1e9)}
         assert not any(poll.stale for poll in made)
+
+
+def test_answers_that_come_too_late_are_nobodys(modems: dict[str, Polled], journey: dict[str, list[Poll]]) -> None:
+    assert journey
+    begun = {family: len(polled.made) for family, polled in modems.items()}
+    for polled in modems.values():
+        os.kill(polled.pid, signal.SIGSTOP)
+    try:
+        for family, polled in modems.items():
+            polled.wait(lambda made, start=begun[family]: sum(p.failure == "no_answer" for p in made[start:]) >= 4)
+    finally:
+        for polled in modems.values():
+            os.kill(polled.pid, signal.SIGCONT)
+    for family, polled in modems.items():
+        made = polled.wait(lambda made: not any(poll.failure for poll in made[-4:]))[begun[family] :]
+        assert {poll.failure for poll in made} == {None, "no_answer"}
+        assert [line for poll in made if poll.reading for line in polled.wrong(poll)] == []
 
 
 @every_family

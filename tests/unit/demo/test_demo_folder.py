@@ -56,3 +56,16 @@ def test_too_little_room_is_said_before_anything_starts(tmp_path: Path, monkeypa
     monkeypatch.setattr(folder_module, "NEEDED_BYTES", 1 << 62)
     with pytest.raises(FolderError, match="MB free"):
         DemoFolder(tmp_path / "out").make(ME)
+
+
+def test_room_is_held_back_and_given_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = DemoFolder(tmp_path / "out")
+    made.make(ME)
+    (reserve,) = made.bench.iterdir()
+    assert reserve.stat().st_blocks * 512 >= folder_module.RESERVE_BYTES
+    assert made.full() is None
+    monkeypatch.setattr(folder_module, "LEAST_FREE_BYTES", 1 << 62)
+    assert "disk is full; make room" in (made.full() or "")
+    made.release_reserve()
+    made.release_reserve()
+    assert not list(made.bench.iterdir())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem_bench.rig.programs import ProgramError, Programs, usage_so_far
+from tandem_bench.rig.programs import Program, ProgramError, Programs, usage_so_far
 
 SLEEPER = "import sys,time; print('ready to sleep', flush=True); time.sleep(60)"
 
@@ -91,3 +91,12 @@ def test_usage_of_a_process_that_has_ended() -> None:
     ended = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True)
     with pytest.raises(ProcessLookupError):
         usage_so_far(int(ended.stdout))
+
+
+def test_a_program_may_speak_although_the_disk_is_full() -> None:
+    talker = "print('ready', flush=True); print('x' * 1_000_000, flush=True)"
+    program = Program("talker", python(talker), Path("/dev/full"))
+    program.await_ready(20)
+    usage = program.wait(20)
+    assert usage is not None
+    assert usage.exit == 0
