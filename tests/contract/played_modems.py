@@ -53,10 +53,28 @@ def tick(i: int) -> dict[str, Any]:
     if phase == "no service":
         return {"rat": None, "registered": False}
     if phase == "GSM":
-        return {"rat": "GSM", "registered": True, "rssi_dbm": rssi, "plmn": "00101", "tac": 7, "eci": 0x51A2, "pci": 33, "band": 8}
+        return {
+            "rat": "GSM",
+            "registered": True,
+            "rssi_dbm": rssi,
+            "plmn": "00101",
+            "tac": 7,
+            "eci": 0x51A2,
+            "pci": 33,
+            "band": 8,
+        }
     levels = {"rsrp_dbm": level, "rsrq_db": quality, "rssi_dbm": rssi, "registered": True}
     if phase == "WCDMA":
-        return {**levels, "rat": "WCDMA", "plmn": "00101", "tac": 7, "eci": 0xABC1234, "pci": 300, "earfcn": 10562, "band": 1}
+        return {
+            **levels,
+            "rat": "WCDMA",
+            "plmn": "00101",
+            "tac": 7,
+            "eci": 0xABC1234,
+            "pci": 300,
+            "earfcn": 10562,
+            "band": 1,
+        }
     below = "negative" in phase
     sinr = -1 - i * 1.3 % 15 if below else 2 + i * 1.7 % 22
     return {**levels, "rat": "LTE", "sinr_db": sinr, **CELLS[below]}
@@ -171,7 +189,8 @@ class Polled:
     def true(self, poll: Poll) -> list[dict[str, Any]]:
         """The ticks that held from the poll's beginning to its end."""
         first, last = (
-            max(0, math.floor(self.seconds(at) / TICK_S + 1e-9)) for at in (poll.began_monotonic_ns, poll.ended_monotonic_ns)
+            max(0, math.floor(self.seconds(at) / TICK_S + 1e-9))
+            for at in (poll.began_monotonic_ns, poll.ended_monotonic_ns)
         )
         return TICKS[first : last + 1]
 

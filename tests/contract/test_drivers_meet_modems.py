@@ -28,7 +28,9 @@ def modems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Polle
 def journey(modems: dict[str, Polled]) -> dict[str, list[Poll]]:
     """Each modem's polls up to the last phase, which goes on while faults are played."""
     end_ns = {family: polled.epoch_ns + int((PHASES[LAST] + 1) * 1e9) for family, polled in modems.items()}
-    return {f: p.wait(lambda made, f=f: bool(made) and made[-1].began_monotonic_ns > end_ns[f]) for f, p in modems.items()}
+    return {
+        f: p.wait(lambda made, f=f: bool(made) and made[-1].began_monotonic_ns > end_ns[f]) for f, p in modems.items()
+    }
 
 
 every_family = pytest.mark.parametrize("family", sorted(tandem_bench.modem.families.FAMILIES))
@@ -61,7 +63,9 @@ def test_every_phase_is_seen_as_what_it_is(
     whole = [
         poll.record()
         for poll in journey[family]
-        if phase_at(polled.seconds(poll.began_monotonic_ns)) == phase == phase_at(polled.seconds(poll.ended_monotonic_ns))
+        if phase_at(polled.seconds(poll.began_monotonic_ns))
+        == phase
+        == phase_at(polled.seconds(poll.ended_monotonic_ns))
     ]
     assert len(whole) >= 3
     service = "searching" if phase == "no service" else FAMILIES[family].registered

@@ -31,7 +31,11 @@ T = TypeVar("T")
 
 def find_influxd() -> Path | None:
     """As ``kit`` finds it."""
-    there = (os.environ.get("TANDEM_INFLUXD"), str(REPOSITORY / "build/influxdb/usr/bin/influxd"), shutil.which("influxd"))
+    there = (
+        os.environ.get("TANDEM_INFLUXD"),
+        str(REPOSITORY / "build/influxdb/usr/bin/influxd"),
+        shutil.which("influxd"),
+    )
     return next((Path(p) for p in there if p and os.access(p, os.X_OK)), None)
 
 
@@ -122,7 +126,9 @@ class KitOnRig:
     def ledger(self) -> dict[str, dict[str, Any]]:
         """The server's ledger by run; a run that misses records makes the command fail."""
         argv = ["-m", "tandem_server", "ledger", "--json", "--config", str(self.folder / "server" / "server.toml")]
-        done = subprocess.run(self.rig.command("server", [sys.executable, *argv]), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            self.rig.command("server", [sys.executable, *argv]), capture_output=True, text=True, check=False
+        )
         assert done.returncode in (0, 1), done.stderr
         return {row["id"]: row for row in json.loads(done.stdout)}
 
