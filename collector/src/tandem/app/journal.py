@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolFullError
-from tandem.spool.spool import KEPT_LONGEST
+from tandem.spool.blob import KEPT_LONGEST
 
 log = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ def rssi(lines: Sequence[str]) -> tuple[int | None, float | None]:
 
 
 @dataclass(frozen=True)
-class ExtendedSignal:
+class Levels:
     """``+CESQ``: codes, and the lower edges of their bins. ``rat_hint``: ``LTE`` or ``NR`` by which codes are known."""
 
     rat_hint: str | None = None
@@ -42,7 +42,7 @@ class ExtendedSignal:
     sinr_db: float | None = None
 
 
-def extended_signal(lines: Sequence[str]) -> ExtendedSignal:
+def levels(lines: Sequence[str]) -> Levels:
     """``+CESQ: <rxlev>,<ber>,<rscp>,<ecno>,<rsrq>,<rsrp>[,<ss_rsrq>,<ss_rsrp>,<ss_sinr>]``, clause 8.69.
 
     LTE: RSRP −141 + code (0 to 97), RSRQ −20 + code/2 (0 to 34), no SINR. NR: −157 + code (0 to 126), (code − 87)/2 (0 to
@@ -51,7 +51,7 @@ def extended_signal(lines: Sequence[str]) -> ExtendedSignal:
     found = last_values(lines, "+CESQ")
     rsrp, rsrq = code(at(found, 5), 0, 97), code(at(found, 4), 0, 34)
     if rsrp is not None or rsrq is not None:
-        return ExtendedSignal(
+        return Levels(
             "LTE",
             rsrp,
             None if rsrp is None else rsrp - 141.0,
@@ -60,8 +60,8 @@ def extended_signal(lines: Sequence[str]) -> ExtendedSignal:
         )
     rsrp, rsrq, sinr = code(at(found, 7), 0, 126), code(at(found, 6), 0, 126), code(at(found, 8), 0, 127)
     if rsrp is None and rsrq is None:
-        return ExtendedSignal()
-    return ExtendedSignal(
+        return Levels()
+    return Levels(
         "NR",
         rsrp,
         None if rsrp is None else rsrp - 157.0,

@@ -9,6 +9,12 @@ from dataclasses import dataclass
 
 from tandem.schema.record import Record
 
+BLOB_RECORDS = 500
+"""Records of one blob at most, so that a batch of 1000 lines can always be filled from both ends."""
+
+KEPT_LONGEST = ("event", "run")
+"""Measurements that are dropped last, and so have blobs of their own: few, and what everything else is read by."""
+
 
 class BlobError(ValueError):
     """The bytes are no blob of this version, or damaged."""

@@ -15,19 +15,13 @@ from typing import TypeVar
 
 from tandem.schema.record import Record
 from tandem.spool.account import RESERVE
-from tandem.spool.blob import BlobError, Item, pack, unpack
+from tandem.spool.blob import BLOB_RECORDS, KEPT_LONGEST, BlobError, Item, pack, unpack
 from tandem.spool.counts import Counts
 from tandem.spool.dayfile import DayFile, Row
 from tandem.spool.errors import SpoolBusyError, SpoolError, SpoolFullError, disk_refused, says_damaged, says_full
 from tandem.spool.files import Files, Notice
 from tandem.spool.outstanding import Batch, Outstanding
 from tandem.spool.quarantine import quarantine
-
-KEPT_LONGEST = ("event", "run")
-"""Measurements that are dropped last: few, and what everything else is read by."""
-
-BLOB_RECORDS = 500
-"""Records of one blob at most, so that a batch of 1000 lines can always be filled from both ends."""
 
 DEFAULT_LIMIT_BYTES = 1 << 29
 _DROP_AT_ONCE = 32

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tandem.at.dialogue import Response
 from tandem.modem.base import Reading
-from tandem.modem.ts27007 import all_lines, extended_signal, operator, registration, rssi
+from tandem.modem.ts27007 import all_lines, levels, operator, registration, rssi
 
 
 def decode(responses: Sequence[Response]) -> Reading:
@@ -17,23 +17,23 @@ def decode(responses: Sequence[Response]) -> Reading:
     """
     lines = all_lines(responses)
     rssi_code, rssi_dbm = rssi(lines)
-    signal = extended_signal(lines)
+    told = levels(lines)
     registered = registration(lines)
     plmn, technology = operator(lines)
-    hinted = {"LTE": "LTE", "NR": "NR-SA"}.get(signal.rat_hint or "")
+    hinted = {"LTE": "LTE", "NR": "NR-SA"}.get(told.rat_hint or "")
     rat = registered.rat or technology or hinted
     # Registered elsewhere, +CEREG's "not registered" says only that this is not LTE.
     elsewhere = rat in ("GSM", "WCDMA", "NR-SA")
     return Reading(
         state="unknown" if elsewhere else registered.state or "unknown",
         rat=rat,
-        rsrp_dbm=signal.rsrp_dbm,
-        rsrq_db=signal.rsrq_db,
-        sinr_db=signal.sinr_db,
+        rsrp_dbm=told.rsrp_dbm,
+        rsrq_db=told.rsrq_db,
+        sinr_db=told.sinr_db,
         rssi_dbm=rssi_dbm,
-        rsrp_code=signal.rsrp_code,
-        rsrq_code=signal.rsrq_code,
-        sinr_code=signal.sinr_code,
+        rsrp_code=told.rsrp_code,
+        rsrq_code=told.rsrq_code,
+        sinr_code=told.sinr_code,
         rssi_code=rssi_code,
         plmn=plmn,
         tac=None if elsewhere else registered.tac,

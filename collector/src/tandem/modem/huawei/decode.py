@@ -17,8 +17,8 @@ _MODES = {"LTE": "LTE", "WCDMA": "WCDMA", "GSM": "GSM", "NR": "NR-SA", "TD-SCDMA
 
 
 @dataclass(frozen=True)
-class Signal:
-    """``^HCSQ``: codes and the lower edges of their bins."""
+class Codes:
+    """What ``^HCSQ`` answers: the mode and its codes; ``decode`` knows their bins."""
 
     mode: str = ""
     rssi_code: int | None = None
@@ -34,12 +34,12 @@ def decode(responses: Sequence[Response]) -> Reading:
     else +CEREG's.
     """
     lines = all_lines(responses)
-    signal = _signal(last_values(lines, "^HCSQ"))
+    told = _codes(last_values(lines, "^HCSQ"))
     cell = last_values(lines, "^MONSC")
     registered = registration(lines)
-    rat = _MODES.get(at(cell, 0)) or _MODES.get(signal.mode) or registered.rat
+    rat = _MODES.get(at(cell, 0)) or _MODES.get(told.mode) or registered.rat
     state = registered.state or "unknown"
-    if signal.mode == "NOSERVICE" and not registered.known:
+    if told.mode == "NOSERVICE" and not registered.known:
         state = "no_service"
     elif rat in ("GSM", "WCDMA"):
         state = "unknown"
@@ -49,14 +49,14 @@ def decode(responses: Sequence[Response]) -> Reading:
     return Reading(
         state=state,
         rat=rat,
-        rsrp_dbm=_first(within(decimal(at(lte, 7)), -156, -30), _scaled(signal.rsrp_code, 1, -141)),
-        rsrq_db=_first(within(decimal(at(lte, 8)), -50, 25), _scaled(signal.rsrq_code, 0.5, -20)),
-        sinr_db=_scaled(signal.sinr_code, 0.2, -20.2),
-        rssi_dbm=_first(within(decimal(at(lte, 9)), -130, -10), _scaled(signal.rssi_code, 1, -121)),
-        rsrp_code=signal.rsrp_code,
-        rsrq_code=signal.rsrq_code,
-        sinr_code=signal.sinr_code,
-        rssi_code=signal.rssi_code,
+        rsrp_dbm=_first(within(decimal(at(lte, 7)), -156, -30), _scaled(told.rsrp_code, 1, -141)),
+        rsrq_db=_first(within(decimal(at(lte, 8)), -50, 25), _scaled(told.rsrq_code, 0.5, -20)),
+        sinr_db=_scaled(told.sinr_code, 0.2, -20.2),
+        rssi_dbm=_first(within(decimal(at(lte, 9)), -130, -10), _scaled(told.rssi_code, 1, -121)),
+        rsrp_code=told.rsrp_code,
+        rsrq_code=told.rsrq_code,
+        sinr_code=told.sinr_code,
+        rssi_code=told.rssi_code,
         plmn=plmn(at(cell, 1), at(cell, 2)),
         tac=tac if tac is not None else None if elsewhere else registered.tac,
         eci=eci if eci is not None else None if elsewhere else registered.eci,
@@ -65,7 +65,7 @@ def decode(responses: Sequence[Response]) -> Reading:
     )
 
 
-def _signal(found: Sequence[str]) -> Signal:
+def _codes(found: Sequence[str]) -> Codes:
     """``^HCSQ: "LTE",<rssi>,<rsrp>,<sinr>,<rsrq>``; NR ``<rsrp>,<sinr>,<rsrq>``; WCDMA and GSM begin with the RSSI. 255: none.
 
     RSSI −121 + v (0 to 96), RSRP −141 + v (0 to 97), SINR −20.2 + v/5 (0 to 251), RSRQ −20 + v/2 (0 to 34).
@@ -79,7 +79,7 @@ def _signal(found: Sequence[str]) -> Signal:
         codes = [code(at(found, 1), 0, 254), None, None, None]
     else:
         codes = [None] * 4
-    return Signal(mode, codes[0], codes[1], codes[2], codes[3])
+    return Codes(mode, codes[0], codes[1], codes[2], codes[3])
 
 
 def _scaled(found: int | None, step: float, offset: float) -> float | None:

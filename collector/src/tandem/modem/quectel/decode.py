@@ -26,24 +26,24 @@ def decode(responses: Sequence[Response]) -> Reading:
     rows = [values(line) for line in lines if prefix(line) == "+QENG"]
     serving = next((row for row in reversed(rows) if at(row, 0) == "servingcell"), ())
     state = _STATES.get(at(serving, 1), "unknown")
-    signal = last_values(lines, "+QCSQ")
-    if at(signal, 0) == "NOSERVICE" and state == "unknown":
+    qcsq = last_values(lines, "+QCSQ")
+    if at(qcsq, 0) == "NOSERVICE" and state == "unknown":
         state = "no_service"
     technology = at(serving, 2)
     if technology == "NR5G-SA":
         return _standalone(state, serving[3:])
     if technology in ("WCDMA", "GSM"):
-        return _older(state, technology, serving[3:], signal)
+        return _older(state, technology, serving[3:], qcsq)
     nsa = any(at(row, 0) == "NR5G-NSA" for row in rows)
     if technology in ("LTE", "CAT-M", "CAT-NB", "eMTC"):
-        return _lte(state, "NR-NSA" if nsa else "LTE", serving[3:], signal)
+        return _lte(state, "NR-NSA" if nsa else "LTE", serving[3:], qcsq)
     anchor = next((row for row in reversed(rows) if at(row, 0) == "LTE"), None)
     if anchor is not None:
-        return _lte(state, "NR-NSA" if nsa else "LTE", anchor[1:], signal)
+        return _lte(state, "NR-NSA" if nsa else "LTE", anchor[1:], qcsq)
     return Reading(state=state)
 
 
-def _lte(state: str, rat: str, row: Sequence[str], signal: Sequence[str]) -> Reading:
+def _lte(state: str, rat: str, row: Sequence[str], qcsq: Sequence[str]) -> Reading:
     """``<is_tdd>,<mcc>,<mnc>,<cellid>,<pcid>,<earfcn>,<band>,<ul>,<dl>,<tac>,<rsrp>,<rsrq>,<rssi>,<sinr>…``; ids are hex."""
     sinr_code = _valid(whole(at(row, 13)))
     tac = hexadecimal(at(row, 9))
@@ -52,7 +52,7 @@ def _lte(state: str, rat: str, row: Sequence[str], signal: Sequence[str]) -> Rea
         rat=rat,
         rsrp_dbm=within(decimal(at(row, 10)), -156, -30),
         rsrq_db=within(decimal(at(row, 11)), -50, 25),
-        sinr_db=_sinr(sinr_code, signal),
+        sinr_db=_sinr(sinr_code, qcsq),
         rssi_dbm=within(decimal(at(row, 12)), -130, -10),
         sinr_code=sinr_code,
         plmn=plmn(at(row, 1), at(row, 2)),
@@ -84,28 +84,28 @@ def _standalone(state: str, row: Sequence[str]) -> Reading:
     )
 
 
-def _older(state: str, rat: str, row: Sequence[str], signal: Sequence[str]) -> Reading:
+def _older(state: str, rat: str, row: Sequence[str], qcsq: Sequence[str]) -> Reading:
     """WCDMA and GSM rows begin with ``<mcc>,<mnc>,<lac>,<cellid>``. LAC and CID are no TAC and ECI; RSCP is no RSRP.
 
     RSSI is the one of ``+QCSQ: "WCDMA",<rssi>,<rscp>,<ecio>`` or ``"GSM",<rssi>``, in dBm.
     """
-    same = at(signal, 0) == rat
+    same = at(qcsq, 0) == rat
     return Reading(
         state=state,
         rat=rat,
-        rssi_dbm=within(decimal(at(signal, 1)), -130, -10) if same else None,
+        rssi_dbm=within(decimal(at(qcsq, 1)), -130, -10) if same else None,
         plmn=plmn(at(row, 0), at(row, 1)),
     )
 
 
-def _sinr(found: int | None, signal: Sequence[str]) -> float | None:
+def _sinr(found: int | None, qcsq: Sequence[str]) -> float | None:
     """SINR of an LTE cell in dB, −20 to 30.
 
     +QENG's scale differs by model and firmware: dB as it is, v/5 − 20, or 2v − 20. +QCSQ's is v/5 − 20 everywhere
     (``+QCSQ: "LTE",<rssi>,<rsrp>,<sinr>,<rsrq>``, v 0 to 250), so it decides: the nearest of the three when one is near
     enough, else +QCSQ's own value. Without +QCSQ nothing says which scale it is: None, and the code is kept.
     """
-    asked = code(at(signal, 3), 0, 250) if at(signal, 0) in ("LTE", "CAT-M1", "CAT-NB1", "eMTC") else None
+    asked = code(at(qcsq, 3), 0, 250) if at(qcsq, 0) in ("LTE", "CAT-M1", "CAT-NB1", "eMTC") else None
     if asked is None:
         return None
     judge = asked / 5 - 20

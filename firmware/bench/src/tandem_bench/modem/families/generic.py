@@ -11,14 +11,14 @@ from tandem_bench.modem.radio import Radio, csq, ecno, rscp, rsrp, rsrq, rxlev, 
 LEVELS = {"+CREG": (0, 1, 2), "+CGREG": (0, 1, 2), "+CEREG": (0, 1, 2, 3, 4, 5)}
 
 
-def signal(_modem: Modem, radio: Radio, command: Command) -> Reply:
+def rssi_code(_modem: Modem, radio: Radio, command: Command) -> Reply:
     """+CSQ (TS 27.007 8.5): RSSI code and bit error rate, which no LTE modem knows."""
     return (
         Reply(("+CSQ: (0-31,99),(0-7,99)",)) if command.kind == "test" else Reply((f"+CSQ: {csq(radio.rssi_dbm)},99",))
     )
 
 
-def extended_signal(modem: Modem, radio: Radio, command: Command) -> Reply:
+def level_codes(modem: Modem, radio: Radio, command: Command) -> Reply:
     """+CESQ (TS 27.007 8.69): six codes, nine when NR is served; those of other technologies are "not known"."""
     if command.kind == "test":
         return Reply(("+CESQ: (0-63,99),(0-7,99),(0-96,255),(0-49,255),(0-34,255),(0-97,255)",))
@@ -66,8 +66,8 @@ COMMANDS: dict[str, Handler] = {
     "+CGMM": standard.identity("GM-4 LTE"),
     "+CGMR": standard.identity("GM4-01.04"),
     "+CCID": standard.iccid("+CCID: "),
-    "+CSQ": signal,
-    "+CESQ": extended_signal,
+    "+CSQ": rssi_code,
+    "+CESQ": level_codes,
     "+WS46": networks,
 }
 

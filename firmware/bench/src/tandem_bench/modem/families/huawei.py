@@ -40,7 +40,7 @@ def served(radio: Radio) -> bool:
     return radio.heard and radio.rat != "NR-SA"
 
 
-def signal_line(radio: Radio) -> str:
+def hcsq_line(radio: Radio) -> str:
     """^HCSQ, the same asked or unasked: no space after the colon."""
     if not served(radio):
         return '^HCSQ:"NOSERVICE"'
@@ -51,11 +51,11 @@ def signal_line(radio: Radio) -> str:
     return f'^HCSQ:"LTE",{level_code(radio.rssi_dbm)},{rsrp(radio.rsrp_dbm)},{sinr_code(radio.sinr_db)},{rsrq(radio.rsrq_db)}'
 
 
-def signal(modem: Modem, radio: Radio, command: Command) -> Reply:
+def hcsq(modem: Modem, radio: Radio, command: Command) -> Reply:
     """^HCSQ."""
     if command.kind == "test":
         return Reply(('^HCSQ:"NOSERVICE","GSM","WCDMA","LTE"',))
-    return Reply((signal_line(radio),)) if command.kind == "read" else failed(modem, 50)
+    return Reply((hcsq_line(radio),)) if command.kind == "read" else failed(modem, 50)
 
 
 def serving_cell(modem: Modem, radio: Radio, command: Command) -> Reply:
@@ -67,12 +67,12 @@ def serving_cell(modem: Modem, radio: Radio, command: Command) -> Reply:
     if not served(radio) or radio.rat is None:
         return Reply(("^MONSC: NONE",))
     plmn, channel, cell, area = f"{radio.mcc},{radio.mnc}", _dec(radio.earfcn), _hex(radio.eci), _hex(radio.tac)
-    level, quality, rssi = whole(radio.rsrp_dbm, ""), whole(radio.rsrq_db, ""), whole(radio.rssi_dbm, "")
+    level, rsrq_text, rssi = whole(radio.rsrp_dbm, ""), whole(radio.rsrq_db, ""), whole(radio.rssi_dbm, "")
     if radio.rat == "GSM":
         return Reply((f"^MONSC: GSM,{plmn},{_dec(radio.band)},{channel},{_dec(radio.pci)},{cell},{area},{rssi},,",))
     if radio.rat == "WCDMA":
-        return Reply((f"^MONSC: WCDMA,{plmn},{channel},{_dec(radio.pci)},{cell},{area},{level},{rssi},{quality},,",))
-    return Reply((f"^MONSC: LTE,{plmn},{channel},{cell},{_hex(radio.pci)},{area},{level},{quality},{rssi}",))
+        return Reply((f"^MONSC: WCDMA,{plmn},{channel},{_dec(radio.pci)},{cell},{area},{level},{rssi},{rsrq_text},,",))
+    return Reply((f"^MONSC: LTE,{plmn},{channel},{cell},{_hex(radio.pci)},{area},{level},{rsrq_text},{rssi}",))
 
 
 def system(modem: Modem, radio: Radio, command: Command) -> Reply:
@@ -114,7 +114,7 @@ def _mode(radio: Radio) -> str:
 
 def beat(modem: Modem, radio: Radio) -> tuple[str, ...]:
     """The level, unasked: the old report and the new one."""
-    return (f"^RSSI:{csq(radio.rssi_dbm)}", signal_line(radio)) if reporting(modem) else ()
+    return (f"^RSSI:{csq(radio.rssi_dbm)}", hcsq_line(radio)) if reporting(modem) else ()
 
 
 def sim_changed(modem: Modem) -> tuple[str, ...]:
@@ -143,8 +143,8 @@ COMMANDS: dict[str, Handler] = {
     "+CGMM": standard.identity("E3372"),
     "+CGMR": standard.identity(REVISION),
     "+GCAP": standard.fixed("+GCAP: +CGSM,+DS,+ES"),
-    "+CSQ": generic.signal,
-    "^HCSQ": signal,
+    "+CSQ": generic.rssi_code,
+    "^HCSQ": hcsq,
     "^MONSC": serving_cell,
     "^SYSINFOEX": system,
     "^CURC": standard.level((0, 1), default=1),

@@ -104,21 +104,21 @@ def _sinr_code(value_db: float | None) -> str:
     return "-" if value_db is None else str(max(0, min(25, round((value_db + 20) / 2))))
 
 
-def signal(_modem: Modem, radio: Radio, command: Command) -> Reply:
+def qcsq(_modem: Modem, radio: Radio, command: Command) -> Reply:
     """+QCSQ: levels by technology; a level that is not known is left empty."""
     if command.kind == "test":
         return Reply(('+QCSQ: ("NOSERVICE","GSM","WCDMA","LTE")',))
-    rssi, level, quality = whole(radio.rssi_dbm, ""), whole(radio.rsrp_dbm, ""), whole(radio.rsrq_db, "")
+    rssi, level, rsrq_text = whole(radio.rssi_dbm, ""), whole(radio.rsrp_dbm, ""), whole(radio.rsrq_db, "")
     sinr = "" if radio.sinr_db is None else str(max(0, min(250, round((radio.sinr_db + 20) * 5))))
     if not radio.heard:
         return Reply(('+QCSQ: "NOSERVICE"',))
     if radio.rat == "GSM":
         return Reply((f'+QCSQ: "GSM",{rssi}',))
     if radio.rat == "WCDMA":
-        return Reply((f'+QCSQ: "WCDMA",{rssi},{level},{quality}',))
+        return Reply((f'+QCSQ: "WCDMA",{rssi},{level},{rsrq_text}',))
     if radio.rat == "NR-SA":
-        return Reply((f'+QCSQ: "NR5G",{level},{whole(radio.sinr_db, "")},{quality}',))
-    return Reply((f'+QCSQ: "LTE",{rssi},{level},{sinr},{quality}',))
+        return Reply((f'+QCSQ: "NR5G",{level},{whole(radio.sinr_db, "")},{rsrq_text}',))
+    return Reply((f'+QCSQ: "LTE",{rssi},{level},{sinr},{rsrq_text}',))
 
 
 def network(_modem: Modem, radio: Radio, command: Command) -> Reply:
@@ -180,7 +180,7 @@ COMMANDS: dict[str, Handler] = {
     "+CGMR": standard.identity(REVISION),
     "+QCCID": standard.iccid("+QCCID: "),
     "+QENG": engineering,
-    "+QCSQ": signal,
+    "+QCSQ": qcsq,
     "+QNWINFO": network,
     "+QINDCFG": indications,
 }
