@@ -73,7 +73,7 @@ class KitOnRig:
 
     def tool(self, namespace: str, program: str, *args: str) -> str:
         """Run one of the kit's own command lines in a namespace; its standard output."""
-        argv = self.rig.command(namespace, confined([sys.executable, "-m", program, *args], Owner(0, 0)))
+        argv = self.rig.command(namespace, confined([sys.executable, "-m", program, *args], Owner.of_caller()))
         done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -89,7 +89,7 @@ class KitOnRig:
         """``tandem experiment run download``, under way."""
         argv = [sys.executable, "-m", "tandem", "experiment", "run", "download", "--json"]
         config = ["--config", str(self.probe / "config.toml")]
-        command = self.rig.command("probe", confined([*argv, *config, *args], Owner(0, 0)))
+        command = self.rig.command("probe", confined([*argv, *config, *args], Owner.of_caller()))
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def manifests(self, running: subprocess.Popen[str]) -> list[dict[str, Any]]:
@@ -140,7 +140,9 @@ def kit_on_rig(folder: Path, influxd: Path) -> Iterator[KitOnRig]:
     server, probe, logs, bench = folder / "server", folder / "probe" / PROBE, folder / "logs", folder / "bench"
     for place in (server, probe, logs, bench):
         place.mkdir(parents=True)
-    owner = Owner(0, 0)
+    owner = Owner.of_caller()
+    for place in (folder, *folder.rglob("*")):
+        owner.give(place)
     rig = Rig(play(load("still", duration_s=PLAYED_S, seed=1)), bench, owner, wifi=True)
     with rig, Programs(logs) as programs:
 

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from rehearsals import demo, processes_naming
 
+from tandem_bench.modem.process import made_up_imei
+from tandem_bench.rig.rights import Owner
+
 pytestmark = pytest.mark.system
 
 KEYS = {
@@ -33,6 +36,7 @@ class Rehearsed:
 @pytest.fixture(scope="module")
 def rehearsed(tmp_path_factory: pytest.TempPathFactory) -> Rehearsed:
     root = tmp_path_factory.mktemp("minute")
+    Owner.of_caller().give(root)
     done = demo("--duration", "60", "--seed", "3", "--out", str(root / "out"), "--keep", cwd=root)
     assert (root / "out" / "summary.json").exists(), done.stdout + done.stderr
     return Rehearsed(root / "out", done.stdout, done.stderr, done.returncode)
@@ -133,6 +137,13 @@ def test_output_ends_with_the_reports_path(rehearsed: Rehearsed) -> None:
         f"report: {rehearsed.root / 'report.html'}"
         in rehearsed.output.splitlines()[-2:][0] + rehearsed.output.splitlines()[-1]
     )
+
+
+def test_no_identity_of_a_modem_is_recorded(rehearsed: Rehearsed) -> None:
+    known = [made_up_imei(f"Operator {operator}", 3).encode() for operator in "AB"]
+    left = [file for file in rehearsed.root.rglob("*") if file.is_file() and not file.is_symlink()]
+    assert len(left) > 20
+    assert [str(file) for file in left if any(imei in file.read_bytes() for imei in known)] == []
 
 
 def test_nothing_is_left_running(rehearsed: Rehearsed) -> None:

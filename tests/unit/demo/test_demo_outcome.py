@@ -32,7 +32,28 @@ GOOD: dict[str, Any] = {
             "activity": "still",
             "failure": None,
             "subflows": [{"operator": "A", "path": "a", "bytes": 600, "share": 0.6, "rtt_ms_median": 60.0}],
-        }
+        },
+        *(
+            {
+                "id": f"run-{path}",
+                "pair": "pair-1",
+                "kind": "tcp",
+                "path": path,
+                "pairing": "sequential",
+                "bytes": 500,
+                "duration_s": 8.0,
+                "goodput_bit_per_s": 3.6e7,
+                "capacity_bit_per_s": 4.0e7,
+                "sum_of_singles_bit_per_s": None,
+                "fallback": False,
+                "activity": "still",
+                "failure": None,
+                "subflows": [
+                    {"operator": path.upper(), "path": path, "bytes": 500, "share": 1.0, "rtt_ms_median": 60.0}
+                ],
+            }
+            for path in ("a", "b")
+        ),
     ],
     "records": {"made": 100, "sent": 100, "in_database": 100, "lost": 0},
     "captures": [{"file": "x.pcap", "bytes": 10, "packets": 1}],
@@ -94,3 +115,8 @@ def test_table_stands_when_scores_are_absent() -> None:
     summary = changed("mobility", {"accuracy": None, "false_starts": None, "missed_starts": None})
     summary["runs"] = []
     assert "–" in table(summary)
+
+
+def test_a_sequential_pair_without_one_of_its_runs_is_not_whole() -> None:
+    wrong = verdict(changed("runs", GOOD["runs"][:2]), scored=False)
+    assert wrong == ["the sequential pair at the start is not whole: MPTCP, and TCP on each of its paths"]

@@ -88,9 +88,9 @@ def join(
         if text(m, "pairing") == "simultaneous":
             together[pair].append(goodput)
             places[pair] |= set(run_paths(m))
-            start, end = _span(m, clock)
-            if start is not None and end is not None:
-                spans[pair].append((start, end))
+            measured = _measured(m, recorded, clock)
+            if measured is not None:
+                spans[pair].append(measured)
     out: list[Run] = []
     for m in manifests:
         result = mapping(m, "result")
@@ -98,8 +98,9 @@ def join(
         start, end = _span(m, clock)
         pair, paths = text(m, "pair"), tuple(run_paths(m))
         offered = None
-        if truth is not None and start is not None and end is not None:
-            offered = _offered(truth, operators, paths, start, end)
+        measured = _measured(m, recorded, clock)
+        if truth is not None and measured is not None:
+            offered = _offered(truth, operators, paths, *measured)
         own = singles.get(pair or "", [])
         known = [g for g in own if g is not None]
         parameters = mapping(m, "parameters")
@@ -150,6 +151,21 @@ def _span(manifest: Mapping[str, Any], clock: Clock) -> tuple[float | None, floa
         for name in ("started", "ended")
     )
     return start, end
+
+
+def _measured(manifest: Mapping[str, Any], recorded: Recorded, clock: Clock) -> tuple[float, float] | None:
+    """From connect to the last byte counted, seconds: what the run's duration spans. The first sample is taken when the connection is
+    there; without samples it is the whole span, in which sessions are opened and captures closed too."""
+    start, end = _span(manifest, clock)
+    if start is None or end is None:
+        return None
+    result = mapping(manifest, "result")
+    duration, connect_ms = number(result, "duration_s"), number(result, "connect_ms")
+    times = recorded.connections.get(str(manifest["id"]), (None,))[0]
+    if duration is None or duration <= 0 or times is None or len(times) == 0:
+        return start, end
+    begun = max(start, float(times[0]) - (connect_ms or 0.0) / 1e3)
+    return begun, min(end, begun + duration)
 
 
 def _offered(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sqlite3
 import sys
 from argparse import Namespace
 from collections.abc import Callable
@@ -28,6 +29,20 @@ def with_plain_ends(command: Callable[[Namespace], int]) -> Callable[[Namespace]
             return 2
         except EnvironmentLacks as error:
             print(f"tandem-server: {error}", file=sys.stderr)
+            return 3
+        except sqlite3.OperationalError as error:
+            print(
+                f"tandem-server: the registry: {error}; mend: make room, or let this user write its folder",
+                file=sys.stderr,
+            )
+            return 3
+        except OSError as error:
+            if error.filename is None:
+                raise
+            print(
+                f"tandem-server: {error.filename}: {error.strerror}; mend: let this user write there, or make room",
+                file=sys.stderr,
+            )
             return 3
 
     return run

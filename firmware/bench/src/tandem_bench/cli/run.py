@@ -44,6 +44,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         metavar="DIR",
         help="timelines, ports, logs and truth.jsonl (default: a new temporary folder)",
     )
+    parser.add_argument(
+        "--server-addresses", type=int, choices=(1, 2), default=1, help="how many addresses the server has (default 1)"
+    )
     parser.set_defaults(func=_run)
 
 

@@ -70,6 +70,16 @@ def table(summary: dict[str, Any]) -> str:
     )
 
 
+def _paired(runs: list[dict[str, Any]]) -> bool:
+    """Whether some sequential pair has its MPTCP run and a TCP run on every path, none of them failed."""
+    whole = [run for run in runs if run["pairing"] == "sequential" and not run.get("failure")]
+    for mptcp in (run for run in whole if run["kind"] == "mptcp"):
+        singles = {run["path"] for run in whole if run["kind"] == "tcp" and run["pair"] == mptcp["pair"]}
+        if len(singles) >= 2 and {flow["path"] for flow in mptcp["subflows"]} <= singles:
+            return True
+    return False
+
+
 def verdict(summary: dict[str, Any], *, scored: bool) -> list[str]:
     """What went wrong, one line each; empty when everything arrived.
 
@@ -81,6 +91,8 @@ def verdict(summary: dict[str, Any], *, scored: bool) -> list[str]:
         wrong.append(f"records lost: {records['lost']} of {records['made']} made")
     if not summary["runs"]:
         wrong.append("no run was made")
+    elif not summary.get("interrupted") and not _paired(summary["runs"]):
+        wrong.append("the sequential pair at the start is not whole: MPTCP, and TCP on each of its paths")
     wrong += [
         f"run {run['id']} failed: {run['failure']}"
         for run in summary["runs"]

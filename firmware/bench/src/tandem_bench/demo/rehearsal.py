@@ -14,13 +14,20 @@ from tandem_bench.demo.folder import PROBE, DemoFolder
 from tandem_bench.demo.plan import Plan
 from tandem_bench.demo.stopping import Stopped
 from tandem_bench.demo.versions import versions
-from tandem_bench.rig.programs import Program, ProgramError, Programs, usage_so_far
+from tandem_bench.link.emulator import LinkError
+from tandem_bench.rig.programs import Program, ProgramError, Programs, Usage, usage_so_far
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
+from tandem_bench.topology.requirements import MachineError
 from tandem_bench.topology.spec import SERVER_NAME
 
 COLLECTOR_END_S = 60.0
 """The collector ends a run, sends what is left (``drain_s`` of its configuration: 30 s) and writes its account."""
+
+
+REPORT_S = 600.0
+REFUSED = 3
+"""Exit status of ``tandem experiment run`` when the collector does not take it now."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,7 @@ class Rehearsal:
         self.by_user = False
         self.collecting: Program | None = None
         self._first_pair: Program | None = None
+        self._radio_usage: list[Usage] = []
         self._server_toml = folder.server / "server.toml"
         self._collector_toml = folder.probe / "config.toml"
 
@@ -64,11 +72,19 @@ class Rehearsal:
                 except Stopped as stop:
                     self.stopped, self.by_user = str(stop), True
                     print(f"\nstopping ({stop}): what was measured is kept", flush=True)
-                except ProgramError as error:
+                except (ProgramError, LinkError, MachineError, OSError) as error:
                     self.stopped = str(error)
                     print(f"\ntandem-bench: {error}", file=sys.stderr, flush=True)
                 self.folder.release_reserve()
-                return self._finished() if self.collecting is not None else None
+                if self.collecting is None:
+                    return None
+                try:
+                    return self._finished()
+                except Stopped as stop:
+                    # While it was ending: what was measured is still kept, and a second signal ends it at once.
+                    self.stopped, self.by_user = self.stopped or str(stop), True
+                    print(f"\nstopping ({stop}) once the report is written", flush=True)
+                    return self._finished()
         finally:
             self.folder.release_reserve()
             self._give_everything()
@@ -84,7 +100,10 @@ class Rehearsal:
 
     def _once(self, name: str, argv: list[str]) -> None:
         """Run a program to its end; ProgramError with its last line when it fails."""
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        except subprocess.TimeoutExpired:
+            raise ProgramError(f"{name} did not end within 60 s") from None
         if done.returncode != 0:
             raise ProgramError(
                 f"{name} failed with status {done.returncode}: {(done.stderr.strip().splitlines() or ['?'])[-1]}"
@@ -137,27 +156,29 @@ class Rehearsal:
         view = self.programs.start("watch", confined(argv, self.owner), terminal=True)
         plan = self.setting.plan
         self._until(plan.first_start_s, view)
-        self._first_pair = self.programs.start(
-            "first-pair",
-            self.rig.command(
-                "probe",
-                confined(
-                    [
-                        *self._tool("tandem", "experiment", "run", "download", "--config", str(self._collector_toml)),
-                        *("--pairing", "sequential", "--seconds", str(plan.first_seconds), "--json"),
-                    ],
-                    self.owner,
-                ),
-            ),
-        )
+        self._start_first_pair()
         self._until(self.setting.duration_s, view)
         self.programs.end(view, 3)
+
+    def _start_first_pair(self) -> None:
+        """Tell the collector to make the sequential pair, as an operator would."""
+        told = self._tool("tandem", "experiment", "run", "download", "--config", str(self._collector_toml), "--json")
+        told += ["--pairing", "sequential", "--seconds", str(self.setting.plan.first_seconds)]
+        command = self.rig.command("probe", confined(told, self.owner))
+        self._first_pair = self.programs.start("first-pair", command, silent=True)
+
+    def _tend_first_pair(self) -> None:
+        """When the collector refused it because another pair was under way, ask again."""
+        if self._first_pair is not None and self._first_pair.poll() is not None:
+            refused = self.programs.end(self._first_pair).exit == REFUSED
+            self._first_pair = None
+            if refused:
+                self._start_first_pair()
 
     def _until(self, t_s: float, view: Program) -> None:
         """Wait for the scenario's second ``t_s``; ProgramError when a program that must run has ended."""
         while (left := self.rig.epoch_monotonic_ns / 1e9 + t_s - time.monotonic()) > 0:
-            if self._first_pair is not None and self._first_pair.poll() is not None:
-                self.programs.end(self._first_pair)
+            self._tend_first_pair()
             if view.poll() is not None:
                 self.programs.end(view)
             if why := self.folder.full() or self.programs.watch() or self.rig.failed():
@@ -185,19 +206,27 @@ class Rehearsal:
             for program in [p for p in self.programs.started if p.name == name]:
                 self.programs.end(program, 3)
         self.programs.end(self.collecting, COLLECTOR_END_S)
-        for usage in self.rig.stop_radio():
-            self.programs.ended.append(usage)
+        self._radio_usage = self.rig.stop_radio()
         self.rig.write_truth(self.folder.truth)
         for program in [p for p in self.programs.started if p.name in ("gateway", "endpoint")]:
             self.programs.end(program)
         self._write_campaign(ended=True)
         print("writing the report …", flush=True)
-        report = subprocess.run(
-            self._server("report", str(self.folder.root), "--config", str(self._server_toml)),
-            stdout=subprocess.DEVNULL,
-            stderr=(self.folder.logs / "report.log").open("w"),
-            check=False,
-        )
+        command = self._server("report", str(self.folder.root), "--config", str(self._server_toml))
+        with (self.folder.logs / "report.log").open("w") as log:
+            try:
+                report = subprocess.run(
+                    command,
+                    stdout=subprocess.DEVNULL,
+                    stderr=log,
+                    timeout=REPORT_S,
+                    start_new_session=True,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                raise ProgramError(
+                    f"tandem-server report did not end within {REPORT_S:.0f} s (log: {log.name})"
+                ) from None
         if report.returncode not in (0, 1) or not self.folder.summary.exists():
             raise ProgramError(
                 f"tandem-server report failed with status {report.returncode} (log: {self.folder.logs / 'report.log'})"
@@ -220,7 +249,7 @@ class Rehearsal:
                 "stopped": self.stopped if ended else "it is still running, or was killed",
                 "probe": PROBE,
                 "paths": {p.name: {"operator": p.operator, "interface": p.interface} for p in self.rig.probe_paths()},
-                "processes": [usage.as_json() for usage in self.programs.ended]
+                "processes": [usage.as_json() for usage in self.programs.ended + self._radio_usage]
                 + (self._still_running() if ended else []),
                 "versions": versions(self.setting.influxd, self.setting.link),
                 "store": {"url": f"http://127.0.0.1:{configuration.DATABASE_PORT}", "database": "tandem"},

@@ -99,9 +99,13 @@ class Program:
         text = line.decode(errors="replace").strip()
         if not text.startswith("ready"):
             raise ProgramError(f"{self.name} said {text[:120]!r} instead of ready{self._tail()}")
+        self.log_output()
+        return text
+
+    def log_output(self) -> None:
+        """From now on its output goes into its log."""
         self._pump = threading.Thread(target=self._log_output, name=f"output of {self.name}", daemon=True)
         self._pump.start()
-        return text
 
     def _log_output(self) -> None:
         """Whatever it says after ``ready`` goes into its log, so that its pipe never fills."""
@@ -169,9 +173,20 @@ class Programs:
         self.started: list[Program] = []
         self.ended: list[Usage] = []
 
-    def start(self, name: str, argv: Sequence[str], ready_s: float | None = None, *, terminal: bool = False) -> Program:
-        """Start one; with ``ready_s`` await its ready line that long. ``terminal``: as in ``Program``."""
+    def start(
+        self,
+        name: str,
+        argv: Sequence[str],
+        ready_s: float | None = None,
+        *,
+        terminal: bool = False,
+        silent: bool = False,
+    ) -> Program:
+        """Start one; with ``ready_s`` await its ready line that long. ``terminal``: as in ``Program``. ``silent``: it says no ready line;
+        its output goes into its log from the start."""
         program = Program(name, argv, self.logs / f"{name}.log", terminal=terminal)
+        if silent:
+            program.log_output()
         self.started.append(program)
         if ready_s is not None:
             program.await_ready(ready_s)
@@ -192,5 +207,11 @@ class Programs:
         return self
 
     def __exit__(self, *_: object) -> None:
+        stubborn = []
         for program in self.started[::-1]:
-            self.end(program, 5)
+            try:
+                self.end(program, 5)
+            except ProgramError as error:
+                stubborn.append(str(error))
+        if stubborn:
+            raise ProgramError("; ".join(stubborn))

@@ -94,8 +94,10 @@ class Rig:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.programs.__exit__()
-        self.topology.__exit__(None, None, None)
+        try:
+            self.programs.__exit__()
+        finally:
+            self.topology.__exit__(None, None, None)
 
     def command(self, namespace: str, argv: Sequence[str]) -> list[str]:
         """``argv`` inside a namespace: probe, op-NAME, wifi, internet, server."""

@@ -1,0 +1,23 @@
+"""Temporary folders that the programs under test may enter when root's tests were started through sudo."""
+
+import os
+
+import pytest
+
+from tandem_bench.rig.rights import Owner
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _entrances(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """pytest keeps its folders closed to everybody else; the kit's programs run as the user who called sudo."""
+    if "SUDO_UID" in os.environ and os.geteuid() == 0:
+        base = tmp_path_factory.getbasetemp()
+        base.chmod(0o755)
+        base.parent.chmod(0o755)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(request: pytest.FixtureRequest) -> None:
+    """The test's own folder belongs to whoever called sudo."""
+    if "tmp_path" in request.fixturenames and os.geteuid() == 0:
+        Owner.of_caller().give(request.getfixturevalue("tmp_path"))
