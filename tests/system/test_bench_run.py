@@ -22,10 +22,16 @@ def test_run_with_wifi_and_two_server_addresses(tmp_path: Path) -> None:
         text=True,
         start_new_session=True,
     )
-    wait_until(lambda: (out / "link-wifi.jsonl").exists(), 30, "the third link writes its log")
+    assert process.stdout is not None
+    explained = ""
+    while "nsenter" not in explained:  # the last line, once all is up
+        line = process.stdout.readline()
+        assert line, f"it ended early: {explained}"
+        explained += line
+    wait_until(lambda: (out / "link-wifi.jsonl").stat().st_size > 0, 30, "the third link writes its log")
     status, printed, errors = end(process, signal.SIGINT)
     assert status == 130, printed + errors
-    assert "path wifi: wlan0" in printed
+    assert "path wifi: wlan0" in explained
     assert "Traceback" not in errors
     truth = [json.loads(line) for line in (out / "truth.jsonl").read_text().splitlines()]
     assert {line["operator"] for line in truth if line["type"] == "link_log"} >= {"A", "B"}

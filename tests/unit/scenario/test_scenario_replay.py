@@ -1,5 +1,6 @@
 """Replay of recorded drives: what a log becomes, and that a bad one is one line with file, line and mend."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ COLUMNS = (
     "Timestamp,Longitude,Latitude,Speed,Operatorname,CellID,NetworkMode,RSRP,RSRQ,SNR,CQI,RSSI,DL_bitrate,UL_bitrate,State,"
     "PINGAVG,PINGMIN,PINGMAX,PINGSTDEV,PINGLOSS,CELLHEX,NODEHEX,LACHEX,RAWCELLID,NRxRSRP,NRxRSRQ"
 )
-SHARED = [folder / "shared/data/drives" for folder in Path(__file__).resolve().parents]
+NAMED = os.environ.get("TANDEM_SHARED")
+PLACES = [Path(NAMED)] if NAMED else [folder / "shared" for folder in Path(__file__).resolve().parents]
+SHARED = [place / "data/drives" for place in PLACES]
 DRIVES = next((folder for folder in SHARED if folder.is_dir()), None)
 
 
