@@ -29,6 +29,13 @@ def test_a_start_on_the_move_uses_the_first_part() -> None:
     assert plan(0.0, 180.0, 2).first_seconds >= 2.0
 
 
+@pytest.mark.parametrize("duration_s", [30.0, 45.0, 60.0, 180.0])
+def test_where_all_is_still_the_pair_ends_well_before_the_end(duration_s: float) -> None:
+    planned = plan(duration_s, duration_s, 2)
+    end = planned.first_start_s + 3 * (planned.first_seconds + OVERHEAD_S) + 2 * planned.first_pause_s
+    assert end <= duration_s - 4
+
+
 def test_too_short_a_rehearsal_is_refused_with_the_least_that_works() -> None:
     with pytest.raises(PlanError, match=r"give at least \d+"):
         plan(1.0, 5.0, 2)

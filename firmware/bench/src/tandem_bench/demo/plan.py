@@ -41,7 +41,9 @@ def plan(first_still_s: float, duration_s: float, paths: int) -> Plan:
     """
     room = first_still_s if first_still_s > 0 else max(duration_s / 3, 15.0)
     runs = paths + 1
-    seconds = (min(room, duration_s) - START_S - runs * OVERHEAD_S - (runs - 1) * PAUSE_S) / runs
+    # Where all of it is still, the pair must be over well before the end, on a slow machine too.
+    room = min(room, 0.85 * duration_s - 1.0)
+    seconds = (room - START_S - runs * OVERHEAD_S - (runs - 1) * PAUSE_S) / runs
     if seconds < LEAST_S:
         seconds = LEAST_S
         needed = START_S + runs * (seconds + OVERHEAD_S) + (runs - 1) * PAUSE_S
