@@ -47,7 +47,7 @@ def test_kill_9_leaves_no_process_and_no_namespace(tmp_path: Path) -> None:
 def test_two_side_by_side(tmp_path: Path) -> None:
     outs = [tmp_path / name for name in ("one", "two")]
     processes = [
-        started("--scenario", "still", "--duration", "30", "--seed", str(n), "--out", str(out), cwd=tmp_path)
+        started("--scenario", "still", "--duration", "40", "--seed", str(n), "--out", str(out), cwd=tmp_path)
         for n, out in enumerate(outs)
     ]
     for process, out in zip(processes, outs, strict=True):
