@@ -51,8 +51,8 @@ class Transfer:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@qq", 0, int(_WAKE_S * 1e6)))
         buffer = bytearray(BUFFER_BYTES)
         try:
-            connection.sendall(request)
             self.requested_ns = heard_ns = time.monotonic_ns()
+            connection.sendall(request)
             head: http_head.Head | None = None
             start = b""
             while True:
