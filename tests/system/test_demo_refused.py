@@ -23,7 +23,7 @@ def log(path: Path, head: str = HEAD, *, rsrp: str = "-98", speed: str = "1", ro
     return str(path)
 
 
-def refused(done: subprocess.CompletedProcess[str], status: int, *words: str) -> None:
+def assert_refused(done: subprocess.CompletedProcess[str], status: int, *words: str) -> None:
     """One line on standard error with every word, no traceback, the right exit status."""
     lines = lines_of(done.stderr)
     assert done.returncode == status, done.stdout + done.stderr
@@ -33,12 +33,12 @@ def refused(done: subprocess.CompletedProcess[str], status: int, *words: str) ->
 
 
 def test_unknown_scenario(tmp_path: Path) -> None:
-    refused(demo("--scenario", "moonwalk", cwd=tmp_path), 2, "moonwalk", "commute")
+    assert_refused(demo("--scenario", "moonwalk", cwd=tmp_path), 2, "moonwalk", "commute")
 
 
 def test_broken_toml(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('name = "x"\nduration_s = = 3\n')
-    refused(demo("--scenario", "mine.toml", cwd=tmp_path), 2, "mine.toml:2")
+    assert_refused(demo("--scenario", "mine.toml", cwd=tmp_path), 2, "mine.toml:2")
 
 
 def test_unknown_key_names_its_line(tmp_path: Path) -> None:
@@ -49,35 +49,35 @@ def test_unknown_key_names_its_line(tmp_path: Path) -> None:
         check=True,
     )
     (tmp_path / "mine.toml").write_text(shown.stdout + "\n[weather]\nrain = true\n")
-    refused(demo("--scenario", "mine.toml", cwd=tmp_path), 2, "mine.toml:", "weather")
+    assert_refused(demo("--scenario", "mine.toml", cwd=tmp_path), 2, "mine.toml:", "weather")
 
 
 def test_replay_without_a_column(tmp_path: Path) -> None:
     good = log(tmp_path / "good.csv")
     bad = log(tmp_path / "bad.csv", HEAD.replace("RSRP", "Power"))
-    refused(demo("--replay", good, bad, cwd=tmp_path), 2, "bad.csv", "RSRP")
+    assert_refused(demo("--replay", good, bad, cwd=tmp_path), 2, "bad.csv", "RSRP")
 
 
 @pytest.mark.parametrize(("what", "value"), [("rsrp", "+12"), ("speed", "2000")])
 def test_replay_with_absurd_values(tmp_path: Path, what: str, value: str) -> None:
     good = log(tmp_path / "good.csv")
     bad = log(tmp_path / "bad.csv", **{what: value})
-    refused(demo("--replay", good, bad, cwd=tmp_path), 2, "bad.csv:2")
+    assert_refused(demo("--replay", good, bad, cwd=tmp_path), 2, "bad.csv:2")
 
 
 def test_replay_of_a_missing_file(tmp_path: Path) -> None:
-    refused(demo("--replay", log(tmp_path / "good.csv"), "nowhere.csv", cwd=tmp_path), 2, "nowhere.csv")
+    assert_refused(demo("--replay", log(tmp_path / "good.csv"), "nowhere.csv", cwd=tmp_path), 2, "nowhere.csv")
 
 
 @pytest.mark.parametrize("seconds", ["0", "-5", "1e9", "nan"])
 def test_impossible_duration(tmp_path: Path, seconds: str) -> None:
-    refused(demo("--duration", seconds, cwd=tmp_path), 2, "--duration", "30 to 7200")
+    assert_refused(demo("--duration", seconds, cwd=tmp_path), 2, "--duration", "30 to 7200")
 
 
 def test_folder_in_use(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("precious")
-    refused(demo("--duration", "60", "--out", "out", cwd=tmp_path), 2, "not empty", "--out")
+    assert_refused(demo("--duration", "60", "--out", "out", cwd=tmp_path), 2, "not empty", "--out")
 
 
 def inside_mounts(script: str, *args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -94,7 +94,7 @@ def inside_mounts(script: str, *args: str, cwd: Path) -> subprocess.CompletedPro
 
 def test_kernel_without_multipath_tcp(tmp_path: Path) -> None:
     done = inside_mounts("mount -t tmpfs none /proc/sys/net", "--duration", "60", "--out", "out", cwd=tmp_path)
-    refused(done, 3, "Multipath TCP")
+    assert_refused(done, 3, "Multipath TCP")
 
 
 def test_no_room_on_the_disk(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_no_room_on_the_disk(tmp_path: Path) -> None:
     done = inside_mounts(
         "mount -t tmpfs -o size=64m none small", "--duration", "60", "--out", "small/out", cwd=tmp_path
     )
-    refused(done, 2, "MB free", "--out")
+    assert_refused(done, 2, "MB free", "--out")
 
 
 def test_not_root(tmp_path: Path) -> None:
@@ -114,4 +114,4 @@ def test_not_root(tmp_path: Path) -> None:
     ):
         pytest.skip("this checkout's Python cannot be run by another user (a folder above it is closed)")
     done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    refused(done, 3, "root", "sudo")
+    assert_refused(done, 3, "root", "sudo")
