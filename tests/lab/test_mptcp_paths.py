@@ -11,6 +11,9 @@ from tandem.mptcp.path_manager import Endpoint, Limits
 from tandem.mptcp.paths import ENDPOINTS, Paths
 from tandem.mptcp.statistics import ConnectionSample, Reader
 
+UNFILTERED = (284, 1)
+"""SOL_MPTCP, MPTCP_INFO: its first byte counts the subflows besides the first."""
+
 LACK = why_not()
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
 
@@ -69,6 +72,29 @@ def test_the_primary_path_is_chosen_and_the_other_joins_over_its_own_interface(t
     await_true(lambda: len(alive(reader.read())) == 2, 5, "the join")
     assert alive(reader.read()) == [ADDRESS[primary], ADDRESS[other]]
     assert sent(two, other) - before >= 3  # SYN, ACK and the confirmation of the join left by the other interface
+
+
+def test_a_first_subflow_that_a_reset_took_leaves_no_nameless_row(two):
+    """The kernel keeps the first socket for a later subflow; until then it has no peer and is none."""
+    up(two)
+    reader = connected(two, "a")
+    await_true(lambda: len(alive(reader.read())) == 2, 5, "the join")
+    client, server, _ = two.kept
+    two.server.run(
+        "nft 'add table ip cut; add chain ip cut in { type filter hook input priority 0; }; "
+        f"add rule ip cut in ip saddr {ADDRESS['a']} tcp flags ack reject with tcp reset'"
+    )
+
+    def reset() -> bool:
+        server.sendall(bytes(1000))  # what crosses path a is answered with a reset
+        client.recv(1 << 16)
+        return ADDRESS["a"] not in alive(reader.read())
+
+    await_true(reset, 5, "the reset of the first subflow")
+    assert client.getsockopt(*UNFILTERED, 1) == bytes([1])  # the kernel counts the other as an additional one
+    rows = reader.read().subflows
+    assert [row.local.host for row in rows if row.alive] == [ADDRESS["b"]]
+    assert all(row.id != "0" and row.remote is not None and row.remote.port for row in rows), rows
 
 
 @pytest.mark.parametrize("lost", ["a", "b"])

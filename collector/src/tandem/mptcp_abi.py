@@ -126,6 +126,12 @@ class SubflowInfo:
     tcp: TcpInfo
 
 
+def unused(tcp: TcpInfo, remote: Address | None) -> bool:
+    """A socket without a peer: the kernel keeps a connection's first socket after a reset of it took the subflow away. It then has
+    the id 0, closed, with all its counters gone; it is no subflow. (While one is alive, ids count from 1.)"""
+    return tcp.state == CLOSE and (remote is None or remote.port == 0)
+
+
 @dataclass(frozen=True, slots=True)
 class FullInfo:
     """What MPTCP_FULL_INFO says. ``total`` subflows exist; ``subflows`` holds those for which the buffers had room."""

@@ -107,8 +107,9 @@ class Reader:
         abi.full_info_request(self._header.bytes, self._subflows.address, self._tcp.address, ROOM)
         size = self._call(abi.SOL_MPTCP, abi.MPTCP_FULL_INFO, self._header, abi.FULL_INFO_BYTES)
         full = abi.decode_full_info(self._header.bytes[:size], self._subflows.bytes, self._tcp.bytes)
-        rows = tuple(SubflowSample(str(s.id), s.local, s.remote, s.tcp) for s in full.subflows)
-        return ConnectionSample(now, full.mptcp.fallback, full.mptcp, rows, full.total)
+        used = [s for s in full.subflows if not abi.unused(s.tcp, s.remote)]
+        rows = tuple(SubflowSample(str(s.id), s.local, s.remote, s.tcp) for s in used)
+        return ConnectionSample(now, full.mptcp.fallback, full.mptcp, rows, full.total - len(full.subflows) + len(used))
 
     def _read_arrays(self, now: int) -> ConnectionSample:
         """Three calls; a subflow may come or go between them, so they are repeated until their counts agree."""
@@ -122,7 +123,8 @@ class Reader:
             self._call(abi.SOL_MPTCP, abi.MPTCP_TCPINFO, self._tcp, len(self._tcp.bytes))
             infos = abi.decode_tcp_array(self._tcp.bytes)
             if len(ends) == len(infos):
-                rows = tuple(SubflowSample(self._id(e), e[0], e[1], tcp) for e, tcp in zip(ends, infos, strict=True))
+                used = [(e, tcp) for e, tcp in zip(ends, infos, strict=True) if not abi.unused(tcp, e[1])]
+                rows = tuple(SubflowSample(self._id(e), e[0], e[1], tcp) for e, tcp in used)
                 return ConnectionSample(now, mptcp.fallback, mptcp, rows, len(rows))
         raise StatisticsError(errno.EAGAIN, "the connection's subflows changed during four readings")
 

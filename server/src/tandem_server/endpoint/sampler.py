@@ -89,6 +89,7 @@ class Sampler:
                 f.tcp,
             )
             for f in full.subflows
+            if not abi.unused(f.tcp, f.remote)
         )
         return Snapshot(monotonic_ns, utc_ns, not full.mptcp.fallback, flows, full.mptcp.bytes_acked)
 
@@ -103,6 +104,7 @@ class Sampler:
             Flow(self._number(local, remote), remote.host if remote else None, one)
             # A subflow may come or go between the two calls; the pairs that both saw are right.
             for one, (local, remote) in zip(abi.decode_tcp_array(tcp), abi.decode_address_array(ends), strict=False)
+            if not abi.unused(one, remote)
         )
         return Snapshot(monotonic_ns, utc_ns, not info.fallback, flows, info.bytes_acked)
 
