@@ -16,14 +16,13 @@ import tandem.modem
 from tandem.at.dialogue import Dialogue, Response
 from tandem.at.grammar import Command, Final
 from tandem.at.lines import LineSplitter
-from tandem.modem.base import Identity, Reading
+from tandem.modem.base import RATS, Identity, Reading
 from tandem.modem.poll import Poll, in_range
 from tandem.modem.registry import AUTO, FALLBACK, choose, drivers
 from tandem.schema.metrics import RADIO_STATES
 
 MODEM = Path(tandem.modem.__file__).parent
 FAMILIES = sorted(drivers())
-RATS = ("LTE", "NR-NSA", "NR-SA", "WCDMA", "GSM")
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def as_expected(reading: Reading) -> dict[str, Any]:
 def test_a_transcript_gives_its_record(transcript: Transcript, chunk: int) -> None:
     content, driver = transcript.content, drivers()[transcript.family]
     responses = [answer(turn["send"], turn["receive"], chunk) for turn in content["dialogue"]]
-    reading = driver.decode(responses)
+    reading = driver.decode(responses, Identity(**content["identity"]))
     assert as_expected(reading) == content["expected"]
     assert in_range(reading) == (reading, ())
     assert Poll("a", None, driver.name, None, 0, 0, 1, reading, None).record().fields["state"] in RADIO_STATES
@@ -74,7 +73,9 @@ def test_a_transcript_says_where_it_is_from_and_is_what_the_driver_sends(transcr
     assert content["behaviour"]
     assert content["source"]
     assert content["recorded"] is not None or "by hand" in content["source"]
-    assert tuple(turn["send"] for turn in content["dialogue"]) == tuple(driver.poll_commands)
+    assert tuple(turn["send"] for turn in content["dialogue"]) == tuple(
+        driver.poll_commands(Identity(**content["identity"]))
+    )
 
 
 @every_transcript
@@ -98,23 +99,34 @@ def test_a_folder_is_whole(family: str) -> None:
             assert "number" in interface or {"class", "protocol"} <= set(interface)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_commands_fit_one_line_and_are_safe_to_poll(family: str) -> None:
+IDENTITIES = {
+    name: [Identity(), *{Identity(**t.content["identity"]) for t in TRANSCRIPTS if t.family == name}]
+    for name in FAMILIES
+}
+every_model = pytest.mark.parametrize(
+    ("family", "identity"),
+    [(name, identity) for name in FAMILIES for identity in IDENTITIES[name]],
+    ids=lambda v: v if isinstance(v, str) else v.model.replace(" ", "-") or "unknown",
+)
+
+
+@every_model
+def test_commands_fit_one_line_and_are_safe_to_poll(family: str, identity: Identity) -> None:
     driver = drivers()[family]
-    for command in (*driver.setup_commands, *driver.poll_commands):
-        assert command.startswith("AT")
+    for command in (*driver.setup_commands(identity), *driver.poll_commands(identity)):
+        assert command.startswith({"at": "AT", "http": "GET /"}[driver.transport])
         assert command.isascii()
         assert "\r" not in command
         assert "=?" not in command.replace('="', ""), "test commands may take minutes"
-    assert driver.poll_commands
+    assert driver.poll_commands(identity)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_silence_in_every_answer_is_an_empty_reading(family: str) -> None:
     driver = drivers()[family]
-    ok = [Response(command, (), Final("ok", "ok")) for command in driver.poll_commands]
-    assert driver.decode(ok).empty
-    assert driver.decode([]).empty
+    ok = [Response(command, (), Final("ok", "ok")) for command in driver.poll_commands(Identity())]
+    assert driver.decode(ok, Identity()).empty
+    assert driver.decode([], Identity()).empty
 
 
 def damaged(lines: list[str]) -> st.SearchStrategy[list[str]]:
@@ -125,8 +137,8 @@ def damaged(lines: list[str]) -> st.SearchStrategy[list[str]]:
     return st.lists(piece.map(lambda p: p[0][: p[1]] + p[3] + p[0][p[2] :]), max_size=6)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_garbage_gives_none_never_an_exception_and_never_an_impossible_record(family: str) -> None:
+@every_model
+def test_garbage_gives_none_never_an_exception_and_never_an_impossible_record(family: str, identity: Identity) -> None:
     driver = drivers()[family]
     lines = [
         line
@@ -140,7 +152,8 @@ def test_garbage_gives_none_never_an_exception_and_never_an_impossible_record(fa
     @settings(max_examples=150, deadline=None)
     @given(st.one_of(damaged(lines), st.lists(st.text(max_size=60), max_size=4)))
     def check(found: list[str]) -> None:
-        reading = driver.decode([Response(driver.poll_commands[0], tuple(found), Final("ok", "ok"))])
+        command = driver.poll_commands(identity)[0]
+        reading = driver.decode([Response(command, tuple(found), Final("ok", "ok"))], identity)
         assert reading.rat is None or reading.rat in RATS
         assert reading.state in RADIO_STATES
         for field in fields(reading):

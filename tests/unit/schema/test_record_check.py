@@ -23,7 +23,7 @@ class Cell(enum.IntEnum):
         ("radio", {}, {"rsrp_dbm": "-90"}, "is not a number"),
         ("radio", {}, {"rsrp_dbm": True}, "is not a number"),
         ("radio", {}, {"rsrp_dbm": 99}, "above -30"),
-        ("radio", {}, {"rsrp_dbm": -200.5}, "below -156"),
+        ("radio", {}, {"rsrp_dbm": -200.5}, "below -157"),
         ("radio", {}, {"rsrp_dbm": math.nan}, "not finite"),
         ("radio", {}, {"pci": 5.0}, "is not a whole number"),
         ("radio", {}, {"pci": False}, "is not a whole number"),

@@ -9,13 +9,18 @@ from typing import Protocol
 from tandem.at.dialogue import Response
 from tandem.schema.record import Value
 
+RATS = ("LTE", "NR-NSA", "NR-SA", "WCDMA", "GSM", "CAT-M", "NB-IOT")
+"""Radio technologies that records tell apart. CAT-M and NB-IOT are LTE's own quantities on a narrow carrier."""
+
 
 @dataclass(frozen=True)
 class Reading:
     """What one poll found. A quantity that the modem did not give is None. Names, units and ranges: ``schema.metrics.RADIO``.
 
-    ``rat``: ``LTE``, ``NR-NSA``, ``NR-SA``, ``WCDMA``, ``GSM`` or None. On NR-NSA all quantities are the LTE anchor's.
-    ``*_code``: the code as read, where the modem answers in codes.
+    ``rat``: one of ``RATS`` or None. On NR-NSA the plain quantities are the LTE anchor's and ``nr_*`` the secondary cell's;
+    on NR-SA the plain ones are NR's (``eci`` is the NCI, ``earfcn`` the NR-ARFCN). 2G and 3G have ``lac`` and ``ci``, never
+    ``tac`` and ``eci``; 3G has ``rscp_dbm`` and ``ecno_db``, never ``rsrp_dbm``. ``*_code``: the code as read, where the modem
+    answers in codes.
     """
 
     state: str = "unknown"
@@ -34,16 +39,33 @@ class Reading:
     pci: int | None = None
     earfcn: int | None = None
     band: int | None = None
+    bandwidth_mhz: float | None = None
+    lac: int | None = None
+    ci: int | None = None
+    rscp_dbm: float | None = None
+    ecno_db: float | None = None
+    rscp_code: int | None = None
+    ecno_code: int | None = None
+    nr_rsrp_dbm: float | None = None
+    nr_rsrq_db: float | None = None
+    nr_sinr_db: float | None = None
+    nr_rsrp_code: int | None = None
+    nr_rsrq_code: int | None = None
+    nr_sinr_code: int | None = None
+    nr_pci: int | None = None
+    nr_arfcn: int | None = None
+    nr_band: int | None = None
 
     @property
     def enb_id(self) -> int | None:
-        """ECI without its last eight bits: the eNodeB (3GPP TS 36.300 clause 8.2)."""
-        return None if self.eci is None else self.eci >> 8
+        """ECI without its last eight bits: the eNodeB (3GPP TS 36.300 clause 8.2). None on NR-SA: a gNB's id has 22 to 32 of
+        the NCI's 36 bits (TS 38.413 clause 9.3.1.6), and which is not told."""
+        return None if self.eci is None or self.rat == "NR-SA" else self.eci >> 8
 
     @property
     def sector_id(self) -> int | None:
-        """The last eight bits of the ECI: the cell of its eNodeB."""
-        return None if self.eci is None else self.eci & 0xFF
+        """The last eight bits of the ECI: the cell of its eNodeB. None on NR-SA, as ``enb_id``."""
+        return None if self.eci is None or self.rat == "NR-SA" else self.eci & 0xFF
 
     @property
     def empty(self) -> bool:
@@ -71,7 +93,11 @@ class Identity:
 
 
 class Driver(Protocol):
-    """One modem family. It holds no state: everything it knows of a moment is in the responses of one poll."""
+    """One modem family. It holds no state: everything it knows of a moment is in the responses of one poll.
+
+    What is asked and how it is read may differ by model, which ``identity`` tells; an empty identity is a modem that has not
+    told, for which the most common model's way is taken.
+    """
 
     @property
     def name(self) -> str:
@@ -79,12 +105,15 @@ class Driver(Protocol):
         ...
 
     @property
-    def setup_commands(self) -> Sequence[str]:
+    def transport(self) -> str:
+        """``at``: commands over a serial port; ``http``: requests to the stick's own web server, written ``GET /path``."""
+        ...
+
+    def setup_commands(self, identity: Identity) -> Sequence[str]:
         """Sent once after echo is off and errors are numbers. A modem may refuse any of them."""
         ...
 
-    @property
-    def poll_commands(self) -> Sequence[str]:
+    def poll_commands(self, identity: Identity) -> Sequence[str]:
         """The command lines of one poll, each an exchange of its own."""
         ...
 
@@ -92,6 +121,7 @@ class Driver(Protocol):
         """Whether a modem that says this of itself is of the family."""
         ...
 
-    def decode(self, responses: Sequence[Response]) -> Reading:
-        """The reading in the responses. Pure; never raises: what cannot be read is None."""
+    def decode(self, responses: Sequence[Response], identity: Identity) -> Reading:
+        """The reading in the responses, which may be of any of the family's commands, in any number. Pure; never raises: what
+        cannot be read is None."""
         ...

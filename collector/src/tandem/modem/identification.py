@@ -38,7 +38,7 @@ def prepare(channel: Channel, driver_name: str) -> tuple[Identity, Driver]:
         asked.append(channel.ask("ATI", COMMAND_DEADLINE_S))
     identity = identify(asked)
     driver = choose(driver_name, identity)
-    for command in driver.setup_commands:
+    for command in driver.setup_commands(identity):
         answer = channel.ask(command, COMMAND_DEADLINE_S)
         if not answer.final.ok:
             log.warning("%s %s refuses %s: %s", identity.manufacturer, identity.model, command, answer.final.code)

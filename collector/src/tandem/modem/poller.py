@@ -120,7 +120,7 @@ class Poller:
             if not any(answer.lines for answer in answers) and not any(answer.final.ok for answer in answers):
                 failure = answers[0].final.code
             elif driver is not None:
-                reading, wrong = in_range(driver.decode(answers))
+                reading, wrong = in_range(driver.decode(answers, self._session.identity))
                 self.dropped.update(wrong)
                 stale = self._staleness.feed(tuple(answer.lines for answer in answers), began_ns)
         if failure in (NO_ANSWER, PORT_LOST):

@@ -60,7 +60,8 @@ class Session:
             raise PortLost(f"{self._port}: not open")
         until = time.monotonic() + deadline_s
         try:
-            answers = [self.channel.ask(command, until - time.monotonic()) for command in self.driver.poll_commands]
+            commands = self.driver.poll_commands(self.identity)
+            answers = [self.channel.ask(command, until - time.monotonic()) for command in commands]
         except PortLost:
             self.lost()
             raise

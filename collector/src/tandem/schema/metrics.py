@@ -67,7 +67,7 @@ RADIO = Measurement(
     ("path", "operator", "driver", "rat"),
     (
         Field("state", "str", "", "one of RADIO_STATES"),
-        Field("rsrp_dbm", "float", "dBm", "3GPP TS 36.214 5.1.1", -156, -30),
+        Field("rsrp_dbm", "float", "dBm", "3GPP TS 36.214 5.1.1; on NR-SA SS-RSRP", -157, -30),
         Field("rsrq_db", "float", "dB", "3GPP TS 36.214 5.1.3", -50, 25),
         Field("sinr_db", "float", "dB", "the modem's own estimate", -40, 60),
         Field("rssi_dbm", "float", "dBm", "3GPP TS 27.007 8.5, or the modem's own", -130, -10),
@@ -77,12 +77,28 @@ RADIO = Measurement(
         Field("rssi_code", "int", "", "as above", -32768, 32767),
         Field("plmn", "str", "", "MCC and MNC, 5 or 6 digits"),
         Field("tac", "int", "", "tracking area code", 0, 0xFFFFFF),
-        Field("eci", "int", "", "E-UTRAN (28 bit) or NR (36 bit) cell identity", 0, 2**36 - 1),
-        Field("enb_id", "int", "", "ECI >> 8", 0, 2**28 - 1),
-        Field("sector_id", "int", "", "ECI & 255", 0, 255),
+        Field("eci", "int", "", "E-UTRAN (28 bit) or, on NR-SA, NR (36 bit) cell identity", 0, 2**36 - 1),
+        Field("enb_id", "int", "", "ECI >> 8; not on NR-SA", 0, 2**28 - 1),
+        Field("sector_id", "int", "", "ECI & 255; not on NR-SA", 0, 255),
         Field("pci", "int", "", "physical cell identity", 0, 1007),
         Field("earfcn", "int", "", "downlink channel number (LTE) or NR-ARFCN", 0, 3279165),
         Field("band", "int", "", "operating band", 1, 1024),
+        Field("bandwidth_mhz", "float", "MHz", "downlink channel bandwidth", 0.1, 400),
+        Field("lac", "int", "", "location area code of 2G and 3G", 0, 0xFFFF),
+        Field("ci", "int", "", "cell identity of 2G (16 bit) and 3G (28 bit)", 0, 2**28 - 1),
+        Field("rscp_dbm", "float", "dBm", "3GPP TS 25.215 5.1.1, of 3G", -140, -10),
+        Field("ecno_db", "float", "dB", "3GPP TS 25.215 5.1.5, Ec/N0 of 3G", -60, 10),
+        Field("rscp_code", "int", "", "the code as read, where the modem answers in codes", -32768, 32767),
+        Field("ecno_code", "int", "", "as above", -32768, 32767),
+        Field("nr_rsrp_dbm", "float", "dBm", "SS-RSRP of NR-NSA's secondary cell, 3GPP TS 38.215 5.1.1", -157, -30),
+        Field("nr_rsrq_db", "float", "dB", "SS-RSRQ of it, 5.1.3", -50, 25),
+        Field("nr_sinr_db", "float", "dB", "SS-SINR of it, 5.1.5", -40, 60),
+        Field("nr_rsrp_code", "int", "", "the code as read, where the modem answers in codes", -32768, 32767),
+        Field("nr_rsrq_code", "int", "", "as above", -32768, 32767),
+        Field("nr_sinr_code", "int", "", "as above", -32768, 32767),
+        Field("nr_pci", "int", "", "its physical cell identity", 0, 1007),
+        Field("nr_arfcn", "int", "", "its NR-ARFCN", 0, 3279165),
+        Field("nr_band", "int", "", "its operating band", 1, 1024),
         Field("poll_duration_ms", "float", "ms", "first byte sent to final result", 0),
         Field("poll_late_ms", "float", "ms", "how long after its due time the poll began", 0),
         Field(
@@ -96,7 +112,9 @@ RADIO = Measurement(
 
 EVENT_KINDS = (
     "mobility_start", "mobility_stop", "signal_drop", "handover", "modem_lost", "modem_back", "path_up", "path_down",
-    "endpoint_restored", "capture_budget", "spool_dropped", "record_rejected", "clock_step", "collector_start", "collector_stop",
+    "endpoint_restored", "subflow_restored", "path_state", "recovery_step", "recovery_gave_up", "recovered",
+    "sim_mismatch", "position_fix", "position_lost", "capture_budget", "spool_dropped", "record_rejected",
+    "clock_step", "collector_start", "collector_stop",
 )  # fmt: skip
 
 EVENT = Measurement(
@@ -114,7 +132,28 @@ EVENT = Measurement(
             "",
             "enb: another eNodeB (the paper's BSID); sector: another cell of the same eNodeB",
         ),
+        Field("step", "str", "", "which step of the recovery ladder: at, cfun, usb, power"),
+        Field("took_ms", "float", "ms", "how long what the event tells of lasted", 0),
         Field("detail", "str", "", "one line for people"),
+    ),
+)
+
+POSITION = Measurement(
+    "position",
+    "where the probe is, once a second while there is a receiver; none inside a home zone or with privacy off",
+    ("mode",),
+    (
+        Field("latitude_deg", "float", "deg", "WGS 84; rounded as the privacy mode says", -90, 90),
+        Field("longitude_deg", "float", "deg", "WGS 84; rounded as the privacy mode says", -180, 180),
+        Field("altitude_m", "float", "m", "above mean sea level", -1000, 20000),
+        Field("speed_m_per_s", "float", "m/s", "over ground", 0, 500),
+        Field("track_deg", "float", "deg", "course over ground from true north", 0, 360),
+        Field("fix", "str", "", "none, 2d or 3d"),
+        Field("horizontal_error_m", "float", "m", "95 % estimate of the receiver", 0, 100000),
+        Field("hdop", "float", "", "horizontal dilution of precision", 0, 100),
+        Field("satellites_used", "int", "", "in the fix", 0, 200),
+        Field("satellites_seen", "int", "", "in view", 0, 200),
+        Field("fix_age_ms", "float", "ms", "how old the fix was when it was taken", 0),
     ),
 )
 
@@ -208,4 +247,6 @@ USAGE = Measurement(
     ),
 )
 
-MEASUREMENTS: dict[str, Measurement] = {m.name: m for m in (RADIO, EVENT, SUBFLOW, CONNECTION, RUN, HEALTH, USAGE)}
+MEASUREMENTS: dict[str, Measurement] = {
+    m.name: m for m in (RADIO, EVENT, POSITION, SUBFLOW, CONNECTION, RUN, HEALTH, USAGE)
+}

@@ -15,14 +15,21 @@ class Generic:
     """Two command lines a poll, so that a modem that refuses +CESQ still tells its cell."""
 
     name: str = "generic"
-    setup_commands: tuple[str, ...] = ("AT+CEREG=2", "AT+COPS=3,2")
-    poll_commands: tuple[str, ...] = ("AT+CSQ;+CESQ", "AT+CEREG?;+COPS?")
+    transport: str = "at"
+
+    def setup_commands(self, identity: Identity) -> tuple[str, ...]:
+        """The same for every model."""
+        return ("AT+CEREG=2", "AT+COPS=3,2")
+
+    def poll_commands(self, identity: Identity) -> tuple[str, ...]:
+        """The same for every model."""
+        return ("AT+CSQ;+CESQ", "AT+CEREG?;+COPS?")
 
     def matches(self, identity: Identity) -> bool:  # noqa: ARG002 - every modem is one
         """Always: the registry asks it last."""
         return True
 
-    def decode(self, responses: Sequence[Response]) -> Reading:
+    def decode(self, responses: Sequence[Response], identity: Identity) -> Reading:
         """See ``generic.decode``."""
         return decode(responses)
 

@@ -15,14 +15,21 @@ class Huawei:
     """Two command lines a poll: ^MONSC is refused by some firmware and then must not take the others with it."""
 
     name: str = "huawei"
-    setup_commands: tuple[str, ...] = ("AT+CEREG=2",)
-    poll_commands: tuple[str, ...] = ("AT^HCSQ?;+CEREG?", "AT^MONSC")
+    transport: str = "at"
+
+    def setup_commands(self, identity: Identity) -> tuple[str, ...]:
+        """The same for every model."""
+        return ("AT+CEREG=2",)
+
+    def poll_commands(self, identity: Identity) -> tuple[str, ...]:
+        """The same for every model."""
+        return ("AT^HCSQ?;+CEREG?", "AT^MONSC")
 
     def matches(self, identity: Identity) -> bool:
         """By the manufacturer's name."""
         return identity.says("huawei")
 
-    def decode(self, responses: Sequence[Response]) -> Reading:
+    def decode(self, responses: Sequence[Response], identity: Identity) -> Reading:
         """See ``huawei.decode``."""
         return decode(responses)
 

@@ -15,14 +15,21 @@ class Quectel:
     """One command line a poll: the serving cell, and +QCSQ to know the scale of its SINR."""
 
     name: str = "quectel"
-    setup_commands: tuple[str, ...] = ("AT+CEREG=2",)
-    poll_commands: tuple[str, ...] = ('AT+QENG="servingcell";+QCSQ',)
+    transport: str = "at"
+
+    def setup_commands(self, identity: Identity) -> tuple[str, ...]:
+        """The same for every model."""
+        return ("AT+CEREG=2",)
+
+    def poll_commands(self, identity: Identity) -> tuple[str, ...]:
+        """The same for every model."""
+        return ('AT+QENG="servingcell";+QCSQ',)
 
     def matches(self, identity: Identity) -> bool:
         """By the manufacturer's name."""
         return identity.says("quectel")
 
-    def decode(self, responses: Sequence[Response]) -> Reading:
+    def decode(self, responses: Sequence[Response], identity: Identity) -> Reading:
         """See ``quectel.decode``."""
         return decode(responses)
 
