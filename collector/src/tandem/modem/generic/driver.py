@@ -25,7 +25,7 @@ class Generic:
         """The same for every model."""
         return ("AT+CSQ;+CESQ", "AT+CEREG?;+COPS?")
 
-    def matches(self, identity: Identity) -> bool:  # noqa: ARG002 - every modem is one
+    def matches(self, identity: Identity) -> bool:
         """Always: the registry asks it last."""
         return True
 
