@@ -155,9 +155,9 @@ def test_options_stripped_on_the_other_paths_leave_one_subflow(kit: KitOnRig) ->
     assert {flow["path"] for flow in run["result"]["subflows"] if flow["join_delay_ms"] is not None} == set()
     stored = awaited(
         "its records are in the database",
-        lambda: kit.query('SELECT last("subflows") FROM "connection" WHERE "run" = $run', run=run["id"]),
+        lambda: kit.query('SELECT max("subflows") FROM "connection" WHERE "run" = $run', run=run["id"]),
     )
-    assert stored[0]["rows"][0][1] == 1
+    assert stored[0]["rows"][0][1] == 1  # the last sample of an end may show that one closed already
 
 
 def test_options_stripped_on_the_first_path_are_a_fallback(kit: KitOnRig) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import sqlite3
 
 import pytest
 from endpoint_on_loopback import Endpoint
@@ -131,3 +132,13 @@ def test_any_body_is_a_request_or_refused(body):
         assert ask.kind in ("mptcp", "tcp")
         assert ask.payload_bytes is None or ask.payload_bytes > 0
         assert ask.seconds is None or ask.seconds > 0
+
+
+def test_a_registry_on_a_full_disk_is_a_later_not_an_accident(channel, registry):
+    with contextlib.closing(sqlite3.connect(registry.file)) as connection, connection:
+        connection.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON sessions BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"
+        )
+    status, told = channel("POST", "/v1/sessions", ASK)
+    assert status == 503
+    assert "disk is full" in told["error"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import logging
 import re
+import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +22,7 @@ from tandem_server.endpoint.sessions import Refused, Session, SessionTable
 from tandem_server.registry import Registry
 from tandem_server.registry.bearer import probe_of
 
+_LOG = logging.getLogger("tandem.endpoint.control")
 _BODY_LIMIT_BYTES = 16 * 1024
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _WORD = re.compile(r"[^\x00-\x1f\x7f\\\ud800-\udfff]{1,64}\Z")
@@ -113,7 +116,16 @@ def control_app(registry: Registry, sessions: SessionTable, measurement_port: in
         routes=[
             Route("/v1/sessions", post, methods=["POST"]),
             Route("/v1/sessions/{session}", delete, methods=["DELETE"]),
-        ]
+        ],
+        exception_handlers={sqlite3.Error: _unwritable},
+    )
+
+
+def _unwritable(_request: Request, error: Exception) -> JSONResponse:
+    """The registry's disk is full, or its file damaged: the probe may ask again later."""
+    _LOG.warning("registry: %s", error)
+    return JSONResponse(
+        {"error": f"the endpoint's registry does not take sessions now: {error}"}, 503, {"Retry-After": "10"}
     )
 
 

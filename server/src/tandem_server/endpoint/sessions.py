@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Mapping
@@ -10,6 +12,8 @@ from typing import Any
 
 from tandem_server.endpoint.paths import PathPeer
 from tandem_server.registry import Registry
+
+_LOG = logging.getLogger("tandem.endpoint.sessions")
 
 
 class Refused(RuntimeError):  # noqa: N818  (an answer, no accident)
@@ -97,6 +101,7 @@ class SessionTable:
     def __init__(self, registry: Registry, limits: Limits) -> None:
         self._registry, self.limits = registry, limits
         self._open: dict[str, Session] = {}
+        self._unwritten: list[tuple[Session, str]] = []
         self._lock = threading.Lock()
 
     def open(
@@ -109,7 +114,8 @@ class SessionTable:
         payload_bytes: int | None,
         seconds: float | None,
     ) -> Session:
-        """Open a session, or Refused with the reason. The budget is what is asked for, or the endpoint's bound."""
+        """Open a session, or Refused with the reason; sqlite3.Error when it cannot be written down (a full disk), and then there is
+        none. The budget is what is asked for, or the endpoint's bound."""
         self.sweep()
         limits = self.limits
         if payload_bytes is not None and payload_bytes > limits.session_bytes:
@@ -123,6 +129,7 @@ class SessionTable:
                 raise Refused(f"{probe} has {len(mine)} open sessions already")
             day_ago_ns = time.time_ns() - 86_400 * 10**9
             used = self._registry.sessions.sent_since(probe, day_ago_ns) + sum(s.used_bytes for s in mine)
+            used += sum(s.used_bytes for s, _ in self._unwritten if s.probe == probe)
             budget = min(budget, limits.probe_bytes_per_day - used)
             if budget <= 0 or (payload_bytes is not None and budget < payload_bytes):
                 raise Refused(f"{probe} has used {used} of its {limits.probe_bytes_per_day} bytes of 24 hours")
@@ -160,26 +167,42 @@ class SessionTable:
         if not session.await_quiet(wait_s):
             session.ended.set()
             session.await_quiet(wait_s)
-        self._registry.sessions.end(session_id, session.used_bytes, "closed")
+        self._write_end(session, "closed")
         return session
 
     def sweep(self) -> None:
-        """End the lapsed ones."""
+        """End the lapsed ones, and write down the ends that could not be written before."""
         now_s = time.monotonic()
         with self._lock:
+            late, self._unwritten = self._unwritten, []
             lapsed = [s for s in self._open.values() if s.lapsed(now_s)]
             for session in lapsed:
                 del self._open[session.id]
+        for session, why in late:
+            self._write_end(session, why)
         for session in lapsed:
             session.ended.set()
-            self._registry.sessions.end(session.id, session.used_bytes, "expired")
+            self._write_end(session, "expired")
 
     def end_all(self) -> None:
         """End every session: the endpoint stops."""
         with self._lock:
             sessions, self._open = list(self._open.values()), {}
+        self.sweep()
         for session in sessions:
             session.ended.set()
         for session in sessions:
             session.await_quiet(1.0)
-            self._registry.sessions.end(session.id, session.used_bytes, "endpoint stopped")
+            self._write_end(session, "endpoint stopped")
+
+    def _write_end(self, session: Session, why: str) -> None:
+        """Into the registry, or, when that cannot be written (a full disk), kept for the next ``sweep``: the probe gets its answer.
+        What was never written is ended by the next start (``end_abandoned``), without its bytes."""
+        try:
+            self._registry.sessions.end(session.id, session.used_bytes, why)
+        except sqlite3.Error as error:
+            _LOG.warning(
+                "session %s: its end (%s, %d bytes) is not written: %s", session.id, why, session.used_bytes, error
+            )
+            with self._lock:
+                self._unwritten.append((session, why))
