@@ -52,6 +52,14 @@ def answer(command: str, received: str, chunk: int) -> Response:
     raise AssertionError(f"{command}: the dialogue has no final result")
 
 
+def answers(content: dict[str, Any], transport: str, chunk: int) -> list[Response]:
+    """The responses of a transcript: through the dialogue of the serial port, or as the lines of a page."""
+    if transport == "http":
+        pages = [(turn["send"], tuple(turn["receive"].splitlines())) for turn in content["dialogue"]]
+        return [Response(command, lines, Final("ok", "ok")) for command, lines in pages]
+    return [answer(turn["send"], turn["receive"], chunk) for turn in content["dialogue"]]
+
+
 def as_expected(reading: Reading) -> dict[str, Any]:
     return {k: v for k, v in {**reading.as_fields(), "rat": reading.rat}.items() if v is not None}
 
@@ -60,8 +68,7 @@ def as_expected(reading: Reading) -> dict[str, Any]:
 @pytest.mark.parametrize("chunk", [1, 7, 10_000])
 def test_a_transcript_gives_its_record(transcript: Transcript, chunk: int) -> None:
     content, driver = transcript.content, drivers()[transcript.family]
-    responses = [answer(turn["send"], turn["receive"], chunk) for turn in content["dialogue"]]
-    reading = driver.decode(responses, Identity(**content["identity"]))
+    reading = driver.decode(answers(content, driver.transport, chunk), Identity(**content["identity"]))
     assert as_expected(reading) == content["expected"]
     assert in_range(reading) == (reading, ())
     assert Poll("a", None, driver.name, None, 0, 0, 1, reading, None).record().fields["state"] in RADIO_STATES
