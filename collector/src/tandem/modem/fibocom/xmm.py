@@ -86,9 +86,7 @@ def _with_wcdma(reading: Reading, rscp: int | None, ecno: int | None) -> Reading
 def _gsm(row: Row) -> Reading:
     """``0,<mcc>,<mnc>,<lac>,<ci>,<bsic>,<rxlev>,<ber>…``; the level as +CESQ's."""
     return _with_gsm(
-        Reading(
-            rat="GSM", plmn=plmn(at(row, 1), at(row, 2)), lac=_id(at(row, 3), 0xFFFD), ci=_id(at(row, 4), 0xFFFE)
-        ),
+        Reading(rat="GSM", plmn=plmn(at(row, 1), at(row, 2)), lac=_id(at(row, 3), 0xFFFD), ci=_id(at(row, 4), 0xFFFE)),
         code(at(row, 6), 0, 63),
     )
 
@@ -121,9 +119,7 @@ def _carrier(reading: Reading, row: Row) -> Reading:
     """``+XLEC: <n>,<cells>,<bandwidth index>[,<bandwidth index>…],BAND_LTE_<band>[,…]``: the first is the primary cell."""
     index = code(at(row, 2), 0, 5) if (whole(at(row, 1)) or 0) > 0 else None
     band = next((value.removeprefix("BAND_LTE_") for value in row if value.startswith("BAND_LTE_")), "")
-    return replace(
-        reading, bandwidth_mhz=None if index is None else BANDWIDTHS_MHZ[index], band=code(band, 1, 255)
-    )
+    return replace(reading, bandwidth_mhz=None if index is None else BANDWIDTHS_MHZ[index], band=code(band, 1, 255))
 
 
 def _id(text: str, highest: int) -> int | None:

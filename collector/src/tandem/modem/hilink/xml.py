@@ -9,7 +9,7 @@ MAX_CHARACTERS = 65536
 MAX_ELEMENTS = 512
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """The document has something that no answer of a stick has."""
 
 
@@ -27,7 +27,7 @@ def flat(text: str) -> tuple[str, dict[str, str]]:
         if len(path) == 2:
             found[name] = ""
         if len(path) > 8 or len(found) > MAX_ELEMENTS:
-            raise _Refused
+            raise _RefusedError
 
     def end(_name: str) -> None:
         path.pop()
@@ -37,13 +37,13 @@ def flat(text: str) -> tuple[str, dict[str, str]]:
             found[path[1]] += data
 
     def refuse(*_declaration: object) -> None:
-        raise _Refused
+        raise _RefusedError
 
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, characters
     parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
     try:
         parser.Parse(text, True)
-    except (expat.ExpatError, _Refused, UnicodeError):
+    except (expat.ExpatError, _RefusedError, UnicodeError):
         return "", {}
     return root[0], {name: value.strip() for name, value in found.items()}

@@ -11,7 +11,7 @@ from dataclasses import replace
 from tandem.at.dialogue import Response
 from tandem.at.grammar import prefix
 from tandem.modem.base import Identity, Reading
-from tandem.modem.scalars import at, decimal, within
+from tandem.modem.scalars import decimal, within
 from tandem.modem.ts27007 import all_lines, fill, last_values, registration
 from tandem.modem.zte.cells import AREA_FIRST, CELL_FIRST, Cell, carrier_info, cell_info, service
 
@@ -35,32 +35,34 @@ def levels(row: Sequence[str], technology: str | None) -> Reading:
     halves, 1000 for none. Two: 3G's RSCP and Ec/N0. One: 2G's RSSI. ``technology`` other than that: nothing is read.
     """
     found = [decimal(value) for value in row]
-    told = {4: "LTE", 3: "WCDMA", 2: "WCDMA", 1: "GSM"}.get(len(found))
-    if told is None or all(value is None for value in found) or technology not in (None, told):
-        if not (told == "LTE" and technology in ("NR-NSA", "LTE")):
-            return Reading()
     if len(found) == 4:
-        return Reading(
+        reading = Reading(
             rat="LTE",
             rsrp_dbm=within(found[0], -156, -30),
             rsrq_db=within(found[1], -50, 0),
             rssi_dbm=within(found[2], -130, -10),
             sinr_db=within(found[3], -40, 60),
         )
-    if len(found) == 3:
-        return Reading(
+    elif len(found) == 3:
+        reading = Reading(
             rat="WCDMA",
             rssi_dbm=within(_below_zero(found[0]), -130, -10),
             ecno_db=within(_below_zero(found[1], 2), -60, 0),
             rscp_dbm=within(_below_zero(found[2], 2), -140, -10),
         )
-    if len(found) == 2:
-        return Reading(
+    elif len(found) == 2:
+        reading = Reading(
             rat="WCDMA",
             rscp_dbm=within(_below_zero(found[0]), -140, -10),
             ecno_db=within(_below_zero(found[1]), -60, 0),
         )
-    return Reading(rat="GSM", rssi_dbm=within(_below_zero(found[0]), -130, -10))
+    elif len(found) == 1:
+        reading = Reading(rat="GSM", rssi_dbm=within(_below_zero(found[0]), -130, -10))
+    else:
+        return Reading()
+    told = any(value is not None for value in (reading.rsrp_dbm, reading.rssi_dbm, reading.rscp_dbm))
+    agrees = technology in (None, reading.rat) or (technology == "NR-NSA" and reading.rat == "LTE")
+    return replace(reading, rat=technology or reading.rat) if told and agrees else Reading()
 
 
 def _below_zero(magnitude: float | None, divisor: int = 1) -> float | None:
