@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tandem.at.grammar import prefix, values
-from tandem.modem.scalars import at, hexadecimal, whole
+from tandem.modem.scalars import area_code, at, cell_identity, hexadecimal, whole
 
 NAMES = ("+C5GREG", "+CEREG", "+CGREG", "+CREG")
 """Youngest first: a modem that is registered in several domains is served by the youngest technology among them."""
@@ -76,8 +76,8 @@ def registration(lines: Sequence[str], name: str = "+CEREG") -> Registration:
     if name == "+CEREG" and rat == "GSM":
         rat = "CAT-M"  # no GSM is in an evolved packet system: makers of Cat-M modems print 8 for it
     wide = rat == "NR-SA" or at(ids, 2) == "10"
-    area = _area(at(ids, 0), 0xFFFFFF if wide else 0xFFFF)
-    cell = _cell(at(ids, 1), rat)
+    area = area_code(hexadecimal(at(ids, 0)), 0xFFFFFF if wide else 0xFFFF)
+    cell = cell_identity(hexadecimal(at(ids, 1)), rat)
     if area is None and cell == 0:
         cell = None
     if rat in ("GSM", "WCDMA") or (rat is None and cell is not None and cell <= 0xFFFF):
@@ -99,22 +99,6 @@ def _unasked(line: str, found: Sequence[str]) -> bool:
     if len(found) == 2 or raw[2].startswith('"'):
         return False
     return len(raw[2]) > 6 or (raw[0] in ("0", "1") and len(found) >= 4 and bool(raw[2]))
-
-
-def _area(text: str, highest: int) -> int | None:
-    """A location or tracking area; 0, FFFE and FFFF (FFFFFE, FFFFFF on 5G) mean none (TS 23.003 clauses 4.1, 19.4.2.3)."""
-    found = hexadecimal(text)
-    none = (0, 0xFFFE, 0xFFFF, highest - 1, highest)
-    return found if found is not None and found <= highest and found not in none else None
-
-
-_ALL_ONES = {"GSM": 0xFFFF, "NR-SA": 0xFFFFFFFFF}
-
-
-def _cell(text: str, rat: str | None) -> int | None:
-    """A cell identity: 16 bits on 2G, 28 on 3G and LTE, 36 on NR; all ones mean none."""
-    found = hexadecimal(text)
-    return found if found is not None and found < _ALL_ONES.get(rat or "", 0xFFFFFFF) else None
 
 
 def best(lines: Sequence[str], rat: str | None = None) -> Registration:
