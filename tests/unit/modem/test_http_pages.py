@@ -165,6 +165,11 @@ def test_a_cell_of_zte_is_hexadecimal_unless_it_cannot_be(text: str, station: st
     assert goform(network_type="LTE", cell_id=text, enodeb_id=station).eci == eci
 
 
+def test_a_model_that_its_own_page_names_is_as_one_that_is_known() -> None:
+    for name in ({"model_name": "U50Pro"}, {"wa_inner_version": "BD_LVWRGBMC801AV1.0.0B09"}):
+        assert goform(network_type="LTE", lte_rsrp="-95", lte_pci="77", **name).pci == 0x77
+
+
 def test_left_overs_are_not_read() -> None:
     standalone = goform(network_type="SA", nr5g_rsrp="-80", lte_rsrp="-48", cell_id="5A2C30B")
     assert (standalone.rat, standalone.rsrp_dbm, standalone.eci) == ("NR-SA", -80.0, None)
@@ -180,5 +185,7 @@ def test_levels_that_stand_for_none_are_none() -> None:
 def test_bars_are_no_quantity() -> None:
     alcatel = drivers()["alcatel"]
     assert alcatel.decode([page('{"signal":4,"sim_state":5}')], Identity()) == Reading()
+    assert alcatel.decode([page('{"signal":4}'), page('{"network_type":11}')], Identity()) == Reading(rat="LTE")
+    assert alcatel.decode([page('{"network_type":99}')], Identity()) == Reading()
     assert alcatel.decode([page('{"network_type":0}')], Identity()) == Reading(state="no_service")
     assert alcatel.decode([page('{"network_type":false}')], Identity()) == Reading()

@@ -12,20 +12,19 @@ from tandem.at.dialogue import Response
 from tandem.modem.base import Reading
 
 MAX_CHARACTERS = 65536
-_NO_SERVICE = 0
-"""``network_type`` of getWanInfo without service; the other numbers differ between firmwares."""
+_RATS = {1: "GSM", 2: "GSM", 9: "GSM", 3: "WCDMA", 4: "WCDMA", 5: "WCDMA", 12: "WCDMA", 13: "WCDMA", 11: "LTE"}
+"""``network_type`` of getWanInfo, by the table in the web interface's own script as published; 0 is no service."""
 
 
 def decode(responses: Sequence[Response]) -> Reading:
-    """``no_service`` where getWanInfo says so, else ``unknown``; no quantity at all."""
+    """Technology, and ``no_service`` where getWanInfo says so, else ``unknown``; no quantity at all."""
     for response in responses:
         text = "\n".join(response.lines)
         try:
             found = json.loads(text) if len(text) <= MAX_CHARACTERS else None
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict):
-            kind = found.get("network_type")
-            if isinstance(kind, int) and not isinstance(kind, bool) and kind == _NO_SERVICE:
-                return Reading(state="no_service")
+        kind = found.get("network_type") if isinstance(found, dict) else None
+        if isinstance(kind, int) and not isinstance(kind, bool):
+            return Reading(state="no_service") if kind == 0 else Reading(rat=_RATS.get(kind))
     return Reading()

@@ -26,7 +26,7 @@ class HiLink:
         return ("GET /api/device/signal", "GET /api/monitoring/status", "GET /api/net/current-plmn")
 
     def matches(self, identity: Identity) -> bool:
-        """The transport gives manufacturer ``Huawei HiLink`` to a stick that answers ``/api/device/basic_information``."""
+        """Never by what an AT port says, unless it is named so; a web server is known by which family's pages it answers."""
         return identity.says("hilink")
 
     def decode(self, responses: Sequence[Response], identity: Identity) -> Reading:

@@ -29,8 +29,8 @@ _RATS = {
 _STATES = {"no service": "no_service", "no_service": "no_service", "limited service": "limited",
            "limited_service": "limited", "searching": "searching"}  # fmt: skip
 _BAND = re.compile(r"(?:(?:LTE|WCDMA|NR5G)[ _]?)?(?:BAND)?[ _]?[BN]?([0-9]{1,4})\Z", re.IGNORECASE)
-_HEXADECIMAL_MODELS = re.compile(r"MC[0-9]{3}|U[0-9]{2}\b", re.IGNORECASE)
-"""Models whose PCI is known to be printed in hexadecimal."""
+_HEXADECIMAL_MODELS = re.compile(r"\s*U[0-9]{2}|.*MC[0-9]{3}", re.IGNORECASE)
+"""Models whose PCI is known to be printed in hexadecimal, in a model's name or a firmware's."""
 
 
 def told(response: Response) -> dict[str, str]:
@@ -66,7 +66,8 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     if rat is None and _level(fields, "lte_rsrp") is not None:
         rat = "LTE"
     state = _STATES.get(word.lower(), "unknown")
-    sixteens = bool(_HEXADECIMAL_MODELS.search(identity.model))
+    names = (identity.model, fields.get("model_name", ""), fields.get("wa_inner_version", ""))
+    sixteens = any(_HEXADECIMAL_MODELS.match(name) for name in names)
     if rat in ("GSM", "WCDMA"):
         return _older(fields, rat)
     if rat == "NR-SA":
