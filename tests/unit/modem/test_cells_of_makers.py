@@ -51,6 +51,11 @@ def test_both_lines_are_nsa_in_either_order_and_a_third_is_older() -> None:
     assert read("huawei", lte, nr, '^HCSQ:"NOSERVICE"') == Reading(state="no_service")
 
 
+def test_no_serving_cell_is_no_service_unless_the_registration_knows_better() -> None:
+    assert read("huawei", "^MONSC: NONE") == Reading(state="no_service")
+    assert read("huawei", "+CEREG: 2,2", "^MONSC: NONE") == Reading(state="searching")
+
+
 @pytest.mark.parametrize("area", ["0", "FFFE", "FFFF", ""])
 def test_no_area_is_none(area: str) -> None:
     assert read("huawei", f"^MONSC: LTE,244,91,1300,5A2C30B,D3,{area},-95,-10,-66").tac is None
@@ -190,6 +195,13 @@ def test_rows_with_the_prefix_before_each() -> None:
 def test_xcesq_alone(line: str, rat: str | None, quantity: str, value: float | None) -> None:
     found = read("fibocom", line)
     assert (found.rat, getattr(found, quantity)) == (rat, value)
+
+
+def test_xlec_alone_is_of_lte_unless_it_has_no_cells() -> None:
+    found = read("fibocom", "+XLEC: 0,2,3,5,BAND_LTE_18,0,0,0,0")
+    assert (found.rat, found.band, found.bandwidth_mhz) == ("LTE", 18, 10.0)
+    assert read("fibocom", "+XLEC: 0,0") == Reading()
+    assert read("fibocom", '+XMCI: 2,220,03,"0x1F41","0x00C80BC9"', "+XLEC: 0,1,3,BAND_LTE_3").rat == "WCDMA"
 
 
 # --- Cinterion, Option -----------------------------------------------------------------------------------------------

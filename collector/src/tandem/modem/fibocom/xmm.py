@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tandem.at.grammar import prefix, values
 from tandem.modem.base import Reading
-from tandem.modem.scalars import at, code, hexadecimal, plmn, whole
+from tandem.modem.scalars import at, code, hexadecimal, plmn
 from tandem.modem.ts27007 import last_values
 
 BANDWIDTHS_MHZ = (1.4, 3.0, 5.0, 10.0, 15.0, 20.0)
@@ -25,7 +25,7 @@ def decode(lines: Sequence[str]) -> Reading:
         if reader is not None:
             reading = reader(row)
     reading = _levels(reading, last_values(lines, "+XCESQ"))
-    return _carrier(reading, last_values(lines, "+XLEC")) if reading.rat == "LTE" else reading
+    return _carrier(reading, last_values(lines, "+XLEC")) if reading.rat in (None, "LTE") else reading
 
 
 def _lte(row: Row) -> Reading:
@@ -116,10 +116,17 @@ def _levels(reading: Reading, row: Row) -> Reading:
 
 
 def _carrier(reading: Reading, row: Row) -> Reading:
-    """``+XLEC: <n>,<cells>,<bandwidth index>[,<bandwidth index>…],BAND_LTE_<band>[,…]``: the first is the primary cell."""
-    index = code(at(row, 2), 0, 5) if (whole(at(row, 1)) or 0) > 0 else None
+    """``+XLEC: <n>,<cells>,<bandwidth index>[,<bandwidth index>…],BAND_LTE_<band>[,…]``: the first is the primary cell.
+
+    No cells: it is not on LTE.
+    """
+    if code(at(row, 1), 1, 8) is None:
+        return reading
+    index = code(at(row, 2), 0, len(BANDWIDTHS_MHZ) - 1)
     band = next((value.removeprefix("BAND_LTE_") for value in row if value.startswith("BAND_LTE_")), "")
-    return replace(reading, bandwidth_mhz=None if index is None else BANDWIDTHS_MHZ[index], band=code(band, 1, 255))
+    return replace(
+        reading, rat="LTE", bandwidth_mhz=None if index is None else BANDWIDTHS_MHZ[index], band=code(band, 1, 255)
+    )
 
 
 def _id(text: str, highest: int) -> int | None:

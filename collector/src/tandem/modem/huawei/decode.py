@@ -48,7 +48,8 @@ def decode(responses: Sequence[Response]) -> Reading:
     else:
         reading = Reading()
     reading = fill(reading, lines)
-    if reading == Reading() and told and told[-1].mode == "NOSERVICE":
+    silent = (told and told[-1].mode == "NOSERVICE") or (rows and at(rows[-1], 0).upper() == "NONE")
+    if reading == Reading() and silent:
         reading = replace(reading, state="no_service")
     return reading
 
