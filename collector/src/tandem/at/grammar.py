@@ -75,7 +75,9 @@ class Command:
     @cached_property
     def prints_lines(self) -> bool:
         """Whether a good answer must hold lines: one of its commands reads something."""
-        asking = (ascii_upper(p) in _PRINTS_TEXT or p.endswith("?") or ("=" not in p and _NAME.match(p)) for p in self.parts)
+        asking = (
+            ascii_upper(p) in _PRINTS_TEXT or p.endswith("?") or ("=" not in p and _NAME.match(p)) for p in self.parts
+        )
         return bool(self.bare) or any(asking)
 
     @cached_property
