@@ -52,5 +52,5 @@ class LineSplitter:
 
 
 def is_clean(line: str) -> bool:
-    """Whether the line has no control characters: one that has some was hit by noise."""
-    return not any(char in _CONTROL for char in line)
+    """Whether the line has no control characters but tabs, with which makers pad: one that has some was hit by noise."""
+    return not any(char in _CONTROL and char != "\t" for char in line)

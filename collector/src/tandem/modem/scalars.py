@@ -73,8 +73,11 @@ def nr_bandwidth_mhz(index: str) -> float | None:
 
 
 def area_code(found: int | None, highest: int = 0xFFFF) -> int | None:
-    """A location or tracking area (``highest`` 0xFFFFFF on 5G); 0, FFFE and FFFF mean none (TS 23.003 clauses 4.1, 19.4.2.3)."""
-    if found is None or not 0 < found <= highest or found in (0xFFFE, 0xFFFF, highest - 1, highest):
+    """A location or tracking area (``highest`` 0xFFFFFF on 5G); 0, FFFE and FFFF mean none (TS 23.003 clauses 4.1, 19.4.2.3).
+
+    What is too large stays: it is no code for "none", and the schema's check leaves it out and counts it.
+    """
+    if found is None or found <= 0 or found in (0xFFFE, 0xFFFF, highest - 1, highest):
         return None
     return found
 

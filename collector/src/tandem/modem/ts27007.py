@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tandem.at.dialogue import Response
@@ -20,6 +20,7 @@ __all__ = [
     "last_values",
     "levels",
     "operator",
+    "own",
     "registration",
     "rssi",
     "standard",
@@ -183,9 +184,28 @@ _CODED = {
 """A quantity and the code it came from: they are filled together or not at all."""
 
 
+_OLDER = frozenset({"lac", "ci"})
+_WCDMA = frozenset({"rscp_dbm", "rscp_code", "ecno_db", "ecno_code"})
+_YOUNGER = frozenset(
+    "tac eci pci earfcn band bandwidth_mhz rsrp_dbm rsrp_code rsrq_db rsrq_code sinr_db sinr_code".split()  # noqa: SIM905 - reads better as a row
+)
+_NSA = frozenset(field.name for field in fields(Reading) if field.name.startswith("nr_"))
+_STRANGERS = {"GSM": _WCDMA | _YOUNGER | _NSA, "WCDMA": _YOUNGER | _NSA, "NR-NSA": _OLDER | _WCDMA}
+_STRANGERS |= dict.fromkeys(("LTE", "CAT-M", "NB-IOT", "NR-SA"), _OLDER | _WCDMA | _NSA)
+
+
+def own(reading: Reading) -> Reading:
+    """The reading without quantities that its technology does not have: two answers of one poll may be of two technologies."""
+    strange: dict[str, Any] = {
+        name: None for name in _STRANGERS.get(reading.rat or "", ()) if getattr(reading, name) is not None
+    }
+    return replace(reading, **strange) if strange else reading
+
+
 def fill(reading: Reading, lines: Sequence[str]) -> Reading:
     """The reading with what it lacks taken from the standard's answers among the lines, for a family whose own command gives
-    no technology, cell, network or level. What the family told stays; only an LTE cell may turn out to be an NSA anchor.
+    no technology, cell, network or level. What the family told stays, where it is of its technology (``own``); only an LTE cell
+    may turn out to be an NSA anchor.
     """
     found = standard(lines, reading.rat)
     new: dict[str, Any] = {"rat": found.rat}
@@ -197,4 +217,4 @@ def fill(reading: Reading, lines: Sequence[str]) -> Reading:
     for name, coded in _CODED.items():
         if getattr(reading, name) is None and getattr(reading, coded) is None:
             new |= {name: getattr(found, name), coded: getattr(found, coded)}
-    return replace(reading, **new)
+    return own(replace(reading, **new))

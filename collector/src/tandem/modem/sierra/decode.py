@@ -88,7 +88,7 @@ def _lte(reading: Reading, status: Status) -> Reading:
         rssi_dbm=within(status.number("PCC RxM RSSI", "PCC Rx0 RSSI", "RSSI (dBm)"), -130, -10),
         tac=area_code(status.identity("TAC")),
         eci=_present(cell_identity(status.identity("Cell ID"), "LTE")),
-        earfcn=code(status.word("LTE Rx chan") or "", 0, 262143),
+        earfcn=_channel(status.word("LTE Rx chan")),
         band=_band(status.word("LTE band")),
         bandwidth_mhz=within(status.number("LTE bw", "LTE dl bw"), 1.4, 20),
     )
@@ -166,6 +166,12 @@ def _band(text: str | None) -> int | None:
     """``B4`` or ``n78``."""
     found = re.fullmatch(r"[BbNn]([0-9]{1,3})", text or "")
     return code(found.group(1), 1, 1024) if found else None
+
+
+def _channel(text: str | None) -> int | None:
+    """An EARFCN; 65535 is none."""
+    found = code(text or "", 0, 262143)
+    return None if found == 65535 else found
 
 
 def _present(cell: int | None) -> int | None:

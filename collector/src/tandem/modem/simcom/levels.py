@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tandem.modem.base import Reading
-from tandem.modem.scalars import code, decimal, whole, within
+from tandem.modem.scalars import code, decimal, within
 
 TENTHS_BEYOND_DBM = -200.0
 """No RSRP is that low: such a number is in tenths."""
@@ -21,9 +21,9 @@ def lte_levels(reading: Reading, rsrq: str, rsrp: str, rssi: str, rssnr: str) ->
     not known, so only the code is kept (255: none)."""
     level = decimal(rsrp)
     if level is None or level == 0:
-        return replace(reading, sinr_code=whole(rssnr))
+        return replace(reading, sinr_code=_code(rssnr))
     if level > 0:
-        rsrp_code, rsrq_code, snr = code(rsrp, 0, 97), code(rsrq, 0, 34), whole(rssnr)
+        rsrp_code, rsrq_code, snr = code(rsrp, 0, 97), code(rsrq, 0, 34), _code(rssnr)
         return replace(
             reading,
             rsrp_code=rsrp_code,
@@ -34,7 +34,7 @@ def lte_levels(reading: Reading, rsrq: str, rsrp: str, rssi: str, rssnr: str) ->
             sinr_db=None if snr is None else within(float(snr), -20, 40),
         )
     step = 0.1 if level < TENTHS_BEYOND_DBM else 1.0
-    snr = whole(rssnr)
+    snr = _code(rssnr)
     return replace(
         reading,
         rsrp_dbm=within(_scaled(rsrp, step), -156, -30),

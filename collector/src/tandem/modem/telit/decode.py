@@ -35,7 +35,8 @@ def _row(lines: Sequence[str]) -> Row:
     for i, line in enumerate(lines):
         if prefix(line) in ("#RFSTS", "^RFSTS"):
             rest = line.partition(":")[2].strip()
-            return Row(rest if rest else lines[i + 1] if i + 1 < len(lines) else "")
+            under = lines[i + 1] if i + 1 < len(lines) else ""
+            return Row(rest or under, caret=line.startswith("^"))
     return Row("")
 
 
@@ -58,22 +59,30 @@ def _rfsts(row: Row) -> Reading:
 
 def _lte(reading: Reading, row: Row) -> Reading:
     """``"<mcc> <mnc>",<earfcn>,<rsrp>,<rssi>,<rsrq>,<tac>,<rac>,[<txpwr>,]<drx>,<mm>,<rrc>,<cid>,"<imsi>","<name>",<sd>,<abnd>
-    [,<t3402>,<t3412>][,<sinr>]``; ids are hexadecimal. SINR is v/5 − 20."""
+    [,<t3402>,<t3412>][,<sinr>]``; ids are hexadecimal. SINR is v/5 − 20; in which scale ^RFSTS has it is not known."""
     imsi = row.imsi_column
     behind = [] if imsi is None else row.values[imsi + 4 :]
-    sinr = code(behind[0], 0, 250) if len(behind) == 1 else code(behind[2], 0, 250) if len(behind) >= 3 else None
+    sinr = behind[0] if len(behind) == 1 else behind[2] if len(behind) >= 3 else ""
+    sinr_code = code(sinr, -40 if row.caret else 0, 250)
     return replace(
         reading,
         rsrp_dbm=within(decimal(row.at(2)), -156, -30),
         rssi_dbm=within(decimal(row.at(3)), -130, -10),
         rsrq_db=within(decimal(row.at(4)), -50, 25),
-        sinr_code=sinr,
-        sinr_db=None if sinr is None else round(sinr / 5 - 20, 1),
+        sinr_code=sinr_code,
+        sinr_db=_sinr_db(sinr_code, row.caret),
         tac=area_code(hexadecimal(row.at(5))),
         eci=None if imsi is None else cell_identity(hexadecimal(row.at(imsi - 1)), "LTE"),
         earfcn=code(row.at(1), 0, 262143),
         band=None if imsi is None else code(row.at(imsi + 3), 1, 1024),
     )
+
+
+def _sinr_db(found: int | None, caret: bool) -> float | None:
+    """v/5 − 20. ^RFSTS may mean decibels: its number is decoded where only one of the two is possible."""
+    if found is None or (caret and 0 <= found <= 40):
+        return None
+    return float(found) if found < 0 else round(found / 5 - 20, 1)
 
 
 def _wcdma(reading: Reading, row: Row) -> Reading:

@@ -9,9 +9,10 @@ from tandem.at.grammar import values
 
 
 class Row:
-    """The columns of an RFSTS line."""
+    """The columns of an RFSTS line. ``caret``: of ^RFSTS."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, caret: bool = False) -> None:
+        self.caret = caret
         self.values = values(text) if text.strip() else ()
         quoted = [i for i, raw in enumerate(_raw(text)) if raw.strip().startswith('"')]
         behind = [i for i in quoted if i > 0]

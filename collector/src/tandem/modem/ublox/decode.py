@@ -13,6 +13,7 @@ from dataclasses import replace
 from tandem.at.dialogue import Response
 from tandem.at.grammar import prefix, values
 from tandem.modem.base import Reading
+from tandem.modem.registration import best
 from tandem.modem.scalars import (
     area_code,
     at,
@@ -39,10 +40,9 @@ def decode(responses: Sequence[Response]) -> Reading:
     lines = all_lines(responses)
     network, cell = _rows(lines)
     reading = _cell(network, cell)
-    filled = fill(replace(reading, rat=None) if reading.rat == "CAT-M" else reading, lines)
-    if reading.rat == "CAT-M" and filled.rat != "NB-IOT":
-        filled = replace(filled, rat="CAT-M")
-    return filled
+    if reading.rat == "CAT-M" and best(lines, "CAT-M").rat == "NB-IOT":
+        reading = replace(reading, rat="NB-IOT")
+    return fill(reading, lines)
 
 
 def _rows(lines: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
