@@ -115,7 +115,7 @@ def strangers(reading: Reading) -> set[str]:
 @every_transcript
 def test_a_technology_has_its_own_quantities_only(transcript: Transcript) -> None:
     content, driver = transcript.content, drivers()[transcript.family]
-    responses = [answer(turn["send"], turn["receive"], 10_000) for turn in content["dialogue"]]
+    responses = answers(content, driver.transport, 10_000)
     assert strangers(driver.decode(responses, Identity(**content["identity"]))) == set()
 
 
@@ -124,8 +124,7 @@ def test_each_answer_stands_alone_also_of_a_modem_that_has_not_told_and_without_
     transcript: Transcript,
 ) -> None:
     content, driver = transcript.content, drivers()[transcript.family]
-    for turn in content["dialogue"]:
-        response = answer(turn["send"], turn["receive"], 10_000)
+    for response in answers(content, driver.transport, 10_000):
         for identity in (Identity(), Identity(**content["identity"])):
             reading = driver.decode([response], identity)
             assert in_range(reading) == (reading, ())
@@ -140,9 +139,8 @@ def test_each_answer_stands_alone_also_of_a_modem_that_has_not_told_and_without_
 def test_each_question_is_worth_asking(family: str) -> None:
     driver, told = drivers()[family], Counter[str]()
     for transcript in TRANSCRIPTS:
-        for turn in transcript.content["dialogue"] if transcript.family == family else ():
-            response = answer(turn["send"], turn["receive"], 10_000)
-            told[turn["send"]] += not driver.decode([response], Identity(**transcript.content["identity"])).empty
+        for response in answers(transcript.content, driver.transport, 10_000) if transcript.family == family else ():
+            told[response.command] += not driver.decode([response], Identity(**transcript.content["identity"])).empty
     assert [question for question, count in told.items() if not count] == [], "answers that alone tell nothing"
 
 

@@ -1,6 +1,7 @@
-"""Alcatel's ``/goform/getImgInfo`` and ``/goform/getWanInfo``: JSON objects of numbers.
+"""Alcatel's ``/goform/getWanInfo``: a JSON object.
 
-Source: public readers of these sticks and of their kin (W800, EE4x). The level is bars, which are no quantity: it is not read.
+Source: public readers of these sticks and of their kin (W800, EE4x). Their
+``/goform/getImgInfo`` has bars, which are no quantity: it is not asked for.
 """
 
 from __future__ import annotations

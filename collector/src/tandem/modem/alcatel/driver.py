@@ -12,7 +12,7 @@ from tandem.modem.base import Identity, Reading
 
 @dataclass(frozen=True)
 class Alcatel:
-    """Two pages a poll, of which the state comes; no AT command for the cell is known."""
+    """One page a poll, of which technology and state come; no AT command for the cell is known."""
 
     name: str = "alcatel"
     transport: str = "http"
@@ -23,7 +23,7 @@ class Alcatel:
 
     def poll_commands(self, identity: Identity) -> tuple[str, ...]:
         """The same for every model."""
-        return ("GET /goform/getImgInfo", "GET /goform/getWanInfo")
+        return ("GET /goform/getWanInfo",)
 
     def matches(self, identity: Identity) -> bool:
         """By the manufacturer's name or the models'."""
