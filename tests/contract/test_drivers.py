@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
+from collections import Counter
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 import tandem.modem
 from tandem.at.dialogue import Dialogue, Response
-from tandem.at.grammar import Command, Final
+from tandem.at.grammar import Command, Final, prefix
 from tandem.at.lines import LineSplitter
 from tandem.modem.base import RATS, Identity, Reading
 from tandem.modem.poll import Poll, in_range
@@ -52,6 +54,14 @@ def answer(command: str, received: str, chunk: int) -> Response:
     raise AssertionError(f"{command}: the dialogue has no final result")
 
 
+def answers(content: dict[str, Any], transport: str, chunk: int) -> list[Response]:
+    """The responses of a transcript: through the dialogue of the serial port, or as the lines of a page."""
+    if transport == "http":
+        pages = [(turn["send"], tuple(turn["receive"].splitlines())) for turn in content["dialogue"]]
+        return [Response(command, lines, Final("ok", "ok")) for command, lines in pages]
+    return [answer(turn["send"], turn["receive"], chunk) for turn in content["dialogue"]]
+
+
 def as_expected(reading: Reading) -> dict[str, Any]:
     return {k: v for k, v in {**reading.as_fields(), "rat": reading.rat}.items() if v is not None}
 
@@ -60,8 +70,7 @@ def as_expected(reading: Reading) -> dict[str, Any]:
 @pytest.mark.parametrize("chunk", [1, 7, 10_000])
 def test_a_transcript_gives_its_record(transcript: Transcript, chunk: int) -> None:
     content, driver = transcript.content, drivers()[transcript.family]
-    responses = [answer(turn["send"], turn["receive"], chunk) for turn in content["dialogue"]]
-    reading = driver.decode(responses, Identity(**content["identity"]))
+    reading = driver.decode(answers(content, driver.transport, chunk), Identity(**content["identity"]))
     assert as_expected(reading) == content["expected"]
     assert in_range(reading) == (reading, ())
     assert Poll("a", None, driver.name, None, 0, 0, 1, reading, None).record().fields["state"] in RADIO_STATES
@@ -79,6 +88,87 @@ def test_a_transcript_says_where_it_is_from_and_is_what_the_driver_sends(transcr
 
 
 @every_transcript
+def test_a_transcript_holds_nobodys_number(transcript: Transcript) -> None:
+    assert re.search(r"[0-9]{14,20}", transcript.path.read_text()) is None, "an IMEI, IMSI or ICCID has 14 to 20 digits"
+
+
+OF_2G_AND_3G = frozenset({"lac", "ci"})
+OF_3G = frozenset({"rscp_dbm", "rscp_code", "ecno_db", "ecno_code"})
+OF_LTE_AND_NR = frozenset(
+    {"tac", "eci", "pci", "earfcn", "rsrp_dbm", "rsrp_code", "rsrq_db", "rsrq_code", "sinr_db", "sinr_code"}
+)
+OF_NSA = frozenset(field.name for field in fields(Reading) if field.name.startswith("nr_"))
+NEVER = {
+    "GSM": OF_LTE_AND_NR | OF_3G | OF_NSA,
+    "WCDMA": OF_LTE_AND_NR | OF_NSA,
+    "NR-NSA": OF_2G_AND_3G | OF_3G,
+    **dict.fromkeys(("LTE", "CAT-M", "NB-IOT", "NR-SA"), OF_2G_AND_3G | OF_3G | OF_NSA),
+}
+"""Technology → what its records never hold: see ``Reading``."""
+
+
+def strangers(reading: Reading) -> set[str]:
+    """Quantities that the reading's technology does not have."""
+    return {name for name in NEVER.get(reading.rat or "", ()) if getattr(reading, name) is not None}
+
+
+@every_transcript
+def test_a_technology_has_its_own_quantities_only(transcript: Transcript) -> None:
+    content, driver = transcript.content, drivers()[transcript.family]
+    responses = answers(content, driver.transport, 10_000)
+    assert strangers(driver.decode(responses, Identity(**content["identity"]))) == set()
+
+
+@every_transcript
+def test_each_answer_stands_alone_also_of_a_modem_that_has_not_told_and_without_its_final_ok(
+    transcript: Transcript,
+) -> None:
+    content, driver = transcript.content, drivers()[transcript.family]
+    for response in answers(content, driver.transport, 10_000):
+        for identity in (Identity(), Identity(**content["identity"])):
+            reading = driver.decode([response], identity)
+            assert in_range(reading) == (reading, ())
+            assert strangers(reading) == set()
+            assert (
+                driver.decode([Response(response.command, response.lines, Final("error", "error"))], identity)
+                == reading
+            )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_question_is_worth_asking(family: str) -> None:
+    driver, told = drivers()[family], Counter[str]()
+    for transcript in TRANSCRIPTS:
+        for response in answers(transcript.content, driver.transport, 10_000) if transcript.family == family else ():
+            told[response.command] += not driver.decode([response], Identity(**transcript.content["identity"])).empty
+    assert [question for question, count in told.items() if not count] == [], "answers that alone tell nothing"
+
+
+UNKNOWN_MARKS = ("", "-", "-32768")
+
+
+@every_transcript
+@pytest.mark.parametrize("mark", UNKNOWN_MARKS)
+def test_what_is_not_known_is_none(transcript: Transcript, mark: str) -> None:
+    """Every number of the answers (identities too, with hexadecimal digits) made unknown: no quantity is left."""
+    content, driver = transcript.content, drivers()[transcript.family]
+    if driver.transport != "at":
+        pytest.skip("the bodies of web pages have numbers in their tags")
+    responses = []
+    for turn in content["dialogue"]:
+        response = answer(turn["send"], turn["receive"], 10_000)
+        lines = []
+        for line in response.lines:
+            name = prefix(line)
+            head, body = (f"{name}: ", line.partition(":")[2]) if name is not None and ":" in line else ("", line)
+            lines.append(head + re.sub(r"(?<![A-Za-z_])[-+]?(?:0[xX])?[0-9A-Fa-f]*[0-9][0-9A-Fa-f.]*", mark, body))
+        responses.append(Response(response.command, tuple(lines), response.final))
+    reading = driver.decode(responses, Identity(**content["identity"]))
+    told = {name for name, value in as_expected(reading).items() if value is not None} - {"state", "rat"}
+    assert {name for name in told if name not in ("band", "nr_band")} == set()
+
+
+@every_transcript
 def test_a_modem_is_given_to_its_own_family_only(transcript: Transcript) -> None:
     identity = Identity(**transcript.content["identity"])
     assert choose(AUTO, identity).name == transcript.family
@@ -89,7 +179,10 @@ def test_a_modem_is_given_to_its_own_family_only(transcript: Transcript) -> None
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_folder_is_whole(family: str) -> None:
     assert (MODEM / family / "README.md").is_file()
-    assert [t for t in TRANSCRIPTS if t.family == family], "no transcript"
+    expected = [t.content["expected"] for t in TRANSCRIPTS if t.family == family]
+    assert len(expected) >= 5, "too few transcripts"
+    assert [e for e in expected if "rat" in e], "none with service"
+    assert [e for e in expected if not set(e) - {"state", "rat"}], "none without service"
     ports = tomllib.loads((MODEM / family / "ports.toml").read_text())
     for device in ports["device"]:
         assert len(bytes.fromhex(device["vendor"])) == len(bytes.fromhex(device["product"])) == 2
@@ -97,6 +190,12 @@ def test_a_folder_is_whole(family: str) -> None:
         for interface in device["interface"]:
             assert interface["role"] in ("at", "at-second", "ppp", "nmea", "diagnostics", "network")
             assert "number" in interface or {"class", "protocol"} <= set(interface)
+
+
+def test_a_usb_device_is_of_one_family() -> None:
+    files = [tomllib.loads((MODEM / family / "ports.toml").read_text())["device"] for family in FAMILIES]
+    ids = Counter((device["vendor"], device["product"]) for devices in files for device in devices)
+    assert [one for one, count in ids.items() if count > 1] == []
 
 
 IDENTITIES = {
@@ -156,6 +255,7 @@ def test_garbage_gives_none_never_an_exception_and_never_an_impossible_record(fa
         reading = driver.decode([Response(command, tuple(found), Final("ok", "ok"))], identity)
         assert reading.rat is None or reading.rat in RATS
         assert reading.state in RADIO_STATES
+        assert strangers(reading) == set()
         for field in fields(reading):
             assert getattr(reading, field.name) not in (float("inf"), float("-inf"))
         kept, _dropped = in_range(reading)

@@ -12,6 +12,9 @@ from typing import Any, Literal
 from tandem.app.config_schema import DEFAULT_SECONDS, MOST_PATHS, REQUIRED_TABLES, SYSCTL_NAME, TABLES, Key
 from tandem.app.toml_lines import Place, line_of, places
 
+SIM_SECRET = "sim.secret"  # noqa: S105 - a file's name, in the probe's folder
+"""What the hashes of SIMs are made with; made when it is first needed."""
+
 
 class ConfigError(ValueError):
     """The configuration cannot be used: one line, ``FILE:LINE: what is wrong; mend: how``."""
@@ -19,10 +22,14 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ModemConfig:
-    """``port``: device or link to one; ``driver``: a family's name or ``auto``."""
+    """Exactly one of ``port`` (device, link to one, or a stick's ``http://ADDRESS``) and ``usb`` (its place) is set; ``driver``: a
+    family's name or ``auto``; ``sim``: the hash of the SIM that must be in it, made with the secret in ``sim_secret``."""
 
-    port: str
+    port: str | None
     driver: str
+    usb: str | None
+    sim: str | None
+    sim_secret: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +152,16 @@ class _Reader:
             if name not in self._content:
                 header = "[[path]]" if name == "path" else f"[{name}]"
                 raise ConfigError(f"{self._file}:1: there is no {header}; mend: add it (collector/README.md shows one)")
-        paths = self._paths()
+        here = self._file.resolve().parent
+        probe = self._table("probe")
+        paths = self._paths(here / probe["folder"])
         flat = {name: self._table(name) for name in TABLES if name not in ("path", "path.modem")}
         runs = self._runs(flat["runs"], [p.name for p in paths])
-        here = self._file.resolve().parent
         server = flat["server"]
         return Config(
             file=self._file,
-            probe=flat["probe"]["name"],
-            folder=here / flat["probe"]["folder"],
+            probe=probe["name"],
+            folder=here / probe["folder"],
             server=ServerConfig(
                 server["gateway"],
                 server["control"],
@@ -191,7 +199,7 @@ class _Reader:
                 raise self._fail(place, f"[{where}] has no {key.name!r}", f"add it: {key.mend}")
         return {key.name: content.get(key.name, key.default) for key in keys}
 
-    def _paths(self) -> tuple[PathConfig, ...]:
+    def _paths(self, folder: Path) -> tuple[PathConfig, ...]:
         listed = self._content["path"]
         if not isinstance(listed, list) or not all(isinstance(p, dict) for p in listed) or not listed:
             raise self._fail(("path",), "'path' is no list of tables", "begin each path with [[path]]")
@@ -205,7 +213,13 @@ class _Reader:
             if modem is not None:
                 if not isinstance(modem, dict):
                     raise self._fail((*place, "modem"), "'modem' is no table", "begin it with [path.modem]")
-                modem = ModemConfig(**self._checked(TABLES["path.modem"], modem, (*place, "modem")))
+                values_modem = self._checked(TABLES["path.modem"], modem, (*place, "modem"))
+                modem = ModemConfig(**values_modem, sim_secret=folder / SIM_SECRET)
+                if (modem.port is None) == (modem.usb is None):
+                    what = (
+                        "[path.modem] has neither 'port' nor 'usb'" if modem.port is None else "both 'port' and 'usb'"
+                    )
+                    raise self._fail((*place, "modem"), what, 'name one: port = "/dev/ttyUSB2", or usb = "1-1.2"')
                 drivers = ("auto", *_drivers())
                 if modem.driver not in drivers:
                     what = f"path.modem.driver: there is no driver {modem.driver!r}"
@@ -219,10 +233,12 @@ class _Reader:
                             f"{what} {getattr(path, what)!r} is another path's already",
                             "give each path its own",
                         )
-                if other.modem is not None and modem is not None and other.modem.port == modem.port:
-                    raise self._fail(
-                        (*place, "modem", "port"), f"port {modem.port!r} is another path's already", "give each its own"
-                    )
+                for what in ("port", "usb"):
+                    mine = getattr(modem, what, None)
+                    # Sticks of one kind have the same web address; their interfaces tell them apart.
+                    if mine is not None and mine == getattr(other.modem, what, None) and "://" not in mine:
+                        mend = "give each its own"
+                        raise self._fail((*place, "modem", what), f"{what} {mine!r} is another path's already", mend)
             paths.append(path)
         return tuple(paths)
 

@@ -95,6 +95,19 @@ def _url(scheme: str) -> Callable[[str], str | None]:
     return check
 
 
+def _port(value: str) -> str | None:
+    return _url("http")(value) if "://" in value else None
+
+
+def _usb(value: str) -> str | None:
+    place = r"[0-9]{1,4}-[0-9]{1,3}(?:\.[0-9]{1,3}){0,6}(?::[0-9]{1,3}\.[0-9]{1,3})?"
+    return None if re.fullmatch(place, value) else f"{value!r} is no USB path"
+
+
+def _sim(value: str) -> str | None:
+    return None if re.fullmatch(r"[0-9a-f]{24}", value) else f"{value!r} is no hash of 24 hexadecimal digits"
+
+
 _NAMED = "use letters, digits, '-', '_' and '.', at most 63"
 
 TABLES: dict[str, tuple[Key, ...]] = {
@@ -122,8 +135,15 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key("address", "text", "which of the interface's addresses; leave it out for the first", check=_address),
     ),
     "path.modem": (
-        Key("port", "text", "the AT port, as in /dev/ttyUSB2", required=True),
+        Key(
+            "port",
+            "text",
+            "the AT port, as in /dev/ttyUSB2, or a stick's web server, as in http://192.168.8.1",
+            check=_port,
+        ),
         Key("driver", "text", "auto, or a folder's name in tandem/modem", default="auto", check=_name),
+        Key("usb", "text", "its place, as in 1-1.2 (tandem modem list shows it), instead of port", check=_usb),
+        Key("sim", "text", "the SIM's hash that tandem modem list shows; leave it out for any SIM", check=_sim),
     ),
     "polling": (Key("period_s", "number", "seconds between polls, 0.2 to 60", default=1.0, minimum=0.2, maximum=60),),
     "mobility": (

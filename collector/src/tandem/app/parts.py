@@ -70,7 +70,7 @@ class DetectorsLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PathChange:
-    """``kind``: path_up, path_down or endpoint_restored."""
+    """``kind``: path_up, path_down, endpoint_restored or sim_mismatch."""
 
     kind: str
     path: str
@@ -136,7 +136,7 @@ class CapturesLike(Protocol):
 class Parts:
     """Factories of everything that touches hardware, the kernel or other programs."""
 
-    poller: Callable[[PathConfig, float, Callable[[PollLike], None]], PollerLike]
+    poller: Callable[[PathConfig, float, Callable[[PollLike | PathChange], None]], PollerLike]
     detectors: Callable[[Config], DetectorsLike]
     paths: Callable[[Config], PathsLike]
     captures: Callable[[Config, int], CapturesLike]

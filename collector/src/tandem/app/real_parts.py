@@ -20,7 +20,10 @@ from tandem.app.parts import (
 from tandem.capture import Budget, Capture, CaptureError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
+from tandem.modem.access import access
 from tandem.modem.poller import Poller
+from tandem.modem.registry import UnknownDriver
+from tandem.modem.sim import SecretError, SimWatch, secret_of
 from tandem.mptcp import paths as kernel_paths
 from tandem.mptcp import sysctls
 from tandem.mptcp.iproute import IpError
@@ -39,10 +42,21 @@ def real_parts() -> Parts:
     )
 
 
-def _poller(path: PathConfig, period_s: float, on_poll: Callable[[PollLike], None]) -> PollerLike:
-    if path.modem is None:
+def _poller(path: PathConfig, period_s: float, put: Callable[[PollLike | PathChange], None]) -> PollerLike:
+    modem = path.modem
+    if modem is None:
         raise ValueError(f"path {path.name} has no modem")
-    return Poller(path.name, path.operator, path.modem.port, path.modem.driver, period_s, on_poll)
+    try:
+        reached = access(modem.port, modem.usb, path.interface)
+        sim = None
+        if modem.sim is not None:
+            secret = secret_of(modem.sim_secret)
+            sim = SimWatch(modem.sim, secret, lambda detail: put(PathChange("sim_mismatch", path.name, detail)))
+        return Poller(path.name, path.operator, reached, modem.driver, period_s, put, sim=sim)
+    except UnknownDriver as error:
+        raise EnvironmentLackError(f"path {path.name}: {error}") from error
+    except SecretError as error:
+        raise EnvironmentLackError(str(error)) from error
 
 
 def _detectors(config: Config) -> Detectors:

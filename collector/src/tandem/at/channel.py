@@ -15,6 +15,7 @@ from tandem.at.dialogue import Dialogue, Response
 from tandem.at.errors import NoAnswer, PortLost
 from tandem.at.grammar import Command, is_unsolicited
 from tandem.at.lines import LineSplitter
+from tandem.at.unsolicited import Stream
 
 MARKER = Command("AT+CMEE?")
 """Asked after a missed deadline: its answer looks like no poll's, so what comes before it is late (27.007 clause 9.1)."""
@@ -22,6 +23,7 @@ MARKER = Command("AT+CMEE?")
 MARKER_AGAIN_S = 1.5
 """When the marker itself is not answered for this long it is sent once more: a modem that was reset has lost the first."""
 
+_ESCAPE = b"\x1b"  # declines a prompt, 27.005 clause 3.5.1
 _CHUNK_BYTES = 4096
 _CHUNKS_AT_ONCE = 64  # a port that never stops talking must not hold the caller beyond its deadline
 
@@ -48,24 +50,34 @@ def open_port(path: str, baud: int = 115200) -> serial.Serial:
 class Channel:
     """One modem's AT port. Not safe for several threads at once.
 
-    ``on_unsolicited`` gets each unsolicited code, during an exchange or while listening. ``wake_fd`` is a descriptor that
-    ends ``listen`` early when it becomes readable. Nothing spins and nothing sleeps: every wait is one ``poll`` of the kernel.
+    ``unsolicited`` streams what comes unasked, during an exchange or while listening; ``on_unsolicited`` gets the lines alone.
+    ``on_bytes`` gets all that is read, as it came. ``wake_fd`` is a descriptor that ends ``listen`` early when it becomes
+    readable. Nothing spins and nothing sleeps: every wait is one ``poll`` of the kernel. A prompt is declined: we send no
+    texts, and a modem that somebody else left waiting for one would take every command for its text.
     """
 
     def __init__(
-        self, port: Port, on_unsolicited: Callable[[str], None] | None = None, wake_fd: int | None = None
+        self,
+        port: Port,
+        on_unsolicited: Callable[[str], None] | None = None,
+        wake_fd: int | None = None,
+        on_bytes: Callable[[bytes], None] | None = None,
     ) -> None:
         self._port = port
         self._fd = port.fileno()
-        self._report = on_unsolicited
+        self._on_bytes = on_bytes
         self._wake_fd = wake_fd
+        self._read_ns = time.monotonic_ns()
         self._splitter = LineSplitter()
         self._owed: tuple[str, ...] = ()
         self._settled = True
         self._marker: Dialogue | None = None
         self._marker_sent = 0.0
-        self.unsolicited = 0
+        self.unsolicited = Stream()
         self.late_lines = 0
+        if on_unsolicited is not None:
+            report = on_unsolicited
+            self.unsolicited.subscribe(lambda told: report(told.line))
 
     def close(self) -> None:
         """Close the port. A device that is already gone is closed all the same."""
@@ -94,7 +106,7 @@ class Channel:
             raise NoAnswer(f"{asked.text}: not sent, the modem is silent since an earlier command") from None
         dialogue = Dialogue(asked, self._owed, self._unasked)
         try:
-            self._write(asked.text.encode("ascii") + b"\r", until)
+            self._write(asked.text.encode("ascii", "replace") + b"\r", until)
             while True:
                 waiting = self._lines(until)
                 for i, line in enumerate(waiting):
@@ -105,7 +117,7 @@ class Channel:
                             self._idle_line(after)
                         return response
         except NoAnswer:
-            self._owed = (*self._owed, *asked.prefixes)
+            self._owed = tuple(dict.fromkeys((*self._owed, *asked.prefixes)))
             self._settled = False
             raise NoAnswer(f"{asked.text}: no final result within {deadline_s:.1f} s") from None
 
@@ -141,22 +153,32 @@ class Channel:
             self.late_lines += 1
 
     def _unasked(self, line: str) -> None:
-        self.unsolicited += 1
-        if self._report is not None:
-            self._report(line)
+        self.unsolicited.put(line, self._read_ns)
 
     def _lines(self, until: float) -> list[str]:
         """The lines of the next chunk; NoAnswer when none comes in time, also when noise never ends."""
         if time.monotonic() >= until or not self._wait(until, select.POLLIN):
             raise NoAnswer("deadline")
-        return self._splitter.feed(self._read())
+        return self._received()
 
     def _read_waiting(self) -> None:
         for _ in range(_CHUNKS_AT_ONCE):
             if not self._wait(0.0, select.POLLIN):
                 return
-            for line in self._splitter.feed(self._read()):
+            for line in self._received():
                 self._idle_line(line)
+
+    def _received(self) -> list[str]:
+        """The lines that the next chunk completes; a prompt at its end is declined."""
+        lines = self._splitter.feed(self._read())
+        if self._splitter.take_prompt():
+            try:
+                os.write(self._fd, _ESCAPE)
+            except BlockingIOError:
+                pass  # it takes nothing in now; it will prompt again after the next command
+            except OSError as error:
+                raise PortLost(f"writing: {error.strerror}") from error
+        return lines
 
     def _read(self) -> bytes:
         """What is there, after the kernel said that something is; PortLost at the end of the file or an error of the device."""
@@ -168,6 +190,9 @@ class Channel:
             raise PortLost(f"reading: {error.strerror}") from error
         if not chunk:
             raise PortLost("reading: the port was closed at the other end")
+        self._read_ns = time.monotonic_ns()
+        if self._on_bytes is not None:
+            self._on_bytes(chunk)
         return chunk
 
     def _write(self, payload: bytes, until: float) -> None:

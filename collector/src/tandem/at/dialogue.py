@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tandem.at.errors import CommandError
-from tandem.at.grammar import Command, Final, final, is_unsolicited, prefix
+from tandem.at.grammar import Command, Final, ascii_upper, final, is_unsolicited, prefix
 from tandem.at.lines import is_clean
 
 
@@ -30,7 +30,10 @@ class Response:
         return self
 
 
-_SYMBOLS = tuple("+^!#*$%&@")
+_SYMBOLS = tuple("+^!#*$%&@_")
+
+MAX_LINES = 1000
+"""More than any response has; what follows is counted as noise, so that a modem that never ends cannot fill the memory."""
 
 
 def _nobody(_line: str) -> None:
@@ -66,7 +69,7 @@ class Dialogue:
             return self._end(result)
         own = self._own(line)
         if own is not None:
-            self._lines.append(own)
+            self._keep(own)
         elif self._is_echo(line):
             return None
         elif not is_clean(line):
@@ -76,10 +79,16 @@ class Dialogue:
         elif is_unsolicited(line, self.command.prefixes):
             self._on_unsolicited(line)
         elif self.command.takes_bare_lines:
-            self._lines.append(line)
+            self._keep(line)
         else:
             self._noise += 1
         return None
+
+    def _keep(self, line: str) -> None:
+        if len(self._lines) < MAX_LINES:
+            self._lines.append(line)
+        else:
+            self._noise += 1
 
     def _end(self, result: Final) -> Response | None:
         empty = result.ok and not self._lines and self.command.prints_lines
@@ -90,13 +99,14 @@ class Dialogue:
 
     def _is_echo(self, line: str) -> bool:
         """An echo of this command, perhaps cut short, or of an earlier one."""
-        upper = line.upper()
-        return upper.startswith("AT") and (upper[2:3] in _SYMBOLS or self.command.text.upper().startswith(upper))
+        upper = ascii_upper(line)
+        return upper.startswith("AT") and (upper[2:3] in _SYMBOLS or ascii_upper(self.command.text).startswith(upper))
 
     def _own(self, line: str) -> str | None:
         """The line from its prefix on when it is one of this response's, else None. Noise or echo may be stuck before it."""
+        upper = ascii_upper(line)
         for name in self.command.prefixes:
-            at = line.upper().find(f"{name}:")
+            at = upper.find(f"{name}:")
             if at >= 0 and is_clean(line[at:]) and not is_unsolicited(line[at:], self.command.prefixes):
                 return line[at:]
         return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-FinalKind = Literal["ok", "error", "cme", "cms", "unsupported", "call_ended"]
+FinalKind = Literal["ok", "error", "cme", "cms", "unsupported", "call_ended", "connected"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ _PLAIN: dict[str, Final] = {
     "COMMAND NOT SUPPORTED": Final("unsupported", "unsupported"),
     "TOO MANY PARAMETERS": Final("error", "too_many_parameters"),
 }
-_CALL_ENDED = ("NO CARRIER", "BUSY", "NO ANSWER", "NO DIALTONE", "NO DIAL TONE")
+_CALL_ENDED = ("NO CARRIER", "BUSY", "NO ANSWER", "NO DIALTONE", "NO DIAL TONE", "DELAYED", "BLACKLISTED")
+_CONNECT = re.compile(r"CONNECT(?: [0-9A-Za-z/ .:]{1,40})?\Z", re.IGNORECASE)
 _DIAL = re.compile(r"AT *(?:D|A\Z|O\d?\Z|\+CGDATA\b)", re.IGNORECASE)
 
 
@@ -54,25 +55,30 @@ class Command:
     def parts(self) -> tuple[str, ...]:
         """The commands of the line without AT: ``+CSQ``, ``+CEREG?``."""
         body = self.text[2:] if self.text[:2].upper() == "AT" else self.text
-        return tuple(part.strip() for part in _split(body, ";") if part.strip())
+        whole = (part.strip() for part in _split(body, ";"))
+        return tuple(one for part in whole for one in _unchained(part) if one)
 
     @cached_property
     def prefixes(self) -> tuple[str, ...]:
         """What the lines of its response begin with: ``+CSQ``, ``+CEREG``."""
         found = (_NAME.match(part) for part in self.parts)
-        return tuple(match.group(0).upper() for match in found if match)
+        return tuple(ascii_upper(match.group(0)) for match in found if match)
 
     @cached_property
     def takes_bare_lines(self) -> bool:
-        """Whether lines without a prefix belong to its response."""
+        """Whether lines without a prefix belong to its response: of commands that print text, and of makers' own commands
+        (anything but ``+C…``), whose answers are often a heading and rows (``!GSTATUS?``, ``+GTCCINFO?``)."""
         if self.bare is not None:
             return self.bare
-        return any(part.upper() in _PRINTS_TEXT for part in self.parts)
+        return any(ascii_upper(part) in _PRINTS_TEXT or _MAKERS_OWN.match(part) for part in self.parts)
 
     @cached_property
     def prints_lines(self) -> bool:
         """Whether a good answer must hold lines: one of its commands reads something."""
-        return self.takes_bare_lines or any(p.endswith("?") or ("=" not in p and _NAME.match(p)) for p in self.parts)
+        asking = (
+            ascii_upper(p) in _PRINTS_TEXT or p.endswith("?") or ("=" not in p and _NAME.match(p)) for p in self.parts
+        )
+        return bool(self.bare) or any(asking)
 
     @cached_property
     def dials(self) -> bool:
@@ -81,6 +87,9 @@ class Command:
 
 
 _NAME = re.compile(r"[+^!#*$%_@][A-Za-z][A-Za-z0-9_]*")
+_MAKERS_OWN = re.compile(r"(?:[!#*$%_@^]|\+(?!C))[A-Za-z]", re.IGNORECASE)
+_BASIC = re.compile(r"(?:&?[A-CE-RT-Z]\d*|S\d+(?:=\d*|\?))", re.IGNORECASE)
+"""A basic command (V.250 clause 5.3). They are chained without separators; D takes the rest of the line and is none here."""
 _PRINTS_TEXT = frozenset(
     "I I0 I1 I2 I3 +CGMI +CGMM +CGMR +CGSN +CIMI +GMI +GMM +GMR +GSN".split()  # noqa: SIM905 - reads better as a row
 )
@@ -88,7 +97,7 @@ _PRINTS_TEXT = frozenset(
 
 def final(line: str, command: Command) -> Final | None:
     """The final result that ``line`` is after ``command``, or None. NO CARRIER and its like end a dial command only."""
-    upper = line.upper()
+    upper = ascii_upper(line)
     if upper in _PLAIN:
         return _PLAIN[upper]
     match = _CODED_ERROR.match(line)
@@ -97,7 +106,26 @@ def final(line: str, command: Command) -> Final | None:
         return Final(kind, f"{kind}_error {match.group(2).strip() or 'unknown'}")
     if upper in _CALL_ENDED and command.dials:
         return Final("call_ended", upper.lower().replace(" ", "_"))
+    if command.dials and _CONNECT.match(line):
+        return Final("connected", "connect")
     return None
+
+
+_UPPER = str.maketrans({chr(c): chr(c - 32) for c in range(ord("a"), ord("z") + 1)})
+
+
+def ascii_upper(text: str) -> str:
+    """Upper case of a to z only, so that the length stays: Latin-1 noise has letters that grow (ß)."""
+    return text.translate(_UPPER)
+
+
+def _unchained(part: str) -> list[str]:
+    """``E0V1+CMEE=1`` → ``E0``, ``V1``, ``+CMEE=1``: basic commands need no separator between them and the next."""
+    found: list[str] = []
+    while (match := _BASIC.match(part)) and len(match.group(0)) < len(part):
+        found.append(match.group(0))
+        part = part[match.end() :].lstrip()
+    return [*found, part]
 
 
 _PREFIX = re.compile(r"([+^!#*$%_@][A-Za-z][A-Za-z0-9_ ]{0,30}?) *(?::|\Z)")
@@ -114,7 +142,7 @@ _REGISTRATION_UNASKED = re.compile(r'\+C(?:E|G|5G)?REG: *\d{1,2} *(?:\Z|, *(?:"|
 def prefix(line: str) -> str | None:
     """``+CSQ`` of ``+CSQ: 20,99``; None when the line has none."""
     match = _PREFIX.match(line)
-    return match.group(1).upper() if match else None
+    return ascii_upper(match.group(1)) if match else None
 
 
 def is_unsolicited(line: str, expected: tuple[str, ...] = ()) -> bool:

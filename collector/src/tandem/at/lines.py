@@ -38,7 +38,19 @@ class LineSplitter:
         self._partial = b"" if self._overlong else rest
         return lines
 
+    @property
+    def pending_bytes(self) -> int:
+        """How much of an unfinished line is kept: at most ``MAX_LINE_BYTES``."""
+        return len(self._partial)
+
+    def take_prompt(self) -> bool:
+        """Whether the modem waits for text: ``> `` at the start of a line without an end (27.005 clause 3.5.1). Told once."""
+        if self._partial != b"> ":
+            return False
+        self._partial = b""
+        return True
+
 
 def is_clean(line: str) -> bool:
-    """Whether the line has no control characters: one that has some was hit by noise."""
-    return not any(char in _CONTROL for char in line)
+    """Whether the line has no control characters but tabs, with which makers pad: one that has some was hit by noise."""
+    return not any(char in _CONTROL and char != "\t" for char in line)

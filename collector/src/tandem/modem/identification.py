@@ -8,9 +8,11 @@ from collections.abc import Iterable
 
 from tandem.at.channel import Channel
 from tandem.at.dialogue import Response
+from tandem.at.errors import NoAnswer
 from tandem.at.grammar import prefix, values
+from tandem.modem.access import Conversation
 from tandem.modem.base import Driver, Identity
-from tandem.modem.registry import choose
+from tandem.modem.registry import AUTO, FALLBACK, choose, drivers
 
 log = logging.getLogger(__name__)
 
@@ -38,11 +40,33 @@ def prepare(channel: Channel, driver_name: str) -> tuple[Identity, Driver]:
         asked.append(channel.ask("ATI", COMMAND_DEADLINE_S))
     identity = identify(asked)
     driver = choose(driver_name, identity)
+    if driver.transport != "at":  # the maker's name fits both, but what answers here is an AT port
+        driver = drivers()[FALLBACK]
     for command in driver.setup_commands(identity):
         answer = channel.ask(command, COMMAND_DEADLINE_S)
         if not answer.final.ok:
             log.warning("%s %s refuses %s: %s", identity.manufacturer, identity.model, command, answer.final.code)
     return identity, driver
+
+
+def prepare_web(channel: Conversation, driver_name: str) -> tuple[Identity, Driver]:
+    """The family of a stick that has only a web server: the one named, else the first whose questions it answers.
+
+    A web page does not say of itself what the standard's commands say, so the identity stays empty.
+    """
+    identity = Identity()
+    if driver_name != AUTO:
+        driver = choose(driver_name, identity)
+        for command in driver.setup_commands(identity):
+            channel.ask(command, COMMAND_DEADLINE_S)
+        return identity, driver
+    for driver in drivers().values():
+        if driver.transport == "http":
+            asked = (*driver.setup_commands(identity), *driver.poll_commands(identity))
+            answers = [channel.ask(command, COMMAND_DEADLINE_S) for command in asked]
+            if not driver.decode(answers, identity).empty:
+                return identity, driver
+    raise NoAnswer("its web server answers no family's questions; name the driver")
 
 
 def identify(responses: Iterable[Response]) -> Identity:

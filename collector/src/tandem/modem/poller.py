@@ -11,10 +11,13 @@ from collections import Counter
 from collections.abc import Callable
 
 from tandem.at.errors import AtError, NoAnswer, PortLost
+from tandem.at.unsolicited import Unsolicited
+from tandem.modem.access import Access, WebServer, access
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, in_range
-from tandem.modem.registry import check_name
+from tandem.modem.registry import check_transport
 from tandem.modem.schedule import Schedule
 from tandem.modem.session import Session
+from tandem.modem.sim import SimWatch
 from tandem.modem.staleness import Staleness
 
 log = logging.getLogger(__name__)
@@ -26,17 +29,30 @@ DEADLINE_SHARE = 0.8
 class Poller:
     """Polls the modem at ``port`` every ``period_s`` seconds and calls ``on_poll`` with each ``Poll``, also with failed ones.
 
-    ``port``: a device or a symbolic link to one; opened here, and again after it vanished, under whatever number it has then.
+    ``port``: a device or a symbolic link to one, or any ``Access`` (a place on the USB bus, a stick's web server); opened here, and
+    again after it vanished, under whatever number it has then.
     ``driver``: a family's name, or ``auto`` to let the modem's own answers decide; UnknownDriver when there is no such family.
     ``on_poll`` is called from this modem's thread, so a slow one delays this modem only. ``dropped`` counts, by name, the
     quantities that a modem gave outside the schema's range. One thread a modem: modems do not wait for one another.
+    ``on_unsolicited`` gets what the modem says unasked, with the time, from this thread too. ``sim``: which SIM must be there and
+    who is told of another one; asked once at each set-up.
     """
 
     def __init__(
-        self, path: str, operator: str | None, port: str, driver: str, period_s: float, on_poll: Callable[[Poll], None]
+        self,
+        path: str,
+        operator: str | None,
+        port: str | Access,
+        driver: str,
+        period_s: float,
+        on_poll: Callable[[Poll], None],
+        on_unsolicited: Callable[[Unsolicited], None] | None = None,
+        sim: SimWatch | None = None,
     ) -> None:
-        check_name(driver)
+        reached = access(port) if isinstance(port, str) else port
+        check_transport(driver, "http" if isinstance(reached, WebServer) else "at")
         self.path = path
+        self._sim = sim
         self.dropped: Counter[str] = Counter()
         self._operator = operator
         self._period_s = period_s
@@ -44,7 +60,7 @@ class Poller:
         self._failing: str | None = None
         self._stopping = False
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._session = Session(port, driver, self._wake_fd)
+        self._session = Session(reached, driver, self._wake_fd, on_unsolicited, sim.secret if sim else None)
         self._staleness = Staleness()
         self._thread = threading.Thread(target=self._run, name=f"poller-{path}", daemon=True)
 
@@ -69,7 +85,7 @@ class Poller:
     def _run(self) -> None:
         try:
             # The first set-up takes several exchanges: the schedule begins behind it, so that the first poll is not late.
-            self._session.prepare()
+            self._prepare()
         except (NoAnswer, PortLost) as error:
             self._log_once(NO_ANSWER if isinstance(error, NoAnswer) else PORT_LOST, error)
         schedule = Schedule(time.monotonic_ns(), self._period_s)
@@ -99,11 +115,18 @@ class Poller:
                 self._session.lost()
         return False
 
+    def _prepare(self) -> bool:
+        """Whether the modem had to be set up now; then its SIM is looked at, too."""
+        fresh = self._session.prepare()
+        if fresh and self._sim is not None:
+            self._sim.found(self._session.sim)
+        return fresh
+
     def _poll(self, due_ns: int, skipped: int) -> Poll:
         began_ns = time.monotonic_ns()
         reading, failure, stale = None, None, False
         try:
-            if self._session.prepare():
+            if self._prepare():
                 began_ns = time.monotonic_ns()
                 self._staleness.forget()
             answers = self._session.ask_all(self._period_s * DEADLINE_SHARE)

@@ -41,6 +41,14 @@ def check_name(name: str) -> None:
         raise UnknownDriver(f"unknown driver {name!r}; known: {', '.join((AUTO, *drivers()))}")
 
 
+def check_transport(name: str, transport: str) -> None:
+    """UnknownDriver when the family ``name`` cannot be asked by ``transport`` (``at`` or ``http``)."""
+    check_name(name)
+    if name != AUTO and drivers()[name].transport != transport:
+        other = 'a web server: write port = "http://192.168.8.1"' if transport == "at" else "an AT port"
+        raise UnknownDriver(f"the driver {name!r} asks {other}")
+
+
 def choose(name: str, identity: Identity) -> Driver:
     """The driver called ``name``; with ``auto`` the first that knows the modem, else the standard's."""
     check_name(name)

@@ -47,3 +47,44 @@ def plmn(mcc: str, mnc: str) -> str | None:
     if re.fullmatch(r"[0-9]{3}", mcc) and re.fullmatch(r"[0-9]{1,3}", mnc) and mcc != "000":
         return mcc + mnc.zfill(2)
     return None
+
+
+_LTE_MHZ = (1.4, 3.0, 5.0, 10.0, 15.0, 20.0)
+_LTE_BLOCKS = (6, 15, 25, 50, 75, 100)
+_NR_MHZ = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0, 200.0, 400.0)
+
+
+def lte_bandwidth_mhz(index: str) -> float | None:
+    """The channel bandwidth of a maker's index 0 to 5."""
+    found = code(index, 0, len(_LTE_MHZ) - 1)
+    return None if found is None else _LTE_MHZ[found]
+
+
+def bandwidth_of_blocks_mhz(blocks: str) -> float | None:
+    """The channel bandwidth of a number of resource blocks (3GPP TS 36.101 table 5.6-1)."""
+    found = whole(blocks)
+    return _LTE_MHZ[_LTE_BLOCKS.index(found)] if found in _LTE_BLOCKS else None
+
+
+def nr_bandwidth_mhz(index: str) -> float | None:
+    """The channel bandwidth of Qualcomm's index 0 to 14, which Quectel and SIMCom print for NR."""
+    found = code(index, 0, len(_NR_MHZ) - 1)
+    return None if found is None else _NR_MHZ[found]
+
+
+def area_code(found: int | None, highest: int = 0xFFFF) -> int | None:
+    """A location or tracking area (``highest`` 0xFFFFFF on 5G); 0, FFFE and FFFF mean none (TS 23.003 clauses 4.1, 19.4.2.3).
+
+    What is too large stays: it is no code for "none", and the schema's check leaves it out and counts it.
+    """
+    if found is None or found <= 0 or found in (0xFFFE, 0xFFFF, highest - 1, highest):
+        return None
+    return found
+
+
+_ALL_ONES = {"GSM": 0xFFFF, "NR-SA": 0xFFFFFFFFF}
+
+
+def cell_identity(found: int | None, rat: str | None) -> int | None:
+    """A cell identity: 16 bits on 2G, 28 on 3G and LTE, 36 on NR-SA; all ones and more mean none."""
+    return found if found is not None and 0 <= found < _ALL_ONES.get(rat or "", 0xFFFFFFF) else None

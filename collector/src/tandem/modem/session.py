@@ -1,18 +1,19 @@
-"""A modem's port over its lifetime: opened, set up, lost, opened again under another number."""
+"""A modem over its lifetime: opened, set up, lost, opened again under another number."""
 
 from __future__ import annotations
 
 import logging
-import os
-import stat
 import time
-from pathlib import Path
+from collections.abc import Callable
 
-from tandem.at.channel import Channel, open_port
+from tandem.at.channel import Channel
 from tandem.at.dialogue import Response
 from tandem.at.errors import NoAnswer, PortLost
+from tandem.at.unsolicited import Unsolicited
+from tandem.modem.access import Access, Conversation
 from tandem.modem.base import Driver, Identity
-from tandem.modem.identification import prepare
+from tandem.modem.identification import prepare, prepare_web
+from tandem.modem.sim import card_hash
 
 log = logging.getLogger(__name__)
 
@@ -25,20 +26,34 @@ SILENT_POLLS = 3
 
 
 class Session:
-    """Owned by one poller thread. ``driver`` and ``identity`` stay those of the last set-up while the port is away."""
+    """Owned by one poller thread. ``driver`` and ``identity`` stay those of the last set-up while the modem is away.
 
-    def __init__(self, port: str, driver_name: str, wake_fd: int) -> None:
-        self._port = port
+    ``on_unsolicited`` gets what it says unasked. ``sim_secret``: when given, each set-up asks once for the SIM's number, and
+    ``sim`` is its hash, None when the modem does not tell.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        driver_name: str,
+        wake_fd: int,
+        on_unsolicited: Callable[[Unsolicited], None] | None = None,
+        sim_secret: bytes | None = None,
+    ) -> None:
+        self._access = access
         self._driver_name = driver_name
         self._wake_fd = wake_fd
+        self._on_unsolicited = on_unsolicited
+        self._sim_secret = sim_secret
         self._ready = False
         self._silent = 0
         self._back_off_s = FIRST_BACK_OFF_S
         self._not_before = 0.0
         self._refusal = ""
-        self.channel: Channel | None = None
+        self.channel: Conversation | None = None
         self.identity = Identity()
         self.driver: Driver | None = None
+        self.sim: str | None = None
 
     def prepare(self) -> bool:
         """Have the port open and the modem set up; True when that had to be done now. NoAnswer or PortLost when it failed."""
@@ -46,18 +61,24 @@ class Session:
         if self._ready:
             return False
         try:
-            self.identity, self.driver = prepare(channel, self._driver_name)
+            if isinstance(channel, Channel):
+                self.identity, self.driver = prepare(channel, self._driver_name)
+                if self._sim_secret is not None:
+                    self.sim = card_hash(channel, self._sim_secret)
+            else:
+                self.identity, self.driver = prepare_web(channel, self._driver_name)
         except PortLost:
             self.lost()
             raise
-        log.info("%s: %s %s, driver %s", self._port, self.identity.manufacturer, self.identity.model, self.driver.name)
+        name = f"{self.identity.manufacturer} {self.identity.model}".strip() or "a modem that does not say what it is"
+        log.info("%s: %s, driver %s", self._access.name, name, self.driver.name)
         self._ready = True
         return True
 
     def ask_all(self, deadline_s: float) -> list[Response]:
         """One poll: the driver's command lines, one after the other, all within ``deadline_s``."""
         if self.channel is None or self.driver is None:
-            raise PortLost(f"{self._port}: not open")
+            raise PortLost(f"{self._access.name}: not open")
         until = time.monotonic() + deadline_s
         try:
             commands = self.driver.poll_commands(self.identity)
@@ -85,35 +106,32 @@ class Session:
             self.channel.close()
             self.channel = None
 
-    def _opened(self) -> Channel:
+    def _opened(self) -> Conversation:
         try:
-            there = Path(self._port).stat()
-        except OSError as error:
+            where = self._access.look()
+            moved = self.channel is not None and self._access.moved(self.channel, where)
+        except PortLost:
             if self.channel is None:
-                raise PortLost(f"{self._port}: {error.strerror}") from error
+                raise
             return self.channel  # only its name is gone; whether the port works is seen when it is used
-        if self.channel is not None and not self._same(self.channel, there):
-            log.warning("%s: now leads to another device", self._port)
+        if moved:
+            log.warning("%s: now leads to another device", self._access.name)
             self.lost()
         if self.channel is None:
-            self.channel = self._open()
+            self.channel = self._open(where)
         return self.channel
 
-    def _open(self) -> Channel:
+    def _open(self, where: str) -> Conversation:
         if time.monotonic() < self._not_before:
             raise PortLost(self._refusal)
         try:
-            port = open_port(self._port)
+            channel = self._access.open(where, self._wake_fd)
         except PortLost as error:
             self._refusal = str(error)
             self._not_before = time.monotonic() + self._back_off_s
             self._back_off_s = min(2 * self._back_off_s, LONGEST_BACK_OFF_S)
             raise
         self._back_off_s = FIRST_BACK_OFF_S
-        return Channel(port, wake_fd=self._wake_fd)
-
-    @staticmethod
-    def _same(channel: Channel, there: os.stat_result) -> bool:
-        """Whether the open port is still the device that the path leads to: a link that was moved leads to another one."""
-        opened = os.fstat(channel.fileno())
-        return not stat.S_ISCHR(there.st_mode) or (opened.st_rdev, opened.st_ino) == (there.st_rdev, there.st_ino)
+        if isinstance(channel, Channel) and self._on_unsolicited is not None:
+            channel.unsolicited.subscribe(self._on_unsolicited)
+        return channel

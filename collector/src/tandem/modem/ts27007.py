@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from tandem.at.dialogue import Response
-from tandem.at.grammar import is_unsolicited, prefix, values
-from tandem.modem.scalars import at, code, hexadecimal, plmn, whole
+from tandem.at.grammar import prefix, values
+from tandem.modem.base import Reading
+from tandem.modem.registration import Registration, best, of_lte, registration, technology, unregistered_state
+from tandem.modem.scalars import at, code, plmn
+
+__all__ = [
+    "Levels",
+    "Registration",
+    "all_lines",
+    "fill",
+    "last_values",
+    "levels",
+    "operator",
+    "own",
+    "registration",
+    "rssi",
+    "standard",
+]
 
 
 def all_lines(responses: Iterable[Response]) -> list[str]:
@@ -26,119 +43,178 @@ def last_values(lines: Sequence[str], name: str) -> tuple[str, ...]:
 def rssi(lines: Sequence[str]) -> tuple[int | None, float | None]:
     """``+CSQ: <rssi>,<ber>``, clause 8.5: the code 0 to 31 and −113 + 2·code dBm; 99 is not known."""
     found = code(at(last_values(lines, "+CSQ"), 0), 0, 31)
-    return found, None if found is None else -113.0 + 2 * found
+    return found, _scaled(found, 2, -113)
 
 
 @dataclass(frozen=True)
 class Levels:
-    """``+CESQ``: codes, and the lower edges of their bins. ``rat_hint``: ``LTE`` or ``NR`` by which codes are known."""
+    """``+CESQ``: codes, and the lower edges of their bins in dBm and dB. ``rxlev`` is 2G's RSSI, ``rscp`` and ``ecno`` are 3G's.
+
+    ``rat_hint``: ``GSM``, ``WCDMA``, ``LTE``, ``NR-NSA`` (LTE and NR) or ``NR-SA`` (NR alone) by which codes are known.
+    """
 
     rat_hint: str | None = None
+    rxlev_code: int | None = None
+    rxlev_dbm: float | None = None
+    rscp_code: int | None = None
+    rscp_dbm: float | None = None
+    ecno_code: int | None = None
+    ecno_db: float | None = None
     rsrp_code: int | None = None
     rsrp_dbm: float | None = None
     rsrq_code: int | None = None
     rsrq_db: float | None = None
-    sinr_code: int | None = None
-    sinr_db: float | None = None
+    nr_rsrp_code: int | None = None
+    nr_rsrp_dbm: float | None = None
+    nr_rsrq_code: int | None = None
+    nr_rsrq_db: float | None = None
+    nr_sinr_code: int | None = None
+    nr_sinr_db: float | None = None
 
 
 def levels(lines: Sequence[str]) -> Levels:
     """``+CESQ: <rxlev>,<ber>,<rscp>,<ecno>,<rsrq>,<rsrp>[,<ss_rsrq>,<ss_rsrp>,<ss_sinr>]``, clause 8.69.
 
-    LTE: RSRP −141 + code (0 to 97), RSRQ −20 + code/2 (0 to 34), no SINR. NR: −157 + code (0 to 126), (code − 87)/2 (0 to
-    126), SINR (code − 47)/2 (0 to 127). 255 is not known. LTE wins when both are there: it is the anchor then.
+    2G: −111 + code dBm (0 to 63; 99 is not known). 3G: RSCP −121 + code (0 to 96), Ec/N0 −24.5 + code/2 (0 to 49). LTE: RSRP
+    −141 + code (0 to 97), RSRQ −20 + code/2 (0 to 34), no SINR. NR: −157 + code (0 to 126), (code − 87)/2 (0 to 126), SINR
+    (code − 47)/2 (0 to 127). 255 is not known.
     """
     found = last_values(lines, "+CESQ")
-    rsrp, rsrq = code(at(found, 5), 0, 97), code(at(found, 4), 0, 34)
-    if rsrp is not None or rsrq is not None:
-        return Levels(
-            "LTE",
-            rsrp,
-            None if rsrp is None else rsrp - 141.0,
-            rsrq,
-            None if rsrq is None else rsrq / 2 - 20.0,
-        )
-    rsrp, rsrq, sinr = code(at(found, 7), 0, 126), code(at(found, 6), 0, 126), code(at(found, 8), 0, 127)
-    if rsrp is None and rsrq is None:
-        return Levels()
+    rxlev, rscp, ecno = code(at(found, 0), 0, 63), code(at(found, 2), 0, 96), code(at(found, 3), 0, 49)
+    rsrq, rsrp = code(at(found, 4), 0, 34), code(at(found, 5), 0, 97)
+    nr_rsrq, nr_rsrp, nr_sinr = code(at(found, 6), 0, 126), code(at(found, 7), 0, 126), code(at(found, 8), 0, 127)
     return Levels(
-        "NR",
-        rsrp,
-        None if rsrp is None else rsrp - 157.0,
-        rsrq,
-        None if rsrq is None else (rsrq - 87) / 2,
-        sinr,
-        None if sinr is None else (sinr - 47) / 2,
-    )
+        _hint(rxlev is not None, (rscp, ecno) != (None, None), (rsrq, rsrp) != (None, None), nr_rsrp is not None),
+        rxlev, _scaled(rxlev, 1, -111),
+        rscp, _scaled(rscp, 1, -121),
+        ecno, _scaled(ecno, 0.5, -24.5),
+        rsrp, _scaled(rsrp, 1, -141),
+        rsrq, _scaled(rsrq, 0.5, -20),
+        nr_rsrp, _scaled(nr_rsrp, 1, -157),
+        nr_rsrq, _scaled(nr_rsrq, 0.5, -43.5),
+        nr_sinr, _scaled(nr_sinr, 0.5, -23.5),
+    )  # fmt: skip
 
 
-ACCESS_TECHNOLOGIES = {
-    0: "GSM", 1: "GSM", 3: "GSM", 8: "GSM", 2: "WCDMA", 4: "WCDMA", 5: "WCDMA", 6: "WCDMA",
-    7: "LTE", 9: "LTE", 10: "LTE", 11: "NR-SA", 12: "NR-SA", 13: "NR-NSA",
-}  # fmt: skip
-"""<AcT> of +COPS and +CEREG, clauses 7.3 and 10.1.22. 10 is E-UTRA on a 5G core, 12 NG-RAN, 13 dual connectivity."""
-
-_STATES = {0: "no_service", 2: "searching", 3: "limited", 4: "no_service", 8: "limited", 11: "limited"}
-"""<stat> of +CEREG, clause 10.1.22, where it says that there is no service. Registered (1, 5 …) says nothing of RRC."""
+def _scaled(found: int | None, step: float, offset: float) -> float | None:
+    return None if found is None else float(offset + step * found)
 
 
-@dataclass(frozen=True)
-class Registration:
-    """``+CEREG`` and its like. ``state`` is None when the modem is registered: RRC is not told here."""
-
-    known: bool = False
-    registered: bool = False
-    state: str | None = None
-    rat: str | None = None
-    tac: int | None = None
-    eci: int | None = None
-
-
-def registration(lines: Sequence[str], name: str = "+CEREG") -> Registration:
-    """``+CEREG: [<n>,]<stat>[,<tac>[,<rac>],<ci>[,<AcT>…]]``, clauses 10.1.22 (LTE) and 10.1.47 (5G).
-
-    Ids are hexadecimal, in quotes or not. The unsolicited form has no <n>. A RAC of two digits may stand between TAC and CI.
-    """
-    line = next((one for one in reversed(lines) if prefix(one) == name), None)
-    if line is None:
-        return Registration()
-    found = values(line)
-    if not is_unsolicited(line, (name,)):
-        found = found[1:]
-    stat = whole(at(found, 0))
-    if stat is None:
-        return Registration()
-    if stat not in (1, 5, 6, 7, 9, 10):
-        return Registration(True, False, _STATES.get(stat))
-    ids = list(found[1:])
-    if len(ids) >= 4 and len(ids[1]) == 2 and len(ids[2]) > 2:
-        del ids[1]
-    technology = whole(at(ids, 2))
-    return Registration(
-        True,
-        True,
-        None,
-        None if technology is None else ACCESS_TECHNOLOGIES.get(technology),
-        _area(at(ids, 0)),
-        _cell(at(ids, 1)),
-    )
-
-
-def _area(text: str) -> int | None:
-    """A tracking area; FFFE and FFFF (FFFFFE, FFFFFF on 5G) mean none (3GPP TS 23.003 clause 19.4.2.3)."""
-    found = hexadecimal(text)
-    return None if found in (0xFFFE, 0xFFFF, 0xFFFFFE, 0xFFFFFF) else found
-
-
-def _cell(text: str) -> int | None:
-    """A cell identity; all ones mean none."""
-    found = hexadecimal(text)
-    return None if found in (0xFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFFF) else found
+def _hint(gsm: bool, wcdma: bool, lte: bool, nr: bool) -> str | None:
+    """The youngest of the technologies that are told; LTE beside NR is the anchor of a NSA cell."""
+    if nr:
+        return "NR-NSA" if lte else "NR-SA"
+    return "LTE" if lte else "WCDMA" if wcdma else "GSM" if gsm else None
 
 
 def operator(lines: Sequence[str]) -> tuple[str | None, str | None]:
     """``+COPS: <mode>[,<format>,<oper>[,<AcT>]]``, clause 7.3: PLMN (numeric format only) and radio technology."""
     found = last_values(lines, "+COPS")
     network = at(found, 2) if at(found, 1) == "2" else ""
-    technology = whole(at(found, 3))
-    return plmn(network[:3], network[3:]), None if technology is None else ACCESS_TECHNOLOGIES.get(technology)
+    return plmn(network[:3], network[3:]), technology(at(found, 3))
+
+
+def standard(lines: Sequence[str], rat: str | None = None) -> Reading:
+    """What a modem tells by the standard's commands alone: any of +CSQ, +CESQ, +CREG, +CGREG, +CEREG, +C5GREG, +COPS.
+
+    ``rat``: the technology when the modem told it by a command of its own. Else it is the one of the registration, then
+    +COPS's, then the one whose levels +CESQ knows. Neither LTE's SINR nor PCI, EARFCN, band and RRC state are told.
+    """
+    told = levels(lines)
+    registered = best(lines, rat)
+    network, network_rat = operator(lines)
+    found = rat or registered.rat or network_rat or told.rat_hint
+    # An EN-DC modem is registered with its LTE anchor, and many say just that: +COPS or the NR codes of +CESQ tell more.
+    if found == "LTE" and "NR-NSA" in (registered.rat, network_rat, told.rat_hint):
+        found = "NR-NSA"
+    if found == "LTE" and told.rat_hint == "NR-SA" and told.nr_rsrp_dbm is not None:
+        found = "NR-NSA"
+    reading = Reading(rat=found, plmn=network, state=unregistered_state(lines, found))
+    return _with_levels(_with_cell(reading, registered), told, *rssi(lines))
+
+
+def _with_cell(reading: Reading, registered: Registration) -> Reading:
+    """Ids under the names of the technology: LAC and CI of 2G and 3G, else TAC and ECI."""
+    if registered.rat in ("GSM", "WCDMA") and reading.rat == registered.rat:
+        return replace(reading, lac=registered.lac, ci=registered.ci)
+    if reading.rat is None:
+        return replace(reading, lac=registered.lac, ci=registered.ci, tac=registered.tac, eci=registered.eci)
+    if (of_lte(reading.rat) and of_lte(registered.rat)) or reading.rat == registered.rat:
+        return replace(reading, tac=registered.tac, eci=registered.eci)
+    return reading
+
+
+def _with_levels(reading: Reading, told: Levels, rssi_code: int | None, rssi_dbm: float | None) -> Reading:
+    """Levels that belong to the technology: 2G has no RSRP, a standalone NR cell's are the plain ones."""
+    if rssi_code is None and reading.rat == "GSM":
+        rssi_code, rssi_dbm = told.rxlev_code, told.rxlev_dbm
+    reading = replace(reading, rssi_code=rssi_code, rssi_dbm=rssi_dbm)
+    if reading.rat == "WCDMA":
+        return replace(
+            reading,
+            rscp_code=told.rscp_code, rscp_dbm=told.rscp_dbm, ecno_code=told.ecno_code, ecno_db=told.ecno_db,
+        )  # fmt: skip
+    if reading.rat == "NR-SA":
+        return replace(
+            reading,
+            rsrp_code=told.nr_rsrp_code, rsrp_dbm=told.nr_rsrp_dbm,
+            rsrq_code=told.nr_rsrq_code, rsrq_db=told.nr_rsrq_db,
+            sinr_code=told.nr_sinr_code, sinr_db=told.nr_sinr_db,
+        )  # fmt: skip
+    if of_lte(reading.rat):
+        reading = replace(
+            reading,
+            rsrp_code=told.rsrp_code, rsrp_dbm=told.rsrp_dbm, rsrq_code=told.rsrq_code, rsrq_db=told.rsrq_db,
+        )  # fmt: skip
+    if reading.rat == "NR-NSA":
+        reading = replace(
+            reading,
+            nr_rsrp_code=told.nr_rsrp_code, nr_rsrp_dbm=told.nr_rsrp_dbm,
+            nr_rsrq_code=told.nr_rsrq_code, nr_rsrq_db=told.nr_rsrq_db,
+            nr_sinr_code=told.nr_sinr_code, nr_sinr_db=told.nr_sinr_db,
+        )  # fmt: skip
+    return reading
+
+
+_CODED = {
+    "rssi_dbm": "rssi_code", "rsrp_dbm": "rsrp_code", "rsrq_db": "rsrq_code", "sinr_db": "sinr_code",
+    "rscp_dbm": "rscp_code", "ecno_db": "ecno_code",
+    "nr_rsrp_dbm": "nr_rsrp_code", "nr_rsrq_db": "nr_rsrq_code", "nr_sinr_db": "nr_sinr_code",
+}  # fmt: skip
+"""A quantity and the code it came from: they are filled together or not at all."""
+
+
+_OLDER = frozenset({"lac", "ci"})
+_WCDMA = frozenset({"rscp_dbm", "rscp_code", "ecno_db", "ecno_code"})
+_YOUNGER = frozenset(
+    "tac eci pci earfcn band bandwidth_mhz rsrp_dbm rsrp_code rsrq_db rsrq_code sinr_db sinr_code".split()  # noqa: SIM905 - reads better as a row
+)
+_NSA = frozenset(field.name for field in fields(Reading) if field.name.startswith("nr_"))
+_STRANGERS = {"GSM": _WCDMA | _YOUNGER | _NSA, "WCDMA": _YOUNGER | _NSA, "NR-NSA": _OLDER | _WCDMA}
+_STRANGERS |= dict.fromkeys(("LTE", "CAT-M", "NB-IOT", "NR-SA"), _OLDER | _WCDMA | _NSA)
+
+
+def own(reading: Reading) -> Reading:
+    """The reading without quantities that its technology does not have: two answers of one poll may be of two technologies."""
+    strange: dict[str, Any] = {
+        name: None for name in _STRANGERS.get(reading.rat or "", ()) if getattr(reading, name) is not None
+    }
+    return replace(reading, **strange) if strange else reading
+
+
+def fill(reading: Reading, lines: Sequence[str]) -> Reading:
+    """The reading with what it lacks taken from the standard's answers among the lines, for a family whose own command gives
+    no technology, cell, network or level. What the family told stays, where it is of its technology (``own``); only an LTE cell
+    may turn out to be an NSA anchor.
+    """
+    found = standard(lines, reading.rat)
+    new: dict[str, Any] = {"rat": found.rat}
+    if reading.state == "unknown":
+        new["state"] = found.state
+    for name in ("plmn", "tac", "eci", "lac", "ci"):
+        if getattr(reading, name) is None:
+            new[name] = getattr(found, name)
+    for name, coded in _CODED.items():
+        if getattr(reading, name) is None and getattr(reading, coded) is None:
+            new |= {name: getattr(found, name), coded: getattr(found, coded)}
+    return own(replace(reading, **new))

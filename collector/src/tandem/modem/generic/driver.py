@@ -12,18 +12,18 @@ from tandem.modem.generic.decode import decode
 
 @dataclass(frozen=True)
 class Generic:
-    """Two command lines a poll, so that a modem that refuses +CESQ still tells its cell."""
+    """Three command lines a poll: what a modem may refuse stands last in its line, or alone, so that it takes nothing with it."""
 
     name: str = "generic"
     transport: str = "at"
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """The same for every model."""
-        return ("AT+CEREG=2", "AT+COPS=3,2")
+        return ("AT+CEREG=2", "AT+CREG=2", "AT+C5GREG=2", "AT+COPS=3,2")
 
     def poll_commands(self, identity: Identity) -> tuple[str, ...]:
         """The same for every model."""
-        return ("AT+CSQ;+CESQ", "AT+CEREG?;+COPS?")
+        return ("AT+CSQ;+CESQ", "AT+CEREG?;+COPS?;+CREG?", "AT+C5GREG?")
 
     def matches(self, identity: Identity) -> bool:
         """Always: the registry asks it last."""

@@ -1,90 +1,167 @@
 """Huawei's ^HCSQ and ^MONSC, with +CEREG of the standard.
 
-Source: Huawei ME909s and ME906 AT command interface specifications (HCSQ, MONSC), as quoted in public code.
+Source: Huawei ME909s, ME906 and MH5000 AT command interface specifications (HCSQ, MONSC), as quoted in public code. A modem in
+NR NSA prints one line for LTE and one for NR.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from tandem.at.dialogue import Response
+from tandem.at.grammar import prefix, values
 from tandem.modem.base import Reading
+from tandem.modem.huawei.codes import Codes, codes
 from tandem.modem.scalars import at, code, decimal, hexadecimal, plmn, within
-from tandem.modem.ts27007 import all_lines, last_values, registration
+from tandem.modem.ts27007 import all_lines, fill
 
-_MODES = {"LTE": "LTE", "WCDMA": "WCDMA", "GSM": "GSM", "NR": "NR-SA", "TD-SCDMA": None, "NONE": None}
-
-
-@dataclass(frozen=True)
-class Codes:
-    """What ``^HCSQ`` answers: the mode and its codes; ``decode`` knows their bins."""
-
-    mode: str = ""
-    rssi_code: int | None = None
-    rsrp_code: int | None = None
-    sinr_code: int | None = None
-    rsrq_code: int | None = None
+_RATS = {"LTE": "LTE", "NR": "NR-SA", "WCDMA": "WCDMA", "GSM": "GSM"}
+Row = Sequence[str]
 
 
 def decode(responses: Sequence[Response]) -> Reading:
-    """RSRP, RSRQ and RSSI as ^MONSC prints them in dBm and dB; where it does not, from the codes of ^HCSQ. SINR from ^HCSQ.
+    """LTE and NR: levels as ^MONSC prints them, else from ^HCSQ; LTE's SINR is ^HCSQ's. 2G and 3G: ^HCSQ's, else ^MONSC's.
 
-    Neither tells the band or whether RRC is connected: a registered modem's state is ``unknown``. TAC and ECI are ^MONSC's,
-    else +CEREG's.
+    Neither tells the band or whether RRC is connected: a registered modem's state is ``unknown``. What of the cell ^MONSC does
+    not tell is +CEREG's.
     """
     lines = all_lines(responses)
-    told = _codes(last_values(lines, "^HCSQ"))
-    cell = last_values(lines, "^MONSC")
-    registered = registration(lines)
-    rat = _MODES.get(at(cell, 0)) or _MODES.get(told.mode) or registered.rat
-    state = registered.state or "unknown"
-    if told.mode == "NOSERVICE" and not registered.known:
-        state = "no_service"
-    elif rat in ("GSM", "WCDMA"):
-        state = "unknown"
-    lte = cell if at(cell, 0) == "LTE" else ()
-    elsewhere = rat in ("GSM", "WCDMA")
-    eci, tac = hexadecimal(at(lte, 4)), hexadecimal(at(lte, 6))
+    told = [codes(values(line)) for line in lines if prefix(line) == "^HCSQ"]
+    rows = [values(line) for line in lines if prefix(line) == "^MONSC"]
+    mode, cells = _latest([one.mode for one in told]), _latest([at(row, 0).upper() for row in rows])
+    by_mode = {one.mode: one for one in told}
+    by_cell = {at(row, 0).upper(): row for row in rows}
+    served = cells or mode
+    if "LTE" in served and "NR" in served:
+        reading = _with_nr(
+            _lte(by_mode.get("LTE", Codes()), by_cell.get("LTE", ())), by_mode.get("NR", Codes()), by_cell.get("NR", ())
+        )
+    elif "LTE" in served:
+        anchor = _lte(by_mode.get("LTE", Codes()) if "LTE" in mode else Codes(), by_cell.get("LTE", ()))
+        nr_too = "LTE" in mode and "NR" in mode
+        reading = _with_nr(anchor, by_mode["NR"], ()) if nr_too else anchor
+    elif served:
+        technology = served[0]
+        level = by_mode[technology] if technology in mode else Codes()
+        reading = _READERS[technology](level, by_cell.get(technology, ()))
+    else:
+        reading = Reading()
+    reading = fill(reading, lines)
+    silent = (told and told[-1].mode == "NOSERVICE") or (rows and at(rows[-1], 0).upper() == "NONE")
+    if reading == Reading() and silent:
+        reading = replace(reading, state="no_service")
+    return reading
+
+
+def _latest(technologies: Sequence[str]) -> tuple[str, ...]:
+    """The technologies that the last lines tell: the last one, and the one before it where the two are LTE and NR (NSA).
+
+    Earlier ones came unasked and are older. Empty when the last line says that there is no service.
+    """
+    last = tuple(technologies[-2:])
+    if set(last) == {"LTE", "NR"}:
+        return last
+    return last[-1:] if last and last[-1] in _RATS else ()
+
+
+def _lte(told: Codes, row: Row) -> Reading:
+    """``LTE,<mcc>,<mnc>,<earfcn>,<eci hex>,<pci hex>,<tac hex>,<rsrp>,<rsrq>,<rssi>``."""
     return Reading(
-        state=state,
-        rat=rat,
-        rsrp_dbm=_first(within(decimal(at(lte, 7)), -156, -30), _scaled(told.rsrp_code, 1, -141)),
-        rsrq_db=_first(within(decimal(at(lte, 8)), -50, 25), _scaled(told.rsrq_code, 0.5, -20)),
-        sinr_db=_scaled(told.sinr_code, 0.2, -20.2),
-        rssi_dbm=_first(within(decimal(at(lte, 9)), -130, -10), _scaled(told.rssi_code, 1, -121)),
+        rat="LTE",
+        rsrp_dbm=_first(within(decimal(at(row, 7)), -156, -30), told.rsrp_dbm),
+        rsrq_db=_first(within(decimal(at(row, 8)), -50, 25), told.rsrq_db),
+        sinr_db=told.sinr_db,
+        rssi_dbm=_first(within(decimal(at(row, 9)), -130, -10), told.rssi_dbm),
         rsrp_code=told.rsrp_code,
         rsrq_code=told.rsrq_code,
         sinr_code=told.sinr_code,
         rssi_code=told.rssi_code,
-        plmn=plmn(at(cell, 1), at(cell, 2)),
-        tac=tac if tac is not None else None if elsewhere else registered.tac,
-        eci=eci if eci is not None else None if elsewhere else registered.eci,
-        pci=hexadecimal(at(lte, 5)),
-        earfcn=code(at(lte, 3), 0, 262143),
+        plmn=plmn(at(row, 1), at(row, 2)),
+        tac=_area(at(row, 6), 0xFFFF),
+        eci=_below(at(row, 4), 0xFFFFFFF),
+        pci=_below(at(row, 5), 504),
+        earfcn=code(at(row, 3), 0, 262143),
     )
 
 
-def _codes(found: Sequence[str]) -> Codes:
-    """``^HCSQ: "LTE",<rssi>,<rsrp>,<sinr>,<rsrq>``; NR ``<rsrp>,<sinr>,<rsrq>``; WCDMA and GSM begin with the RSSI. 255: none.
-
-    RSSI −121 + v (0 to 96), RSRP −141 + v (0 to 97), SINR −20.2 + v/5 (0 to 251), RSRQ −20 + v/2 (0 to 34).
-    """
-    mode = at(found, 0).upper()
-    if mode == "LTE":
-        codes = [code(at(found, i), 0, 254) for i in (1, 2, 3, 4)]
-    elif mode == "NR":
-        codes = [None, *(code(at(found, i), 0, 254) for i in (1, 2, 3))]
-    elif mode in ("WCDMA", "GSM"):
-        codes = [code(at(found, 1), 0, 254), None, None, None]
-    else:
-        codes = [None] * 4
-    return Codes(mode, codes[0], codes[1], codes[2], codes[3])
-
-
-def _scaled(found: int | None, step: float, offset: float) -> float | None:
-    return None if found is None else round(offset + step * found, 1)
+def _nr(told: Codes, row: Row) -> Reading:
+    """``NR,<mcc>,<mnc>,<arfcn>,<scs>,<nci hex>,<pci hex>,<tac hex>,<rsrp>,<rsrq>,<sinr>``."""
+    return Reading(
+        rat="NR-SA",
+        rsrp_dbm=_first(within(decimal(at(row, 8)), -157, -30), told.rsrp_dbm),
+        rsrq_db=_first(within(decimal(at(row, 9)), -50, 25), told.rsrq_db),
+        sinr_db=_first(within(decimal(at(row, 10)), -40, 60), told.sinr_db),
+        rsrp_code=told.rsrp_code,
+        rsrq_code=told.rsrq_code,
+        sinr_code=told.sinr_code,
+        plmn=plmn(at(row, 1), at(row, 2)),
+        tac=_area(at(row, 7), 0xFFFFFF),
+        eci=_below(at(row, 5), 0xFFFFFFFFF),
+        pci=_below(at(row, 6), 1008),
+        earfcn=code(at(row, 3), 0, 3279165),
+    )
 
 
-def _first(printed: float | None, coded: float | None) -> float | None:
-    return printed if printed is not None else coded
+def _with_nr(anchor: Reading, told: Codes, row: Row) -> Reading:
+    """The LTE anchor with NR's levels as the secondary cell's."""
+    nr = _nr(told, row)
+    return replace(
+        anchor,
+        rat="NR-NSA",
+        nr_rsrp_dbm=nr.rsrp_dbm,
+        nr_rsrq_db=nr.rsrq_db,
+        nr_sinr_db=nr.sinr_db,
+        nr_rsrp_code=nr.rsrp_code,
+        nr_rsrq_code=nr.rsrq_code,
+        nr_sinr_code=nr.sinr_code,
+        nr_pci=nr.pci,
+        nr_arfcn=nr.earfcn,
+    )
+
+
+def _wcdma(told: Codes, row: Row) -> Reading:
+    """``WCDMA,<mcc>,<mnc>,<uarfcn>,<psc>,<ci hex>,<lac hex>,<rscp>,<rssi>,<ec/n0>,<drx>,<ura>``."""
+    return Reading(
+        rat="WCDMA",
+        rssi_dbm=_first(told.rssi_dbm, within(decimal(at(row, 8)), -130, -10)),
+        rscp_dbm=_first(told.rscp_dbm, within(decimal(at(row, 7)), -140, -10)),
+        ecno_db=_first(told.ecno_db, within(decimal(at(row, 9)), -60, 10)),
+        rssi_code=told.rssi_code,
+        rscp_code=told.rscp_code,
+        ecno_code=told.ecno_code,
+        plmn=plmn(at(row, 1), at(row, 2)),
+        lac=_area(at(row, 6), 0xFFFF),
+        ci=_below(at(row, 5), 0xFFFFFFF),
+    )
+
+
+def _gsm(told: Codes, row: Row) -> Reading:
+    """``GSM,<mcc>,<mnc>,<band>,<arfcn>,<bsic>,<ci hex>,<lac hex>,<rssi>,<rx quality>,<timing advance>``."""
+    return Reading(
+        rat="GSM",
+        rssi_dbm=_first(told.rssi_dbm, within(decimal(at(row, 8)), -130, -10)),
+        rssi_code=told.rssi_code,
+        plmn=plmn(at(row, 1), at(row, 2)),
+        lac=_area(at(row, 7), 0xFFFF),
+        ci=_below(at(row, 6), 0xFFFF),
+    )
+
+
+_READERS = {"LTE": _lte, "NR": _nr, "WCDMA": _wcdma, "GSM": _gsm}
+
+
+def _first(one: float | None, other: float | None) -> float | None:
+    return one if one is not None else other
+
+
+def _below(text: str, limit: int) -> int | None:
+    """A hexadecimal id below ``limit``, which is the one of all ones or the first that does not exist."""
+    found = hexadecimal(text)
+    return found if found is not None and found < limit else None
+
+
+def _area(text: str, highest: int) -> int | None:
+    """A location or tracking area; 0 and the two highest mean none (3GPP TS 23.003 clauses 4.1 and 19.4.2.3)."""
+    found = _below(text, highest - 1)
+    return found or None

@@ -26,8 +26,8 @@ class Huawei:
         return ("AT^HCSQ?;+CEREG?", "AT^MONSC")
 
     def matches(self, identity: Identity) -> bool:
-        """By the manufacturer's name."""
-        return identity.says("huawei")
+        """By the manufacturer's name; a stick that is asked by HTTP says ``HiLink`` too."""
+        return identity.says("huawei") and not identity.says("hilink")
 
     def decode(self, responses: Sequence[Response], identity: Identity) -> Reading:
         """See ``huawei.decode``."""

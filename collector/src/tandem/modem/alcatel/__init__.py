@@ -1,0 +1,1 @@
+"""Alcatel (TCL) Link Key IK40 and IK41, by their web server."""

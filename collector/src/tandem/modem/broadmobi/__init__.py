@@ -1,0 +1,1 @@
+"""BroadMobi BM806 modules; one of the paper's Telewell sticks."""

@@ -1,0 +1,155 @@
+"""Fibocom's +GTCCINFO: rows of cells, those of service first.
+
+Source: FM350 AT command manual as quoted in public code, and answers of FM350 and FM160 as published. FM350 prints channels and
+PCIs in decimal, the others in hexadecimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tandem.modem.base import Identity, Reading
+from tandem.modem.fibocom.xmm import BANDWIDTHS_MHZ
+from tandem.modem.scalars import at, code, hexadecimal, plmn, whole
+from tandem.modem.ts27007 import levels
+
+Row = Sequence[str]
+SERVING_COLUMNS = 14
+SINR_SCALES_AGREE_DB = 3.0
+"""+CESQ is asked a few milliseconds later: a reading of the SINR agrees with it when they are this near."""
+
+
+def rows(lines: Sequence[str]) -> list[list[str]]:
+    """The rows of service (``1,…``), with or without the command's prefix before them. Neighbours (``2,…``) have 12 columns."""
+    found = [[value.strip() for value in line.removeprefix("+GTCCINFO:").split(",")] for line in lines]
+    return [row for row in found if len(row) >= SERVING_COLUMNS and row[0] == "1"]
+
+
+def decode(lines: Sequence[str], identity: Identity) -> Reading:
+    """LTE, NR standalone, or both (NSA): LTE's quantities are the plain ones then."""
+    served = {row[1]: row for row in rows(lines)}
+    sixteens = _sixteens(identity, served)
+    ss_sinr = levels(lines).nr_sinr_db
+    if "4" in served:
+        anchor = _lte(served["4"], sixteens)
+        if "9" not in served:
+            return anchor
+        nr = _nr(served["9"], sixteens, ss_sinr)
+        return replace(
+            anchor,
+            rat="NR-NSA",
+            nr_rsrp_dbm=nr.rsrp_dbm,
+            nr_rsrq_db=nr.rsrq_db,
+            nr_sinr_db=nr.sinr_db,
+            nr_rsrp_code=nr.rsrp_code,
+            nr_rsrq_code=nr.rsrq_code,
+            nr_sinr_code=nr.sinr_code,
+            nr_pci=nr.pci,
+            nr_arfcn=nr.earfcn,
+            nr_band=nr.band,
+        )
+    if "9" in served:
+        return _nr(served["9"], sixteens, ss_sinr)
+    return _wcdma(served["2"]) if "2" in served else Reading()
+
+
+def _lte(row: Row, sixteens: bool) -> Reading:
+    """``1,4,<mcc>,<mnc>,<tac>,<eci>,<earfcn>,<pci>,100+<band>,<bandwidth>,<sinr>,<rxlev>,<rsrp>,<rsrq>``; ids are hex.
+
+    RSRP −141 + v and RSRQ −20 + v/2 as +CESQ's, SINR in halves of a decibel, signed. Bandwidth in resource blocks; with a
+    band below 100 it is an index.
+    """
+    rsrp, rsrq, sinr = code(at(row, 12), 0, 97), code(at(row, 13), 0, 34), code(at(row, 10), -100, 100)
+    label, width = whole(at(row, 8)) or 0, whole(at(row, 9))
+    return Reading(
+        rat="LTE",
+        rsrp_code=rsrp,
+        rsrp_dbm=None if rsrp is None else rsrp - 141.0,
+        rsrq_code=rsrq,
+        rsrq_db=None if rsrq is None else rsrq / 2 - 20.0,
+        sinr_code=sinr,
+        sinr_db=None if sinr is None else sinr / 2,
+        plmn=plmn(at(row, 2), at(row, 3)),
+        tac=_id(at(row, 4), 0xFFFD) or None,
+        eci=_id(at(row, 5), 0xFFFFFFE),
+        pci=_number(at(row, 7), 503, sixteens),
+        earfcn=_number(at(row, 6), 262143, sixteens),
+        band=label - 100 if 100 < label < 200 else label if 0 < label < 100 else None,
+        bandwidth_mhz=_lte_bandwidth(width, label),
+    )
+
+
+def _nr(row: Row, sixteens: bool, ss_sinr: float | None) -> Reading:
+    """``1,9,…`` with the same columns; band ``50<band>``, bandwidth in MHz, levels by the SS mapping of +CESQ."""
+    rsrp, rsrq, sinr = code(at(row, 12), 0, 126), code(at(row, 13), 0, 126), code(at(row, 10), -100, 127)
+    label = at(row, 8)
+    width = code(at(row, 9), 5, 400)
+    return Reading(
+        rat="NR-SA",
+        rsrp_code=rsrp,
+        rsrp_dbm=None if rsrp is None else rsrp - 157.0,
+        rsrq_code=rsrq,
+        rsrq_db=None if rsrq is None else (rsrq - 87) / 2,
+        sinr_code=sinr,
+        sinr_db=nr_sinr(sinr, ss_sinr),
+        plmn=plmn(at(row, 2), at(row, 3)),
+        tac=_id(at(row, 4), 0xFFFFFD) or None,
+        eci=_id(at(row, 5), 0xFFFFFFFFE),
+        pci=_number(at(row, 7), 1007, sixteens),
+        earfcn=_number(at(row, 6), 3279165, sixteens),
+        band=code(label[2:] if label.startswith("50") else label, 1, 512),
+        bandwidth_mhz=None if width is None else float(width),
+    )
+
+
+def nr_sinr(found: int | None, judge: float | None) -> float | None:
+    """SINR of NR in dB.
+
+    Some firmware prints the code of the SS mapping, (v − 47)/2, other dB as it is. The SS-SINR of +CESQ (``judge``) decides:
+    the nearer of the two when it is near enough, else +CESQ's own. Without it: above 40 it can only be a code, below zero
+    only dB; between them it may be either, and the SINR is None.
+    """
+    if judge is not None:
+        scales = () if found is None else (float(found), (found - 47) / 2)
+        nearest = min(scales, key=lambda scale: abs(scale - judge), default=judge)
+        return nearest if abs(nearest - judge) <= SINR_SCALES_AGREE_DB else judge
+    if found is None or 0 <= found <= 40:
+        return None
+    return float(found) if found < 0 else (found - 47) / 2
+
+
+def _wcdma(row: Row) -> Reading:
+    """``1,2,<mcc>,<mnc>,<lac>,<ci>…``: levels are +CESQ's, as sources differ on the columns."""
+    return Reading(
+        rat="WCDMA",
+        plmn=plmn(at(row, 2), at(row, 3)),
+        lac=_id(at(row, 4), 0xFFFD) or None,
+        ci=_id(at(row, 5), 0xFFFFFFE),
+    )
+
+
+def _sixteens(identity: Identity, served: dict[str, list[str]]) -> bool:
+    """Whether channels and PCIs are hexadecimal: by model, and where a letter is among them."""
+    if identity.says("FM150", "FM160", "FM190", "FM101"):
+        return True
+    return any(char in "ABCDEF" for row in served.values() for i in (6, 7) for char in at(row, i).upper())
+
+
+def _number(text: str, highest: int, sixteens: bool) -> int | None:
+    found = hexadecimal(text) if sixteens else whole(text)
+    return found if found is not None and 0 <= found <= highest else None
+
+
+def _id(text: str, highest: int) -> int | None:
+    """FFFF and 00FFFFFFF stand for none."""
+    found = hexadecimal(text)
+    return found if found is not None and found <= highest else None
+
+
+def _lte_bandwidth(width: int | None, label: int) -> float | None:
+    if width is None:
+        return None
+    if label < 100:
+        return BANDWIDTHS_MHZ[width] if 0 <= width < len(BANDWIDTHS_MHZ) else None
+    return {6: 1.4, 15: 3.0, 25: 5.0, 50: 10.0, 75: 15.0, 100: 20.0}.get(width)

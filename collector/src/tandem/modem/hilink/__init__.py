@@ -1,0 +1,1 @@
+"""Huawei sticks with HiLink firmware: no AT port, a web server of their own."""

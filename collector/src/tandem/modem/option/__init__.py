@@ -1,0 +1,1 @@
+"""Option's 3G sticks and cards: iCON, GlobeTrotter, GTM."""

@@ -1,0 +1,33 @@
+"""Option's _OWCTI, _OCTI and _OSIGQ, with the standard's commands.
+
+Source: ModemManager's and other public readers' tables, and a published dialogue of an iCON 225. No command for levels of 3G or
+4G beyond the standard's is published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tandem.at.dialogue import Response
+from tandem.modem.base import Reading
+from tandem.modem.scalars import at, code
+from tandem.modem.ts27007 import all_lines, fill, last_values
+
+
+def decode(responses: Sequence[Response]) -> Reading:
+    """The technology from ``_OWCTI: <n>`` (1 to 4: 3G, 0: not) or ``_OCTI: <n>`` (1 to 3: 2G); the rest by the standard.
+
+    ``_OSIGQ: <rssi>,<ber>``, which comes unasked, has the code of +CSQ and stands for it where +CSQ is not there.
+    """
+    lines = all_lines(responses)
+    rat = None
+    if code(at(last_values(lines, "_OWCTI"), 0), 1, 4) is not None:
+        rat = "WCDMA"
+    elif code(at(last_values(lines, "_OCTI"), 0), 1, 3) is not None:
+        rat = "GSM"
+    reading = fill(Reading(rat=rat), lines)
+    level = code(at(last_values(lines, "_OSIGQ"), 0), 0, 31)
+    if reading.rssi_code is None and level is not None:
+        reading = replace(reading, rssi_code=level, rssi_dbm=-113.0 + 2 * level)
+    return reading

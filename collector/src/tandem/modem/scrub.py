@@ -1,0 +1,95 @@
+"""Identities out of recorded text: IMEI, IMSI, ICCID, telephone numbers, in whatever notation. Pure; keeps every length.
+
+What is removed becomes zeros, so that columns stay where they are and the text still parses. When in doubt it is removed: cell
+identities have at most 11 decimal or 9 hexadecimal digits, and nothing that a radio record needs is longer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+SHORTEST = 12
+"""Digits in a row from which on a number is an identity: IMEI 14 to 16, IMSI 14 or 15, ICCID 18 to 20, telephone numbers to 15."""
+
+_RUN = re.compile(rf"[0-9]{{{SHORTEST},}}")
+_HEX_RUN = re.compile(r"[0-9A-Fa-f]{14,}")
+# Digits in groups, the same single separator between them. Not a dot: addresses and firmware versions have dots.
+_GROUPS = re.compile(
+    r"(?<![0-9A-Za-z])[0-9A-Fa-f]{1,16}([ \-/_:])[0-9A-Fa-f]{1,16}(?:\1[0-9A-Fa-f]{1,16})*(?![0-9A-Za-z])"
+)
+_HEX_BYTES = re.compile(r"(?:0x[0-9A-Fa-f]{2}[ ,;:]{0,2}){7,}|(?:\\x[0-9A-Fa-f]{2}){7,}")
+_TELEPHONE = re.compile(r"\+[0-9](?:[ \-()/]{0,2}[0-9]){5,18}")
+_TYPED_NUMBER = re.compile(r'"[0-9*#]{3,20}"(?= *, *(?:128|129|145|161|177) *(?:,|\r|\n|\Z))')
+_PERSONAL = re.compile(
+    r"([+^*#$%!]C(?:NUM|LIP|LCC|DIP|OLP|CWA|SCA|MT|MTI|MGR|MGL|DS|DSI|BM|USD|PBR|PBF)\b *:)"
+    r"([^\r\n]*)((?:\r?\n(?![+^*#$%!]|OK|ERROR)[^\r\n]*)?)"
+)
+_KEYED = re.compile(
+    r"""((?:imei(?:sv)?|imsi|iccid|msisdn|meid|esn|serial(?:_?number)?|sn|phone(?:_?number)?|mac(?:_?addr(?:ess)?)?[0-9]?|ssid|passw(?:or)?d
+    |psk|token|sesinfo|tokinfo|cookie|sim_?(?:card)?_?id)["']?\s*(?:[:=>]|\]\s*=)\s*["']?)([^\r\n"'<,;]+)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_MAC = re.compile(r"\b(?:[0-9A-Fa-f]{2}([:\-]))(?:[0-9A-Fa-f]{2}\1){4}[0-9A-Fa-f]{2}\b")
+_HEX_DIGIT = re.compile(r"[0-9A-Fa-f]")
+_WORD = re.compile(r"[0-9A-Za-z]")
+
+
+def scrub(text: str) -> str:
+    """``text`` without identities. Scrubbing twice changes nothing more."""
+    text = _PERSONAL.sub(lambda m: m.group(1) + _blank(m.group(2)) + _blank(m.group(3)), text)
+    text = _KEYED.sub(lambda m: m.group(1) + _blank(m.group(2)), text)
+    text = _MAC.sub(lambda m: _zeros(m.group()), text)
+    text = _HEX_BYTES.sub(_hex_bytes, text)
+    text = _GROUPS.sub(_groups, text)
+    text = _TELEPHONE.sub(lambda m: _zeros(m.group()), text)
+    text = _TYPED_NUMBER.sub(lambda m: _zeros(m.group()), text)
+    text = _HEX_RUN.sub(lambda m: _zeros(m.group()) if any(c.isdigit() for c in m.group()) else m.group(), text)
+    return _RUN.sub(lambda m: _zeros(m.group()), text)
+
+
+def scrubbed(value: Any) -> Any:  # noqa: ANN401 - any JSON value, the same kind back
+    """Every text within a JSON value scrubbed; keys stay."""
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, Mapping):
+        return {key: scrubbed(one) for key, one in value.items()}
+    if isinstance(value, Sequence):
+        return [scrubbed(one) for one in value]
+    return value
+
+
+def _zeros(text: str) -> str:
+    return _HEX_DIGIT.sub("0", text)
+
+
+def _blank(text: str) -> str:
+    return _WORD.sub("0", text)
+
+
+def _hex_bytes(match: re.Match[str]) -> str:
+    return re.sub(r"(?<=[xX])[0-9A-Fa-f]{2}", "00", match.group())
+
+
+def _groups(match: re.Match[str]) -> str:
+    """Groups that together are an identity: of one size (bytes of a file, digits of a number), or few, or with an identity's form.
+
+    A row of a table (``1300 244 91 6699 94552843``) is none of these.
+    """
+    text = match.group()
+    parts = text.split(match.group(1))
+    digits = "".join(c for c in text if c.isdigit())
+    even = len({len(part) for part in parts[:-1]}) == 1 and len(parts[-1]) <= len(parts[0])
+    if len(digits) < SHORTEST:
+        return text
+    if not all(part.isdigit() for part in parts):
+        return _zeros(text) if even and len(parts) > 2 else text
+    formed = 14 <= len(digits) <= 20 and (len(parts) <= 4 or digits.startswith("89") or _luhn(digits))
+    return _zeros(text) if even or formed else text
+
+
+def _luhn(digits: str) -> bool:
+    """Whether the last digit is the check digit that IMEIs and ICCIDs end in (ISO/IEC 7812-1 annex B)."""
+    doubled = (int(c) * (2 if i % 2 else 1) for i, c in enumerate(reversed(digits)))
+    return sum(n - 9 if n > 9 else n for n in doubled) % 10 == 0

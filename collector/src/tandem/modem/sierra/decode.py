@@ -1,0 +1,179 @@
+"""Sierra's !GSTATUS? and !LTEINFO?, text blocks for people, with +CEREG and +COPS of the standard.
+
+Source: AirPrime EM74xx/MC74xx and EM9 series AT command references (GSTATUS, LTEINFO), as quoted in public code and in
+dialogues that users published. Labels vary by firmware, so they are searched for wherever they stand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tandem.at.dialogue import Response
+from tandem.modem.base import Reading
+from tandem.modem.scalars import (
+    area_code,
+    cell_identity,
+    code,
+    decimal,
+    hexadecimal,
+    lte_bandwidth_mhz,
+    plmn,
+    whole,
+    within,
+)
+from tandem.modem.sierra.blocks import Status, serving_row
+from tandem.modem.ts27007 import all_lines, fill
+
+_RATS = {"LTE": "LTE", "ENDC": "NR-NSA", "NR5G": "NR-SA", "WCDMA": "WCDMA", "UMTS": "WCDMA", "GSM": "GSM"}
+
+
+def decode(responses: Sequence[Response]) -> Reading:
+    """The serving cell. !LTEINFO's levels have a decimal and win over !GSTATUS', which are whole; its bands and channel too."""
+    lines = all_lines(responses)
+    status = Status(lines)
+    reading = _of_status(status)
+    if reading.rat in (None, "LTE", "NR-NSA"):
+        reading = _with_lteinfo(reading, serving_row(lines))
+    reading = fill(reading, lines)
+    if reading.state == "unknown" and status.no_service:
+        reading = replace(reading, state="no_service")
+    return reading
+
+
+def _of_status(status: Status) -> Reading:
+    rat = _RATS.get((status.word("System mode") or "").upper())
+    reading = Reading(rat=rat, state=_state(status))
+    if rat == "WCDMA":
+        return _wcdma(reading, status)
+    if rat == "GSM":
+        return _with_older_ids(reading, status)
+    if rat == "NR-SA":
+        return _standalone(reading, status)
+    if rat in ("LTE", "NR-NSA"):
+        reading = _lte(reading, status)
+    if rat == "NR-NSA":
+        reading = _with_secondary(reading, status)
+    return reading
+
+
+def _state(status: Status) -> str:
+    """``EMM state: Registered Normal Service`` with ``RRC state: RRC Connected`` or ``RRC Idle``; on 3G ``GMM (PS) state:
+    REGISTERED`` with ``RRC State: DISCONNECTED`` or a connected mode's name (CELL_DCH, CELL_FACH, CELL_PCH, URA_PCH)."""
+    service = f"{status.text('EMM state')} {status.text('GMM (PS) state')}".upper()
+    if "LIMITED" in service:
+        return "limited"
+    if "SEARCH" in service:
+        return "searching"
+    if "DEREGISTERED" in service or "NO CELL" in service:
+        return "no_service"
+    rrc = status.text("RRC state").upper()
+    if "REGISTERED" not in service or not rrc:
+        return "unknown"
+    if "IDLE" in rrc or "DISCONNECTED" in rrc:
+        return "idle"
+    return "connected" if re.search(r"CONNECTED|CELL_|URA_", rrc) else "unknown"
+
+
+def _lte(reading: Reading, status: Status) -> Reading:
+    """RSRP of the primary carrier's main antenna: ``PCC RxM RSRP`` (``PCC Rx0 RSRP``), the ``RSRP (dBm)`` behind ``PCC RxM
+    RSSI``, or the only one. Ids are hexadecimal with the decimal number in brackets behind; a cell of zeros is none."""
+    return replace(
+        reading,
+        rsrp_dbm=within(status.number("PCC RxM RSRP", "PCC Rx0 RSRP", "RSRP (dBm)"), -156, -30),
+        rsrq_db=within(status.number("RSRQ (dB)", "PCC RSRQ"), -50, 25),
+        sinr_db=within(status.number("SINR (dB)"), -40, 60),
+        rssi_dbm=within(status.number("PCC RxM RSSI", "PCC Rx0 RSSI", "RSSI (dBm)"), -130, -10),
+        tac=area_code(status.identity("TAC")),
+        eci=_present(cell_identity(status.identity("Cell ID"), "LTE")),
+        earfcn=_channel(status.word("LTE Rx chan")),
+        band=_band(status.word("LTE band")),
+        bandwidth_mhz=within(status.number("LTE bw", "LTE dl bw"), 1.4, 20),
+    )
+
+
+def _with_secondary(reading: Reading, status: Status) -> Reading:
+    """``NR5G …`` labels beside LTE's. Dashes are a leg that is not there."""
+    return replace(
+        reading,
+        nr_rsrp_dbm=within(status.number("NR5G RSRP (dBm)"), -157, -30),
+        nr_rsrq_db=within(status.number("NR5G RSRQ (dB)"), -50, 25),
+        nr_sinr_db=within(status.number("NR5G SINR (dB)"), -40, 60),
+        nr_arfcn=code(status.word("NR5G Rx chan") or "", 1, 3279165),
+        nr_band=_band(status.word("NR5G band")),
+    )
+
+
+def _standalone(reading: Reading, status: Status) -> Reading:
+    """The same labels where there is no LTE."""
+    mcc, _, mnc = (status.word("NR5G MCC-MNC") or "").partition("-")
+    return replace(
+        reading,
+        rsrp_dbm=within(status.number("NR5G RSRP (dBm)"), -157, -30),
+        rsrq_db=within(status.number("NR5G RSRQ (dB)"), -50, 25),
+        sinr_db=within(status.number("NR5G SINR (dB)"), -40, 60),
+        plmn=plmn(mcc, mnc),
+        tac=area_code(status.identity("NR5G TAC"), 0xFFFFFF),
+        eci=_present(cell_identity(status.identity("NR5G Cell ID"), "NR-SA")),
+        earfcn=code(status.word("NR5G Rx chan") or "", 1, 3279165),
+        band=_band(status.word("NR5G band")),
+        bandwidth_mhz=within(status.number("NR5G dl bw", "NR5G bw"), 5, 400),
+    )
+
+
+def _wcdma(reading: Reading, status: Status) -> Reading:
+    """``RX level Carrier 0 (dBm)``, ``RX level C0`` or ``RxM RSSI C0``: the received level, which is no RSCP."""
+    level = status.number("RX level Carrier 0 (dBm)", "RX level C0", "RxM RSSI C0", "RX level (dBm)")
+    return _with_older_ids(replace(reading, rssi_dbm=within(level, -130, -10)), status)
+
+
+def _with_older_ids(reading: Reading, status: Status) -> Reading:
+    """LAC and CI of 2G and 3G."""
+    ci = _present(cell_identity(status.identity("Cell ID"), reading.rat))
+    return replace(reading, lac=area_code(status.identity("LAC")), ci=ci)
+
+
+def _with_lteinfo(reading: Reading, row: dict[str, str]) -> Reading:
+    """The serving row of !LTEINFO?: ``EARFCN MCC MNC TAC CID Bd D U SNR PCI RSRQ RSRP RSSI RXLV``. TAC is decimal here, CID
+    hexadecimal, D and U an index of the bandwidth."""
+    if not row:
+        return reading
+    eci = _present(cell_identity(hexadecimal(row.get("CID", "")), "LTE"))
+    if None not in (eci, reading.eci) and eci != reading.eci:
+        return reading  # the cell changed between the two answers
+    told: dict[str, Any] = {
+        "rat": reading.rat or "LTE",
+        "rsrp_dbm": within(decimal(row.get("RSRP", "")), -156, -30),
+        "rsrq_db": within(decimal(row.get("RSRQ", "")), -50, 25),
+        "rssi_dbm": within(decimal(row.get("RSSI", "")), -130, -10),
+        "plmn": plmn(row.get("MCC", ""), row.get("MNC", "")),
+        "tac": area_code(whole(row.get("TAC", ""))),
+        "eci": eci,
+        "pci": code(row.get("PCI", ""), 0, 503),
+        "earfcn": code(row.get("EARFCN", ""), 0, 262143),
+        "band": code(row.get("Bd", ""), 1, 1024),
+        "bandwidth_mhz": lte_bandwidth_mhz(row.get("D", "")),
+    }
+    if reading.sinr_db is None:
+        told["sinr_db"] = within(decimal(row.get("SNR", "")), -40, 60)
+    known = {name: value for name, value in told.items() if value is not None}
+    return replace(reading, **known)
+
+
+def _band(text: str | None) -> int | None:
+    """``B4`` or ``n78``."""
+    found = re.fullmatch(r"[BbNn]([0-9]{1,3})", text or "")
+    return code(found.group(1), 1, 1024) if found else None
+
+
+def _channel(text: str | None) -> int | None:
+    """An EARFCN; 65535 is none."""
+    found = code(text or "", 0, 262143)
+    return None if found == 65535 else found
+
+
+def _present(cell: int | None) -> int | None:
+    """A cell identity of zeros is what a modem without a cell prints."""
+    return cell or None

@@ -1,0 +1,160 @@
+"""Telit's #RFSTS and #MONI, the LN940's ^RFSTS? and ^CA_INFO?, with +CEREG and +COPS of the standard.
+
+Source: Telit LE910, ME910 and LM960 AT commands reference guides (RFSTS, MONI), as quoted in public code and in dialogues that
+users published. #RFSTS prints the IMSI: it is used to find the column before it, and is never kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tandem.at.dialogue import Response
+from tandem.at.grammar import prefix
+from tandem.modem.base import Reading
+from tandem.modem.scalars import area_code, cell_identity, code, decimal, hexadecimal, plmn, within
+from tandem.modem.telit.rows import Row, labelled
+from tandem.modem.ts27007 import all_lines, fill
+
+
+def decode(responses: Sequence[Response]) -> Reading:
+    """#RFSTS, completed by #MONI where both name the same cell, and by the standard.
+
+    What the numbers of its <MM> and <RRC> columns mean is not known for sure: a registered modem's state is ``unknown``.
+    """
+    lines = all_lines(responses)
+    reading = _rfsts(_row(lines))
+    reading = _with_moni(reading, next((line for line in lines if prefix(line) == "#MONI"), ""))
+    return fill(_with_ca_info(reading, lines), lines)
+
+
+def _row(lines: Sequence[str]) -> Row:
+    """The values behind ``#RFSTS:``, or in the line under ``^RFSTS:``."""
+    for i, line in enumerate(lines):
+        if prefix(line) in ("#RFSTS", "^RFSTS"):
+            rest = line.partition(":")[2].strip()
+            under = lines[i + 1] if i + 1 < len(lines) else ""
+            return Row(rest or under, caret=line.startswith("^"))
+    return Row("")
+
+
+def _rfsts(row: Row) -> Reading:
+    """The technology is told by where the levels stand: LTE has RSRP and RSSI in the third and fourth column, 3G a scrambling
+    code and Ec/Io, 2G one level and then the area."""
+    mcc, _, mnc = row.at(0).partition(" ")
+    network = plmn(mcc, mnc)
+    third, fourth = decimal(row.at(2)), decimal(row.at(3))
+    if third is None:
+        return Reading()
+    if third < 0 and fourth is not None and fourth < 0:
+        return _lte(replace(Reading(rat="LTE"), plmn=network), row)
+    if third >= 0 and fourth is not None and fourth <= 0:
+        return _wcdma(replace(Reading(rat="WCDMA"), plmn=network), row)
+    if third < 0 and area_code(hexadecimal(row.at(3))) is not None:
+        return _gsm(replace(Reading(rat="GSM"), plmn=network), row)
+    return Reading()
+
+
+def _lte(reading: Reading, row: Row) -> Reading:
+    """``"<mcc> <mnc>",<earfcn>,<rsrp>,<rssi>,<rsrq>,<tac>,<rac>,[<txpwr>,]<drx>,<mm>,<rrc>,<cid>,"<imsi>","<name>",<sd>,<abnd>
+    [,<t3402>,<t3412>][,<sinr>]``; ids are hexadecimal. SINR is v/5 − 20; in which scale ^RFSTS has it is not known."""
+    imsi = row.imsi_column
+    behind = [] if imsi is None else row.values[imsi + 4 :]
+    sinr = behind[0] if len(behind) == 1 else behind[2] if len(behind) >= 3 else ""
+    sinr_code = code(sinr, -40 if row.caret else 0, 250)
+    return replace(
+        reading,
+        rsrp_dbm=within(decimal(row.at(2)), -156, -30),
+        rssi_dbm=within(decimal(row.at(3)), -130, -10),
+        rsrq_db=within(decimal(row.at(4)), -50, 25),
+        sinr_code=sinr_code,
+        sinr_db=_sinr_db(sinr_code, row.caret),
+        tac=area_code(hexadecimal(row.at(5))),
+        eci=None if imsi is None else cell_identity(hexadecimal(row.at(imsi - 1)), "LTE"),
+        earfcn=code(row.at(1), 0, 262143),
+        band=None if imsi is None else code(row.at(imsi + 3), 1, 1024),
+    )
+
+
+def _sinr_db(found: int | None, caret: bool) -> float | None:
+    """v/5 − 20. ^RFSTS may mean decibels: its number is decoded where only one of the two is possible."""
+    if found is None or (caret and 0 <= found <= 40):
+        return None
+    return float(found) if found < 0 else round(found / 5 - 20, 1)
+
+
+def _wcdma(reading: Reading, row: Row) -> Reading:
+    """``"<mcc> <mnc>",<uarfcn>,<psc>,<ec/io>,<rscp>,<rssi>,<lac>,<rac>,<txpwr>,<drx>,<mm>,<rrc>,<nom>,<bler>,<cid>,"<imsi>"…``"""
+    imsi = row.imsi_column
+    return replace(
+        reading,
+        ecno_db=within(decimal(row.at(3)), -32, 0),
+        rscp_dbm=within(decimal(row.at(4)), -125, -20),
+        rssi_dbm=within(decimal(row.at(5)), -130, -10),
+        lac=area_code(hexadecimal(row.at(6))),
+        ci=None if imsi is None else cell_identity(hexadecimal(row.at(imsi - 1)), "WCDMA"),
+    )
+
+
+def _gsm(reading: Reading, row: Row) -> Reading:
+    """``"<mcc> <mnc>",<arfcn>,<rssi>,<lac>,<rac>,<txpwr>,<mm>,<rr>,<nom>,<cid>,"<imsi>"…``"""
+    imsi = row.imsi_column
+    return replace(
+        reading,
+        rssi_dbm=within(decimal(row.at(2)), -120, -20),
+        lac=area_code(hexadecimal(row.at(3))),
+        ci=None if imsi is None else cell_identity(hexadecimal(row.at(imsi - 1)), "GSM"),
+    )
+
+
+def _with_moni(reading: Reading, line: str) -> Reading:
+    """``#MONI: <name> RSRP:… RSRQ:… TAC:… Id:… EARFCN:… PWR:…dbm DRX:…[ pci:…]``; 3G ``PSC:… RSCP:… LAC:… Id:… EcIo:… UARFCN:…
+    PWR:…``; 2G ``BSIC:… RxQual:… LAC:… Id:… ARFCN:… PWR:… dbm``. The name may be ``Cc:<mcc> Nc:<mnc>``. Ids are hexadecimal."""
+    labels = labelled(line)
+    rat = "LTE" if "RSRP" in labels else "WCDMA" if "RSCP" in labels else "GSM" if "BSIC" in labels else None
+    if rat is None or reading.rat not in (None, rat):
+        return reading
+    cell = cell_identity(hexadecimal(labels.get("ID", "")), rat)
+    mine = reading.ci if rat in ("GSM", "WCDMA") else reading.eci
+    if None not in (cell, mine) and cell != mine:
+        return reading  # the cell changed between the two answers
+    area = area_code(hexadecimal(labels.get("TAC" if rat == "LTE" else "LAC", "")))
+    older = rat in ("GSM", "WCDMA")
+    told: dict[str, Any] = {
+        "rat": rat,
+        "plmn": plmn(labels.get("CC", ""), labels.get("NC", "")),
+        "rsrp_dbm": within(_number(labels.get("RSRP")), -156, -30),
+        "rsrq_db": within(_number(labels.get("RSRQ")), -50, 25),
+        "rscp_dbm": within(_number(labels.get("RSCP")), -125, -20),
+        "ecno_db": within(_number(labels.get("ECIO")), -32, 0),
+        "rssi_dbm": within(_number(labels.get("PWR")), -130, -10),
+        "tac": None if older else area,
+        "eci": None if older else cell,
+        "lac": area if older else None,
+        "ci": cell if older else None,
+        "earfcn": code(labels.get("EARFCN", ""), 0, 262143),
+        "pci": None if older else code(labels.get("PCI", ""), 0, 503),
+    }
+    missing = {name: value for name, value in told.items() if value is not None and getattr(reading, name) is None}
+    return replace(reading, **missing)
+
+
+_CA_INFO = re.compile(
+    r"PCC info: *Band is LTE_B([0-9]{1,3}), *Band_width is ([0-9]{1,2}(?:\.[0-9])?) *MHz", re.IGNORECASE
+)
+
+
+def _with_ca_info(reading: Reading, lines: Sequence[str]) -> Reading:
+    """``PCC info: Band is LTE_B7, Band_width is 20.0 MHz``: the primary carrier."""
+    found = next((match for match in map(_CA_INFO.search, lines) if match), None)
+    if found is None or reading.rat not in (None, "LTE"):
+        return reading
+    band, width = code(found.group(1), 1, 1024), within(decimal(found.group(2)), 1.4, 20)
+    return replace(reading, rat="LTE", band=reading.band or band, bandwidth_mhz=width)
+
+
+def _number(text: str | None) -> float | None:
+    """A number with its unit stuck to it: ``-82dbm``."""
+    return decimal(re.sub(r"(?i)dbm?\Z", "", text)) if text else None
