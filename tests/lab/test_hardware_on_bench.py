@@ -1,0 +1,140 @@
+"""The hardware tests meet the bench's modems: what they find there they would find on a table."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_modem import BenchModem, bench_modem
+from kit_on_rig import KitOnRig, find_influxd, kit_on_rig
+
+pytestmark = pytest.mark.lab
+HARDWARE = Path(__file__).resolve().parents[1] / "hardware"
+
+
+@contextmanager
+def hardware(folder: Path, *args: str, enter: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
+    """``pytest tests/hardware``, under way in ``folder``."""
+    argv = [
+        *enter,
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        str(HARDWARE),
+        "--sys",
+        str(folder / "no-usb"),
+        "--report",
+        str(folder / "hardware-report.json"),
+        *args,
+    ]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        argv, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def outcome(folder: Path, *args: str, enter: tuple[str, ...] = ()) -> tuple[int, str, dict[str, Any]]:
+    """Status, what was printed, the report."""
+    with hardware(folder, *args, enter=enter) as running:
+        printed, _ = running.communicate(timeout=120)
+    return running.returncode, printed, json.loads((folder / "hardware-report.json").read_text())
+
+
+@pytest.fixture
+def modem(tmp_path: Path) -> Iterator[BenchModem]:
+    with bench_modem("quectel", tmp_path / "modem") as made:
+        yield made
+
+
+def test_a_good_modem_passes_and_its_report_holds_a_transcript(modem: BenchModem, tmp_path: Path) -> None:
+    status, printed, report = outcome(tmp_path, "--port", f"a={modem.port}", "--polls", "3")
+    assert status == 0, printed
+    told = report["modems"]["a"]
+    assert told["driver"] == "quectel"
+    assert told["model"]
+    assert told["cadence"]["polls"] == 3
+    assert told["cadence"]["failed"] == told["cadence"]["skipped"] == 0
+    assert told["radio"]["rat"] == "LTE"
+    assert told["transcript"]["dialogue"]
+    assert re.search(r"[0-9]{14,20}", json.dumps(told)) is None, "a serial number is in the report"
+    kind, reason = report["tests"]["test_data_on_each_path[none]"]
+    assert (kind, "--config" in reason) == ("skipped", True)
+    assert f"model: {told['model']}" in printed
+
+
+def test_a_modem_that_hangs_fails_and_says_where(modem: BenchModem, tmp_path: Path) -> None:
+    modem.play({"fault": "hang", "seconds": 60})
+    status, printed, report = outcome(
+        tmp_path, "--port", f"a={modem.port}", "--polls", "2", "-k", "dialogue or cadence"
+    )
+    assert status == 1, printed
+    assert report["modems"]["a"]["cadence"]["failed"] == 2
+    assert "Traceback (most recent call last)" not in printed
+
+
+def test_a_pulled_plug_is_noticed_and_its_return_too(modem: BenchModem, tmp_path: Path) -> None:
+    args = ("--port", f"a={modem.port}", "--unplug", "--patience", "30", "-k", "unplugged")
+    with hardware(tmp_path, *args) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            if "unplug it now" in line:
+                modem.play({"fault": "disappear", "seconds": 4})
+        assert running.wait(60) == 0
+    report = json.loads((tmp_path / "hardware-report.json").read_text())
+    assert 0 < report["modems"]["a"]["away_s"] < 30
+
+
+def test_a_plug_that_nobody_pulls_fails(modem: BenchModem, tmp_path: Path) -> None:
+    args = ("--port", f"a={modem.port}", "--unplug", "--patience", "2", "-k", "unplugged")
+    status, printed, _ = outcome(tmp_path, *args)
+    assert status == 1
+    assert "not within 2 s: it is gone" in printed
+
+
+def test_without_modems_everything_is_skipped_with_what_is_missing(tmp_path: Path) -> None:
+    status, printed, report = outcome(tmp_path)
+    assert status == 0, printed
+    assert {kind for kind, *_ in report["tests"].values()} == {"skipped"}
+    assert "no modem with an AT port is plugged in" in printed
+
+
+def test_a_wrong_option_is_one_line(tmp_path: Path) -> None:
+    with hardware(tmp_path, "--port", "nonsense") as running:
+        printed, _ = running.communicate(timeout=60)
+    assert running.returncode == 4
+    assert "--port nonsense: write NAME=DEVICE" in printed
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
+    influxd = find_influxd()
+    if influxd is None:
+        pytest.skip("no influxd; ./kit setup takes it out of the distribution's package")
+    with kit_on_rig(tmp_path_factory.mktemp("rig"), influxd) as running:
+        yield running
+
+
+def test_data_goes_over_each_path_by_itself(kit: KitOnRig, tmp_path: Path) -> None:
+    enter = tuple(kit.rig.command("probe", []))
+    args = ("--config", str(kit.probe / "config.toml"), "-k", "data_on_each_path")
+    status, printed, report = outcome(tmp_path, *args, enter=enter)
+    assert status == 0, printed
+    assert set(report["paths"]) == {path.name for path in kit.rig.probe_paths()}
+    assert {name: facts["behind_nat"] for name, facts in report["paths"].items() if name in ("a", "b")} == {
+        "a": True,
+        "b": True,
+    }
