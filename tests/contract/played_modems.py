@@ -83,6 +83,9 @@ def tick(i: int) -> dict[str, Any]:
 TICKS = [tick(i) for i in range(round(LENGTH_S / TICK_S))]
 KEYS = ("rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "plmn", "tac", "eci", "pci", "earfcn", "band")
 
+OLDER = {"lac": "tac", "ci": "eci", "rscp_dbm": "rsrp_dbm", "ecno_db": "rsrq_db"}
+"""What 2G and 3G have of their own → where the timeline has it."""
+
 
 def write_timeline(path: Path, ticks: list[dict[str, Any]]) -> Path:
     """``tandem-timeline/1``, without the link's keys."""
@@ -119,7 +122,9 @@ FAMILIES = {
     # +CSQ in steps of 2 dB, +CESQ of 1 and 0.5 (3GPP TS 27.007 clauses 8.5 and 8.69); no SINR, no physical cell.
     "generic": Tells(
         lte={"rsrp_dbm": _floor(1), "rsrq_db": _floor(0.5), "rssi_dbm": _floor(2), **_CELL},
-        older={"rssi_dbm": _floor(2), "plmn": None},
+        older={
+            "rssi_dbm": _floor(2), "plmn": None, "lac": None, "ci": None, "rscp_dbm": _floor(1), "ecno_db": _floor(0.5),
+        },
         registered="unknown",
         pin="no_service",
     ),
@@ -129,7 +134,9 @@ FAMILIES = {
             "rsrp_dbm": _rounded(1), "rsrq_db": _rounded(1), "rssi_dbm": _rounded(1), "sinr_db": _rounded(2.2), **_CELL,
             **dict.fromkeys(("pci", "earfcn", "band")),
         },
-        older={"rssi_dbm": _rounded(1), "plmn": None},
+        older={
+            "rssi_dbm": _rounded(1), "plmn": None, "lac": None, "ci": None, "rscp_dbm": _rounded(1), "ecno_db": _rounded(1),
+        },
         registered="idle",
         pin="limited",
     ),
@@ -203,14 +210,15 @@ class Polled:
         record, ticks, tells = poll.record(), self.true(poll), FAMILIES[self.family]
         changed = len({true["rat"] for true in ticks}) > 1
         found = []
-        for key in KEYS:
+        for key in (*KEYS, *(key for key in OLDER if key in tells.older)):
             value = record.fields.get(key)
             absent_is_fine = changed or (not registered and tells.lte.get(key, ()) is None)
             if (value is None and absent_is_fine) or any(
-                explained(tells.of(true["rat"]), key, value, true.get(key), loosely=changed) for true in ticks
+                explained(tells.of(true["rat"]), key, value, true.get(OLDER.get(key, key)), loosely=changed)
+                for true in ticks
             ):
                 continue
-            found.append(f"{key} {value}, not {[true.get(key) for true in ticks]}: {shown(poll)}")
+            found.append(f"{key} {value}, not {[true.get(OLDER.get(key, key)) for true in ticks]}: {shown(poll)}")
         if record.tags.get("rat") not in {true["rat"] for true in ticks}:
             found.append(f"rat {record.tags.get('rat')}: {shown(poll)}")
         return found

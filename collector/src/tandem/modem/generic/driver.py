@@ -12,7 +12,8 @@ from tandem.modem.generic.decode import decode
 
 @dataclass(frozen=True)
 class Generic:
-    """Three command lines a poll: what a modem may refuse stands last in its line, or alone, so that it takes nothing with it."""
+    """Two command lines a poll, so that a modem that refuses +CESQ still tells its cell. What may be refused stands last in its
+    line: the answers before it are there all the same, and a modem that knows +C5GREG knows +CESQ."""
 
     name: str = "generic"
     transport: str = "at"
@@ -23,7 +24,7 @@ class Generic:
 
     def poll_commands(self, identity: Identity) -> tuple[str, ...]:
         """The same for every model."""
-        return ("AT+CSQ;+CESQ", "AT+CEREG?;+COPS?;+CREG?", "AT+C5GREG?")
+        return ("AT+CSQ;+CESQ;+C5GREG?", "AT+CEREG?;+COPS?;+CREG?")
 
     def matches(self, identity: Identity) -> bool:
         """Always: the registry asks it last."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tandem.modem.scalars import decimal, hexadecimal, whole
+from tandem.modem.scalars import decimal, hexadecimal
 
 _NUMBER = r"[ \t]*([-+]?[0-9]{1,6}(?:\.[0-9]{0,4})?)(?![0-9.])"
-_IDENTITY = r"[ \t]*(?:0[xX])?([0-9A-Fa-f]{1,9})(?:[ \t]*\(([0-9]{1,11})\))?(?![0-9A-Fa-f])"
+_IDENTITY = r"[ \t]*(?:0[xX])?([0-9A-Fa-f]{1,9})(?![0-9A-Fa-f])"
 
 
 class Status:
@@ -38,12 +38,9 @@ class Status:
         return match.group(1).strip() if match else ""
 
     def identity(self, label: str) -> int | None:
-        """A hexadecimal number, often with its decimal in brackets behind. When the two differ the line was damaged: None."""
+        """A hexadecimal number; its decimal in brackets behind is not needed."""
         match = self._find(label, _IDENTITY)
-        if match is None:
-            return None
-        found = hexadecimal(match.group(1))
-        return found if match.group(2) is None or whole(match.group(2)) == found else None
+        return hexadecimal(match.group(1)) if match else None
 
     @property
     def no_service(self) -> bool:

@@ -15,7 +15,7 @@ from tandem_bench.modem.radio import Radio, csq, whole
 REVISION = "EC25EFAR06A06M4G"
 LEVELS = {"+CREG": (0, 1, 2), "+CGREG": (0, 1, 2), "+CEREG": (0, 1, 2)}
 LTE_BANDWIDTH = (1.4, 3.0, 5.0, 10.0, 15.0, 20.0)
-NR_BANDWIDTH = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 80.0, 90.0, 100.0)
+NR_BANDWIDTH = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0, 200.0, 400.0)
 LOWEST_RSRP_DBM = -128
 """q-RxLevMin of the bench's cells: Srxlev is the level above it (3GPP TS 36.304 5.2.3.2)."""
 NOT_MEASURED = -32768
