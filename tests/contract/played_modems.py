@@ -24,7 +24,7 @@ from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
 
 TICK_S, PERIOD_S, LENGTH_S = 0.1, 0.25, 120.0
-LEAD_S = 2.0
+LEAD_S = 6.0
 CELLS = (
     {"plmn": "00101", "tac": 0x1A2B, "eci": 0x05201002, "pci": 54, "earfcn": 1300, "band": 3},
     {"plmn": "00101", "tac": 0x0102, "eci": 0x0DD40301, "pci": 417, "earfcn": 6300, "band": 20},
