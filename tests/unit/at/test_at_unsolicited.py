@@ -79,7 +79,9 @@ def test_a_modem_that_somebody_left_at_a_prompt_is_freed() -> None:
     assert heard == [b"\x1b"]
 
 
-@pytest.mark.parametrize(("chunk", "prompt"), [(b"\r\n> ", True), (b"\r\n>", False), (b"> x", False), (b"> \r\n", False), (b"a> ", False)])
+@pytest.mark.parametrize(
+    ("chunk", "prompt"), [(b"\r\n> ", True), (b"\r\n>", False), (b"> x", False), (b"> \r\n", False), (b"a> ", False)]
+)
 def test_a_prompt_is_an_unfinished_line_of_its_own(chunk: bytes, prompt: bool) -> None:
     splitter = LineSplitter()
     splitter.feed(chunk)
@@ -110,7 +112,7 @@ def test_basic_commands_are_chained_without_separators(text: str, parts: tuple[s
         ("NO ANSWER", "ATD123", "no_answer"),
         ("NO DIALTONE", "ATD123", "no_dialtone"),
         ("CONNECT 150000000", "ATD*99#", "connect"),
-        ("CONNECT", "AT+CGDATA=\"PPP\",1", "connect"),
+        ("CONNECT", 'AT+CGDATA="PPP",1', "connect"),
         ("ABORTED", "AT+COPS=?", "aborted"),
         ("command not support", "AT^X", "unsupported"),
         ("TOO MANY PARAMETERS", "AT^X", "too_many_parameters"),
@@ -148,7 +150,12 @@ def test_errors_are_said_in_words(code: str, words: str) -> None:
 
 def test_a_makers_heading_with_rows_is_one_answer() -> None:
     dialogue = Dialogue(Command("AT+GTCCINFO?"))
-    for line in ("AT+GTCCINFO?", "+GTCCINFO:", "LTE service cell:", "1,4,244,91,1A2B,5A2C30B,1300,211,103,100,20,50,46,20"):
+    for line in (
+        "AT+GTCCINFO?",
+        "+GTCCINFO:",
+        "LTE service cell:",
+        "1,4,244,91,1A2B,5A2C30B,1300,211,103,100,20,50,46,20",
+    ):
         assert dialogue.feed(line) is None
     response = dialogue.feed("OK")
     assert response is not None

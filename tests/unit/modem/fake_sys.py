@@ -59,7 +59,9 @@ class FakeSys:
             name = f"{path}:1.{face.number}"
             codes = dict(zip(("Class", "SubClass", "Protocol"), face.codes.split("/"), strict=True))
             below = device / name
-            self._attributes(below, bInterfaceNumber=f"{face.number:02x}", **{f"bInterface{k}": v for k, v in codes.items()})
+            self._attributes(
+                below, bInterfaceNumber=f"{face.number:02x}", **{f"bInterface{k}": v for k, v in codes.items()}
+            )
             driver = self.root / "bus/usb/drivers" / face.driver
             driver.mkdir(exist_ok=True)
             (below / "driver").symlink_to(driver)

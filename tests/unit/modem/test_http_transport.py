@@ -104,7 +104,19 @@ def test_a_slow_server_is_no_answer_and_the_next_question_has_its_own_answer(sti
         b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (MAX_BODY_BYTES + 10_000),
         page(b"x" * (MAX_BODY_BYTES + 1)),
     ],
-    ids=["closes-early", "chunk-cut", "chunk-size", "head-cut", "status-cut", "nothing", "garbage", "status", "heads", "endless", "huge"],
+    ids=[
+        "closes-early",
+        "chunk-cut",
+        "chunk-size",
+        "head-cut",
+        "status-cut",
+        "nothing",
+        "garbage",
+        "status",
+        "heads",
+        "endless",
+        "huge",
+    ],
 )
 def test_what_is_no_whole_answer_is_none(stick: WebStick, answer: bytes) -> None:
     stick.behave = lambda _t, _h: answer
@@ -118,7 +130,13 @@ def test_other_statuses_are_errors_with_their_number(stick: WebStick) -> None:
 
 
 def test_a_redirect_is_followed_within_the_stick_and_never_off_it(stick: WebStick) -> None:
-    places = {"/a": "/b", "/b": "http://127.0.0.1:1/elsewhere", "/c": "http://example.invalid/", "/loop": "/loop", "/bad": "http://[/"}
+    places = {
+        "/a": "/b",
+        "/b": "http://127.0.0.1:1/elsewhere",
+        "/c": "http://example.invalid/",
+        "/loop": "/loop",
+        "/bad": "http://[/",
+    }
 
     def lead(target: str, _headers: dict[str, str]) -> bytes:
         return page("", f"Location: {places[target]}\r\n", "302 Found") if target in places else page("here")
@@ -171,7 +189,9 @@ def test_listening_waits_and_ends_when_woken() -> None:
     os.close(wake_fd)
 
 
-@pytest.mark.parametrize("url", ["https://192.168.8.1", "http://stick", "http://192.168.8.256", "http://1.2.3.4:0", "http://1.2.3.4/x", ""])
+@pytest.mark.parametrize(
+    "url", ["https://192.168.8.1", "http://stick", "http://192.168.8.256", "http://1.2.3.4:0", "http://1.2.3.4/x", ""]
+)
 def test_what_is_no_address_of_a_stick_is_refused(url: str) -> None:
     with pytest.raises(WebAddressError):
         web_address(url)

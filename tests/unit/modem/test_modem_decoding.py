@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,7 @@ from tandem.modem.registry import drivers
 
 QENG = '+QENG: "servingcell","NOCONN","LTE","FDD",244,91,5A2C30B,211,1300,3,5,5,1A2B,-95,-10,-66,12,33'
 MODEM = Path(tandem.modem.__file__).parent
-TURNS = [
-    (file, turn)
-    for file in sorted(MODEM.glob("*/transcripts/*.json"))
-    for turn in [json.loads(file.read_text())]
-]
+TURNS = [(file, turn) for file in sorted(MODEM.glob("*/transcripts/*.json")) for turn in [json.loads(file.read_text())]]
 
 
 def told(command: str, raw: str, driver: str | None = None) -> dict[str, Any]:
@@ -42,7 +40,13 @@ def test_echo_line_ends_and_final_result_do_not_matter(command: str, last: str, 
 def test_every_key_of_the_record_is_there_and_absent_ones_are_none() -> None:
     found = told("+CESQ", "+CESQ: 99,99,255,255,20,80")
     assert tuple(found)[: len(ALWAYS)] == ALWAYS
-    assert {name for name in ALWAYS if found[name] is None} == set(ALWAYS) - {"rsrp_dbm", "rsrq_db", "rat", "state", "driver"}
+    assert {name for name in ALWAYS if found[name] is None} == set(ALWAYS) - {
+        "rsrp_dbm",
+        "rsrq_db",
+        "rat",
+        "state",
+        "driver",
+    }
     assert (found["rsrp_dbm"], found["rsrq_db"], found["rsrp_code"], found["driver"]) == (-61.0, -10.0, 80, "generic")
     assert "nr_rsrp_dbm" not in found
 
@@ -83,9 +87,8 @@ def test_each_familys_answers_give_its_transcripts_quantities(file: Path, conten
     ],
 )
 def test_what_cannot_be_decoded_says_why_in_one_line(command: str, raw: str, why: str) -> None:
-    with pytest.raises(UndecodableError, match="(?s).*") as caught:
+    with pytest.raises(UndecodableError, match=re.escape(why)) as caught:
         told(command, raw)
-    assert why in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -98,7 +101,9 @@ def test_a_proper_answer_that_nothing_is_known_is_an_object_of_nulls(raw: str) -
 def test_several_commands_in_one_line_and_an_error_after_the_first() -> None:
     found = told("AT+CSQ;+CESQ", "+CSQ: 17,99\r\n+CME ERROR: 4\r\n")
     assert (found["rssi_dbm"], found["rsrp_dbm"]) == (-79.0, None)
-    both = told("AT^HCSQ?;^MONSC", '^HCSQ:"LTE",50,50,100,20\r\n^MONSC: LTE,244,91,1300,5A2C30B,D3,1A2B,-95,-10,-66\r\nOK')
+    both = told(
+        "AT^HCSQ?;^MONSC", '^HCSQ:"LTE",50,50,100,20\r\n^MONSC: LTE,244,91,1300,5A2C30B,D3,1A2B,-95,-10,-66\r\nOK'
+    )
     assert (both["driver"], both["pci"], both["rsrp_code"]) == ("huawei", 211, 50)
 
 
@@ -107,15 +112,21 @@ def test_a_registration_in_its_unsolicited_form_is_read_too() -> None:
 
 
 def test_the_family_is_chosen_by_what_is_asked_then_by_what_is_read_and_always_the_same() -> None:
-    assert [d.name for d in candidates("AT+CESQ")][0] == "generic"
+    assert candidates("AT+CESQ")[0].name == "generic"
     assert [d.name for d in candidates("AT^HCSQ?")] == ["huawei"]
-    assert told("AT+CSQ;+QENG=\"servingcell\"", f"+CSQ: 17,99\r\n{QENG}\r\nOK")["driver"] == "quectel"
+    assert told('AT+CSQ;+QENG="servingcell"', f"+CSQ: 17,99\r\n{QENG}\r\nOK")["driver"] == "quectel"
     assert len({json.dumps(told("+CEREG?", '+CEREG: 2,1,"1A2B","05A2C30B",7')) for _ in range(5)}) == 1
 
 
 @pytest.mark.parametrize(
     ("given_", "sent"),
-    [("+CSQ", "AT+CSQ"), ("at+csq", "at+csq"), ("/api/x", "GET /api/x"), ("get /api/x", "GET /api/x"), ("^HCSQ?", "AT^HCSQ?")],
+    [
+        ("+CSQ", "AT+CSQ"),
+        ("at+csq", "at+csq"),
+        ("/api/x", "GET /api/x"),
+        ("get /api/x", "GET /api/x"),
+        ("^HCSQ?", "AT^HCSQ?"),
+    ],
 )
 def test_commands_are_taken_as_people_write_them(given_: str, sent: str) -> None:
     assert normalised(given_) == sent
@@ -131,15 +142,14 @@ ASKED = sorted({t["send"] for _, c in TURNS for t in c["dialogue"]})
     st.one_of(
         st.binary(max_size=300),
         st.lists(st.tuples(st.sampled_from(LINES), st.integers(0, 80), st.text(max_size=5)), max_size=5).map(
-            lambda pieces: "\r\n".join(line[:at] + extra + line[at:] for line, at, extra in pieces).encode("utf-8", "replace")
+            lambda pieces: "\r\n".join(line[:at] + extra + line[at:] for line, at, extra in pieces).encode(
+                "utf-8", "replace"
+            )
         ),
     ),
     st.one_of(st.none(), st.sampled_from(sorted(drivers()))),
 )
 def test_any_input_is_decoded_or_refused_with_a_reason(command: str, raw: bytes, driver: str | None) -> None:
-    try:
+    with contextlib.suppress(UndecodableError):
         found = decode(command, raw, driver)
-    except UndecodableError as error:
-        assert str(error)
-    else:
         assert set(ALWAYS) <= set(json.loads(json.dumps(found.as_json())))

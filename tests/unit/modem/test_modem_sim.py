@@ -35,13 +35,16 @@ SECRET = bytes(range(32))
     ],
 )
 def test_every_form_gives_the_same_number(command: str, line: str) -> None:
-    swap = "".join(NUMBER[i + 1 : i + 2] + NUMBER[i] if i + 1 < len(NUMBER) else "F" + NUMBER[i] for i in range(0, 19, 2))
+    swap = "".join(
+        NUMBER[i + 1 : i + 2] + NUMBER[i] if i + 1 < len(NUMBER) else "F" + NUMBER[i] for i in range(0, 19, 2)
+    )
     line = line.replace("9853082143658709213F", swap).replace("9853082143658709213f", swap.lower())
     assert iccid(Response(command, (line,), OK)) == NUMBER
 
 
 @pytest.mark.parametrize(
-    "line", ["+CRSM: 106,130", "+CRSM: 144,0", "", "+CCID: ", "+CCID: 861234567890123", '+CRSM: 144,0,"FFFFFFFFFFFFFFFFFFFF"']
+    "line",
+    ["+CRSM: 106,130", "+CRSM: 144,0", "", "+CCID: ", "+CCID: 861234567890123", '+CRSM: 144,0,"FFFFFFFFFFFFFFFFFFFF"'],
 )
 def test_what_is_no_number_gives_none(line: str) -> None:
     for command in ("AT+CRSM=176,12258,0,0,10", "AT+CCID"):
@@ -65,7 +68,11 @@ def test_the_modem_is_asked_until_it_tells_and_the_number_is_nowhere_in_the_log(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     modem = ScriptedModem(tmp_path / "modem")
-    modem.answers = {"AT+CRSM=176,12258,0,0,10": "+CME ERROR: 4", "AT+CCID": "ERROR", "AT+ICCID": f"+ICCID: {NUMBER}\r\n\r\nOK"}
+    modem.answers = {
+        "AT+CRSM=176,12258,0,0,10": "+CME ERROR: 4",
+        "AT+CCID": "ERROR",
+        "AT+ICCID": f"+ICCID: {NUMBER}\r\n\r\nOK",
+    }
     channel = Channel(open_port(str(modem.link)))
     try:
         assert card_hash(channel, SECRET) == hashed(NUMBER, SECRET)
