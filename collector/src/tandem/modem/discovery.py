@@ -95,10 +95,7 @@ class FoundModem:
 def usb_devices(root: Path = SYS) -> tuple[UsbDevice, ...]:
     """Every USB device but hubs, in the order of their paths. One that vanishes while it is read is left out."""
     folder = root / "bus" / "usb" / "devices"
-    try:
-        names = [entry.name for entry in folder.iterdir()]
-    except OSError:
-        return ()
+    names = sorted(_children(folder))
     found = (_device(folder / name, names) for name in names if USB_PATH.match(name))
     return tuple(sorted((one for one in found if one is not None), key=lambda one: _order(one.path)))
 
@@ -119,12 +116,13 @@ def find(usb: str, role: str, root: Path = SYS, known: Sequence[KnownDevice] | N
     wanted = USB_PORT.match(usb)
     if wanted is None:
         return None
-    modem = next((one for one in modems(root, known) if one.path == wanted.group(1)), None)
+    device = _device_at(wanted.group(1), root)
+    if device is None:
+        return None
     if wanted.group(2) is not None:
-        number = int(wanted.group(2))
-        device = _device_at(wanted.group(1), root)
-        ports = (i.serial_port for i in device.interfaces if i.number == number) if device else iter(())
+        ports = (i.serial_port for i in device.interfaces if i.number == int(wanted.group(2)))
         return next((f"/dev/{port}" for port in ports if port), None)
+    modem = _modem(device, known_devices() if known is None else known)
     if modem is None:
         return None
     return modem.collector_port if role == "at-second" else modem.port(role)
@@ -143,7 +141,9 @@ def network_interface(usb: str, root: Path = SYS) -> str | None:
 
 
 def _device_at(path: str, root: Path) -> UsbDevice | None:
-    return next((one for one in usb_devices(root) if one.path == path), None)
+    """One device alone: this is asked before every poll."""
+    folder = root / "bus" / "usb" / "devices"
+    return _device(folder / path, sorted(_children(folder)))
 
 
 def _order(path: str) -> tuple[int, ...]:
