@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tandem.modem
+from tandem.modem.base import Identity
 from tandem.modem.decoding import ALWAYS, UndecodableError, candidates, decode, normalised
 from tandem.modem.registry import drivers
 
@@ -113,8 +114,10 @@ def test_a_registration_in_its_unsolicited_form_is_read_too() -> None:
 
 def test_the_family_is_chosen_by_what_is_asked_then_by_what_is_read_and_always_the_same() -> None:
     assert candidates("AT+CESQ")[0].name == "generic"
-    assert [d.name for d in candidates("AT^HCSQ?")] == ["huawei"]
+    assert candidates("AT^HCSQ?")[0].name == "huawei"
     assert told('AT+CSQ;+QENG="servingcell"', f"+CSQ: 17,99\r\n{QENG}\r\nOK")["driver"] == "quectel"
+    assert candidates("AT+CSQ;^HCSQ?", Identity(model="Huawei ME909"))[0].name == "huawei"
+    assert candidates("AT+CSQ;+CEREG?", Identity(model="nobody knows"))[0].name == "generic"
     assert len({json.dumps(told("+CEREG?", '+CEREG: 2,1,"1A2B","05A2C30B",7')) for _ in range(5)}) == 1
 
 

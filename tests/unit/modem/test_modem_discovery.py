@@ -109,6 +109,15 @@ def test_a_stick_that_is_still_storage_is_named_as_such(sys: FakeSys) -> None:
     assert "usb_modeswitch" in second.mode_switch
 
 
+def test_a_stick_that_keeps_its_ids_is_storage_by_what_it_shows(sys: FakeSys) -> None:
+    same = KnownDevice("option", "0af0", "6971", ("iCON",), ("6971",), (), "usb_modeswitch")
+    sys.plug("1-1", "0af0", "6971", [Face(0, "08/06/50", "usb-storage")])
+    assert modems(sys.root, (same,))[0].mode_switch is not None
+    sys.unplug("1-1")
+    sys.plug("1-1", "0af0", "6971", [Face(0, "ff/ff/ff", "hso", net="hso0")])
+    assert modems(sys.root, (same,))[0].mode_switch is None
+
+
 def test_a_stick_with_a_web_server_has_a_network_and_no_port(sys: FakeSys) -> None:
     sys.hilink("1-1.1", "eth1")
     sys.hilink("1-1.2", "eth2")

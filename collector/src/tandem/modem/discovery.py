@@ -20,6 +20,7 @@ USB_PATH = re.compile(r"[0-9]{1,4}-[0-9]{1,3}(?:\.[0-9]{1,3}){0,6}\Z")
 USB_PORT = re.compile(r"([0-9]{1,4}-[0-9]{1,3}(?:\.[0-9]{1,3}){0,6})(?::[0-9]{1,3}\.([0-9]{1,3}))?\Z")
 """A USB path, or one interface of it: ``1-1.2:1.3`` is interface 3 (in configuration 1)."""
 
+_STORAGE = "08"
 _HUB = "09"
 
 
@@ -208,7 +209,9 @@ def _text(file: Path) -> str | None:
 
 def _modem(device: UsbDevice, known: Sequence[KnownDevice]) -> FoundModem | None:
     claimed = claims(known, device.vendor, device.product)
-    waiting = () if claimed else awaiting_switch(known, device.vendor, device.product)
+    storage = bool(device.interfaces) and all(i.usb_class == _STORAGE for i in device.interfaces)
+    # Some sticks keep their ids when they are switched: what they show tells.
+    waiting = awaiting_switch(known, device.vendor, device.product) if storage or not claimed else ()
     if not claimed and not waiting and not _looks_like_a_modem(device):
         return None
     ports = [ModemPort(f"/dev/{port}", i.number, _role(claimed, i)) for i in device.interfaces for port in i.ports]
