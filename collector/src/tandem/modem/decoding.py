@@ -67,11 +67,10 @@ def decode(command: str, raw: bytes, driver: str | None = None, model: str = "")
     if not families:
         raise UndecodableError(f"no known family asks {asked}; name one with --driver ({', '.join(drivers())})")
     responses = [_body(asked, raw)] if web else _dialogues(asked, raw)
-    read = [(one, in_range(one.decode(responses, identity))[0]) for one in families]
-    best, reading = max(enumerate(read), key=lambda item: (_told(item[1][1]), -item[0]))[1]
-    first = read[0]
-    if driver is None and not first[1].empty and (_standard(asked) or _knows(first[0], identity)):
-        best, reading = first
+    best, reading = families[0], _read(families[0], responses, identity)
+    if reading.empty or not (_standard(asked) or _knows(best, identity)):
+        further = [(one, _read(one, responses, identity)) for one in families[1:]]
+        best, reading = max([(best, reading), *further], key=lambda found: _told(found[1]))  # the first of the best
     if reading.empty and not all_unknown(responses):
         raise UndecodableError(_why(asked, responses))
     return Decoded(best.name, reading)
@@ -174,6 +173,10 @@ def _dialogues(asked: str, raw: bytes) -> list[Response]:
     if known and not any(response.lines for response in found):
         found.append(Response(asked, known, Final("ok", "ok")))
     return found
+
+
+def _read(driver: Driver, responses: Sequence[Response], identity: Identity) -> Reading:
+    return in_range(driver.decode(responses, identity))[0]
 
 
 def _told(reading: Reading) -> int:
