@@ -38,9 +38,9 @@ BAD = [
     ('driver = "auto"', 'drver = "auto"', "drver", "unknown key 'drver' in [path.modem]; mend: known are port, driver"),
     (
         'driver = "auto"',
-        'driver = "zte"',
-        "zte",
-        "there is no driver 'zte'; mend: known are auto, generic, huawei, quectel",
+        'driver = "quektel"',
+        "quektel",
+        "there is no driver 'quektel'; mend: known are auto, ",
     ),
     ('operator = "B"', 'operater = "B"', "operater", "unknown key 'operater' in [path]"),
     (

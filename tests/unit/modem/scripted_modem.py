@@ -18,13 +18,15 @@ LINES = (
 
 
 class ScriptedModem:
-    """Answers each command after ``delay_s``. ``lines`` are the poll's; ``error`` answers the poll with an error instead."""
+    """Answers each command after ``delay_s``. ``lines`` are the poll's; ``error`` answers the poll with an error instead; ``answers``
+    are those of other commands, with their final results."""
 
     def __init__(self, link: Path) -> None:
         self.link = link
         self.heard: list[str] = []
         self.lines: tuple[str, ...] = LINES
         self.error: str | None = None
+        self.answers: dict[str, str] = {}
         self.echo = True
         self.hung = threading.Event()
         self.delay_s = 0.0
@@ -83,7 +85,9 @@ class ScriptedModem:
         text = f"{command}\r\r\n" if self.echo else "\r\n"
         if command == "ATE0":
             self.echo = False
-        if command in IDENTITY:
+        if command in self.answers:
+            text += f"{self.answers[command]}\r\n"
+        elif command in IDENTITY:
             text += f"{IDENTITY[command]}\r\n\r\nOK\r\n"
         elif command == "AT+CMEE?":
             text += "+CMEE: 1\r\n\r\nOK\r\n"

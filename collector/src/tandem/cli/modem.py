@@ -135,7 +135,9 @@ def _count(text: str) -> int:
 
 
 def _say(text: str, code: int) -> int:
-    print(f"tandem modem: {text}", file=sys.stderr)
+    """One line on standard error; what somebody's terminal would obey in it is written out."""
+    plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    print(f"tandem modem: {plain}", file=sys.stderr)
     return code
 
 

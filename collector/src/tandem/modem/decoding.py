@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -25,6 +26,9 @@ ALWAYS = (
     "driver",
 )  # fmt: skip
 """Keys of ``Decoded.as_json`` that are always there, None when absent; others only when they are told."""
+
+
+NOBODY = Identity()
 
 
 class UndecodableError(ValueError):
@@ -58,15 +62,15 @@ def decode(command: str, raw: bytes, driver: str | None = None, model: str = "")
     if not raw.strip():
         raise UndecodableError("the answer is empty")
     web = asked.startswith("GET ")
-    families = [drivers()[driver]] if driver is not None else candidates(asked)
+    identity = Identity(model=model)
+    families = [drivers()[driver]] if driver is not None else candidates(asked, identity)
     if not families:
         raise UndecodableError(f"no known family asks {asked}; name one with --driver ({', '.join(drivers())})")
     responses = [_body(asked, raw)] if web else _dialogues(asked, raw)
-    identity = Identity(model=model)
-    read = [(one, in_range(one.decode(responses, identity))[0]) for one in families]
-    best, reading = max(enumerate(read), key=lambda item: (_told(item[1][1]), -item[0]))[1]
-    if driver is None and not web and _standard(asked) and not read[0][1].empty:
-        best, reading = read[0]
+    best, reading = families[0], _read(families[0], responses, identity)
+    if reading.empty or not (_standard(asked) or _knows(best, identity)):
+        further = [(one, _read(one, responses, identity)) for one in families[1:]]
+        best, reading = max([(best, reading), *further], key=lambda found: _told(found[1]))  # the first of the best
     if reading.empty and not all_unknown(responses):
         raise UndecodableError(_why(asked, responses))
     return Decoded(best.name, reading)
@@ -82,17 +86,31 @@ def normalised(command: str) -> str:
     return text if text[:2].upper() == "AT" else f"AT{text}"
 
 
-def candidates(asked: str) -> list[Driver]:
-    """The families that ask this at a poll, whatever their model: those that ask the most of the line's commands, the standard's
-    family first, then by name."""
+def candidates(asked: str, identity: Identity = NOBODY) -> list[Driver]:
+    """The families that ask this at a poll, whatever their model: those that ask the most of the line's commands. First those that
+    know the model, then the standard's family, then those that ask just this line, then the one of which more devices are known."""
+    devices = Counter(device.family for device in known_devices())
+
+    def order(one: Driver) -> tuple[bool, bool, bool, int, str]:
+        exact = asked in _questions(one.name)
+        return (not _knows(one, identity), one.name != FALLBACK, not exact, -devices[one.name], one.name)
+
+    return sorted(_askers(asked), key=order)
+
+
+def _knows(driver: Driver, identity: Identity) -> bool:
+    """Whether it is the model's family; the standard's takes every model and knows none."""
+    return bool(identity.model) and driver.name != FALLBACK and driver.matches(identity)
+
+
+def _askers(asked: str) -> list[Driver]:
     if asked.startswith("GET "):
         path = _path(asked)
         return [d for d in drivers().values() if d.transport == "http" and path in map(_path, _questions(d.name))]
     wanted = set(Command(asked).prefixes)
     share = {name: len(wanted & _prefixes(name)) for name, d in drivers().items() if d.transport == "at"}
     most = max(share.values(), default=0)
-    names = sorted((n for n in share if most and share[n] == most), key=lambda n: (n != FALLBACK, n))
-    return [drivers()[name] for name in names]
+    return [drivers()[name] for name in share if most and share[name] == most]
 
 
 def all_unknown(responses: Iterable[Response]) -> bool:
@@ -103,8 +121,10 @@ def all_unknown(responses: Iterable[Response]) -> bool:
     )
 
 
-_UNKNOWN = re.compile(r"0|(?:99|255|-|--|N/A|-32768|-3276)(?:,(?:99|255|-|--|N/A|-32768|-3276|))*", re.IGNORECASE)
-"""A lone 0 is ``+COPS: 0``: no network chosen."""
+_UNKNOWN = re.compile(
+    r"0|(?:[01],)?(?:99|255|-|--|N/A|-32768|-3276)(?:,(?:99|255|-|--|N/A|-32768|-3276|))*", re.IGNORECASE
+)
+"""A lone 0 is ``+COPS: 0``: no network chosen; a 0 or 1 in front is a setting (``+XCESQ``)."""
 
 
 def _standard(asked: str) -> bool:
@@ -153,6 +173,10 @@ def _dialogues(asked: str, raw: bytes) -> list[Response]:
     if known and not any(response.lines for response in found):
         found.append(Response(asked, known, Final("ok", "ok")))
     return found
+
+
+def _read(driver: Driver, responses: Sequence[Response], identity: Identity) -> Reading:
+    return in_range(driver.decode(responses, identity))[0]
 
 
 def _told(reading: Reading) -> int:

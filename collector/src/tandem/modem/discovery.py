@@ -20,6 +20,7 @@ USB_PATH = re.compile(r"[0-9]{1,4}-[0-9]{1,3}(?:\.[0-9]{1,3}){0,6}\Z")
 USB_PORT = re.compile(r"([0-9]{1,4}-[0-9]{1,3}(?:\.[0-9]{1,3}){0,6})(?::[0-9]{1,3}\.([0-9]{1,3}))?\Z")
 """A USB path, or one interface of it: ``1-1.2:1.3`` is interface 3 (in configuration 1)."""
 
+_STORAGE = "08"
 _HUB = "09"
 
 
@@ -95,10 +96,7 @@ class FoundModem:
 def usb_devices(root: Path = SYS) -> tuple[UsbDevice, ...]:
     """Every USB device but hubs, in the order of their paths. One that vanishes while it is read is left out."""
     folder = root / "bus" / "usb" / "devices"
-    try:
-        names = [entry.name for entry in folder.iterdir()]
-    except OSError:
-        return ()
+    names = sorted(_children(folder))
     found = (_device(folder / name, names) for name in names if USB_PATH.match(name))
     return tuple(sorted((one for one in found if one is not None), key=lambda one: _order(one.path)))
 
@@ -119,12 +117,13 @@ def find(usb: str, role: str, root: Path = SYS, known: Sequence[KnownDevice] | N
     wanted = USB_PORT.match(usb)
     if wanted is None:
         return None
-    modem = next((one for one in modems(root, known) if one.path == wanted.group(1)), None)
+    device = _device_at(wanted.group(1), root)
+    if device is None:
+        return None
     if wanted.group(2) is not None:
-        number = int(wanted.group(2))
-        device = _device_at(wanted.group(1), root)
-        ports = (i.serial_port for i in device.interfaces if i.number == number) if device else iter(())
+        ports = (i.serial_port for i in device.interfaces if i.number == int(wanted.group(2)))
         return next((f"/dev/{port}" for port in ports if port), None)
+    modem = _modem(device, known_devices() if known is None else known)
     if modem is None:
         return None
     return modem.collector_port if role == "at-second" else modem.port(role)
@@ -143,7 +142,9 @@ def network_interface(usb: str, root: Path = SYS) -> str | None:
 
 
 def _device_at(path: str, root: Path) -> UsbDevice | None:
-    return next((one for one in usb_devices(root) if one.path == path), None)
+    """One device alone: this is asked before every poll."""
+    folder = root / "bus" / "usb" / "devices"
+    return _device(folder / path, sorted(_children(folder)))
 
 
 def _order(path: str) -> tuple[int, ...]:
@@ -208,7 +209,9 @@ def _text(file: Path) -> str | None:
 
 def _modem(device: UsbDevice, known: Sequence[KnownDevice]) -> FoundModem | None:
     claimed = claims(known, device.vendor, device.product)
-    waiting = () if claimed else awaiting_switch(known, device.vendor, device.product)
+    storage = bool(device.interfaces) and all(i.usb_class == _STORAGE for i in device.interfaces)
+    # Some sticks keep their ids when they are switched: what they show tells.
+    waiting = awaiting_switch(known, device.vendor, device.product) if storage or not claimed else ()
     if not claimed and not waiting and not _looks_like_a_modem(device):
         return None
     ports = [ModemPort(f"/dev/{port}", i.number, _role(claimed, i)) for i in device.interfaces for port in i.ports]

@@ -55,8 +55,10 @@ def get(
             client.endheaders()
             response = client.getresponse()
             body = response.read(MAX_BODY_BYTES + 1)
-            # A body of announced length is read short without an error when the server closes in the middle.
+            # A body of announced length is read short without an error when the server closes in the middle; heads that are cut
+            # short look like heads without a length and nothing behind them.
             short = response.length not in (None, 0) and len(body) <= MAX_BODY_BYTES
+            short = short or (response.status == 200 and not body and response.length is None and not response.chunked)
         except (http.client.HTTPException, ValueError) as error:
             raise NoAnswer(f"{target}: no whole HTTP answer ({type(error).__name__})") from error
         except OSError as error:

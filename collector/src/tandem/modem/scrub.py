@@ -85,7 +85,8 @@ def _groups(match: re.Match[str]) -> str:
         return text
     if not all(part.isdigit() for part in parts):
         return _zeros(text) if even and len(parts) > 2 else text
-    formed = 14 <= len(digits) <= 20 and (len(parts) <= 4 or digits.startswith("89") or _luhn(digits))
+    row = match.group(1) == " " and len(parts) > 4 and not digits.startswith("89") and not _luhn(digits)
+    formed = 14 <= len(digits) <= 20 and not row
     return _zeros(text) if even or formed else text
 
 

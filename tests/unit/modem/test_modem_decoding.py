@@ -1,0 +1,158 @@
+"""Raw answers without a modem: which family, what it tells, why it tells nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tandem.modem
+from tandem.modem.base import Identity
+from tandem.modem.decoding import ALWAYS, UndecodableError, candidates, decode, normalised
+from tandem.modem.registry import drivers
+
+QENG = '+QENG: "servingcell","NOCONN","LTE","FDD",244,91,5A2C30B,211,1300,3,5,5,1A2B,-95,-10,-66,12,33'
+MODEM = Path(tandem.modem.__file__).parent
+TURNS = [(file, turn) for file in sorted(MODEM.glob("*/transcripts/*.json")) for turn in [json.loads(file.read_text())]]
+
+
+def told(command: str, raw: str, driver: str | None = None) -> dict[str, Any]:
+    return decode(command, raw.encode("latin-1"), driver).as_json()
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\n", "\r", "\r\r\n"])
+@pytest.mark.parametrize("echo", ["", 'AT+QENG="servingcell"'])
+@pytest.mark.parametrize("last", ["", "OK"])
+@pytest.mark.parametrize("command", ['AT+QENG="servingcell"', '+QENG="servingcell"', ' at+qeng="servingcell"'])
+def test_echo_line_ends_and_final_result_do_not_matter(command: str, last: str, echo: str, end: str) -> None:
+    found = told(command, end.join((echo, QENG, "", last, "")))
+    assert (found["driver"], found["rsrp_dbm"], found["eci"], found["tac"]) == ("quectel", -95.0, 0x5A2C30B, 0x1A2B)
+    assert (found["enb_id"], found["sector_id"], found["rat"], found["state"]) == (0x5A2C3, 0x0B, "LTE", "idle")
+    assert found["sinr_db"] is None
+    assert found["sinr_code"] == 12
+
+
+def test_every_key_of_the_record_is_there_and_absent_ones_are_none() -> None:
+    found = told("+CESQ", "+CESQ: 99,99,255,255,20,80")
+    assert tuple(found)[: len(ALWAYS)] == ALWAYS
+    assert {name for name in ALWAYS if found[name] is None} == set(ALWAYS) - {
+        "rsrp_dbm",
+        "rsrq_db",
+        "rat",
+        "state",
+        "driver",
+    }
+    assert (found["rsrp_dbm"], found["rsrq_db"], found["rsrp_code"], found["driver"]) == (-61.0, -10.0, 80, "generic")
+    assert "nr_rsrp_dbm" not in found
+
+
+@pytest.mark.parametrize(("file", "content"), TURNS, ids=[f"{f.parts[-3]}/{f.stem}" for f, _ in TURNS])
+def test_each_familys_answers_give_its_transcripts_quantities(file: Path, content: dict[str, Any]) -> None:
+    family = file.parts[-3]
+    driver, expected = drivers()[family], content["expected"]
+    model = content["identity"]["model"]
+    for turn in content["dialogue"]:
+        try:
+            found = decode(turn["send"], turn["receive"].encode("utf-8"), family, model)
+        except UndecodableError:
+            continue  # this turn was refused by the modem, or tells nothing
+        assert found.driver == driver.name
+        # A turn by itself tells no more than the whole dialogue, and nothing else: but RAT and state may need the others.
+        mine = {k: v for k, v in found.as_json().items() if v is not None and k not in ("driver", "rat", "state")}
+        assert mine.items() <= expected.items() or len(content["dialogue"]) > 1
+
+
+@pytest.mark.parametrize(
+    ("command", "raw", "why"),
+    [
+        ("AT+CESQ", "ERROR", "the modem answered ERROR"),
+        ("AT+CESQ", "AT+CESQ\r\r\n+CME ERROR: 10\r\n", "+CME ERROR 10: no SIM inserted"),
+        ("AT+CESQ", "+CME ERROR: SIM busy", "+CME ERROR SIM busy"),
+        ("AT+CESQ", "", "the answer is empty"),
+        ("AT+CESQ", "\r\n \r\n", "the answer is empty"),
+        ("AT+CESQ", "garbage", "no line of the answer belongs to +CESQ"),
+        ("AT+CESQ", "\x00\xff\x01", "no line of the answer belongs to +CESQ"),
+        ("AT+CESQ", "OK", "no line of the answer belongs to +CESQ"),
+        ("AT+CSQ", "+CSQ: what", "nothing can be read in '+CSQ: what'"),
+        ("AT+CSQ", "+CSQ: 500,1", "nothing can be read in"),
+        ("AT+NOBODY?", "+NOBODY: 1", "no known family asks AT+NOBODY?"),
+        ("", "+CSQ: 1", "no known family asks"),
+        ("AT+CSQ", "x" * 2_000_000, "longer than"),
+        ("GET /nobody/asks", "{}", "no known family asks"),
+    ],
+)
+def test_what_cannot_be_decoded_says_why_in_one_line(command: str, raw: str, why: str) -> None:
+    with pytest.raises(UndecodableError, match=re.escape(why)) as caught:
+        told(command, raw)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("raw", ["+CSQ: 99,99", "+CSQ: 99,99\r\n\r\nOK\r\n"])
+def test_a_proper_answer_that_nothing_is_known_is_an_object_of_nulls(raw: str) -> None:
+    found = told("AT+CSQ", raw)
+    assert {name for name in ALWAYS if found[name] is not None} == {"state", "driver"}
+
+
+def test_several_commands_in_one_line_and_an_error_after_the_first() -> None:
+    found = told("AT+CSQ;+CESQ", "+CSQ: 17,99\r\n+CME ERROR: 4\r\n")
+    assert (found["rssi_dbm"], found["rsrp_dbm"]) == (-79.0, None)
+    both = told(
+        "AT^HCSQ?;^MONSC", '^HCSQ:"LTE",50,50,100,20\r\n^MONSC: LTE,244,91,1300,5A2C30B,D3,1A2B,-95,-10,-66\r\nOK'
+    )
+    assert (both["driver"], both["pci"], both["rsrp_code"]) == ("huawei", 211, 50)
+
+
+def test_a_registration_in_its_unsolicited_form_is_read_too() -> None:
+    assert told("AT+CEREG?", '+CEREG: 1,"1A2B","05A2C30B",7')["eci"] == 0x5A2C30B
+
+
+def test_the_family_is_chosen_by_what_is_asked_then_by_what_is_read_and_always_the_same() -> None:
+    assert candidates("AT+CESQ")[0].name == "generic"
+    assert candidates("AT^HCSQ?")[0].name == "huawei"
+    assert told('AT+CSQ;+QENG="servingcell"', f"+CSQ: 17,99\r\n{QENG}\r\nOK")["driver"] == "quectel"
+    assert candidates("AT+CSQ;^HCSQ?", Identity(model="Huawei ME909"))[0].name == "huawei"
+    assert candidates("AT+CSQ;+CEREG?", Identity(model="nobody knows"))[0].name == "generic"
+    assert len({json.dumps(told("+CEREG?", '+CEREG: 2,1,"1A2B","05A2C30B",7')) for _ in range(5)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("given_", "sent"),
+    [
+        ("+CSQ", "AT+CSQ"),
+        ("at+csq", "at+csq"),
+        ("/api/x", "GET /api/x"),
+        ("get /api/x", "GET /api/x"),
+        ("^HCSQ?", "AT^HCSQ?"),
+    ],
+)
+def test_commands_are_taken_as_people_write_them(given_: str, sent: str) -> None:
+    assert normalised(given_) == sent
+
+
+LINES = sorted({line for _, c in TURNS for t in c["dialogue"] for line in t["receive"].split("\r\n") if line})
+ASKED = sorted({t["send"] for _, c in TURNS for t in c["dialogue"]})
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.one_of(st.sampled_from(ASKED), st.text(max_size=20)),
+    st.one_of(
+        st.binary(max_size=300),
+        st.lists(st.tuples(st.sampled_from(LINES), st.integers(0, 80), st.text(max_size=5)), max_size=5).map(
+            lambda pieces: "\r\n".join(line[:at] + extra + line[at:] for line, at, extra in pieces).encode(
+                "utf-8", "replace"
+            )
+        ),
+    ),
+    st.one_of(st.none(), st.sampled_from(sorted(drivers()))),
+)
+def test_any_input_is_decoded_or_refused_with_a_reason(command: str, raw: bytes, driver: str | None) -> None:
+    with contextlib.suppress(UndecodableError):
+        found = decode(command, raw, driver)
+        assert set(ALWAYS) <= set(json.loads(json.dumps(found.as_json())))

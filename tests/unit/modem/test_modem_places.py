@@ -1,0 +1,231 @@
+"""The poller at a modem that is named by its place, at a stick's web server, and the recorder."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fake_sys import FakeSys
+from scripted_modem import LINES, POLL, ScriptedModem
+from web_stick import WebStick, page
+
+from tandem.at.channel import open_port
+from tandem.at.errors import PortLost
+from tandem.at.unsolicited import Unsolicited
+from tandem.modem import access as access_module
+from tandem.modem import registry
+from tandem.modem.access import UsbPlace, WebServer, access
+from tandem.modem.base import Identity, Reading
+from tandem.modem.poll import Poll
+from tandem.modem.poller import Poller
+from tandem.modem.recorder import Recorder, replay, transcript
+from tandem.modem.registry import UnknownDriver, drivers
+from tandem.modem.sim import SimWatch, hashed
+
+SECRET = bytes(32)
+NUMBER = "8935801234567890123"
+
+
+class Made:
+    """Collects what a thread makes; a condition on it can be awaited."""
+
+    def __init__(self) -> None:
+        self.things: list[object] = []
+        self._changed = threading.Condition()
+
+    def add(self, thing: object) -> None:
+        with self._changed:
+            self.things.append(thing)
+            self._changed.notify_all()
+
+    def wait(self, condition: Callable[[list[Poll]], bool]) -> list[Poll]:
+        with self._changed:
+            assert self._changed.wait_for(lambda: condition(self.polls), 20), self.polls[-3:]
+            return self.polls
+
+    @property
+    def polls(self) -> list[Poll]:
+        return [thing for thing in self.things if isinstance(thing, Poll)]
+
+
+def good(poll: Poll) -> bool:
+    return poll.failure is None and poll.reading is not None and poll.reading.rsrp_dbm is not None
+
+
+@pytest.fixture
+def modem(tmp_path: Path) -> Iterator[ScriptedModem]:
+    scripted = ScriptedModem(tmp_path / "modem")
+    yield scripted
+    scripted.close()
+
+
+def test_a_modem_named_by_its_place_is_polled_again_after_it_came_back_under_another_number(
+    tmp_path: Path, modem: ScriptedModem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sys, now = FakeSys(tmp_path / "sys"), {"name": "/dev/ttyUSB3"}
+    sys.quectel("1-1.2", 0, "wwan0")
+    opened: list[str] = []
+
+    def open_here(path: str, baud: int = 115200) -> object:
+        opened.append(path)
+        if path != now["name"]:
+            raise PortLost(f"{path}: not there")
+        return open_port(str(modem.link), baud)
+
+    monkeypatch.setattr(access_module, "open_port", open_here)
+    monkeypatch.setattr(access_module, "_there", lambda _path: modem.link.stat())
+    made = Made()
+    poller = Poller("a", "A", UsbPlace("1-1.2", sys.root), "auto", 0.1, made.add)
+    poller.start()
+    try:
+        made.wait(lambda p: sum(map(good, p)) >= 2)
+        sys.unplug("1-1.2")
+        modem.unplug()
+        seen = len(made.wait(lambda p: p[-1].failure == "port_lost"))
+        sys.quectel("1-1.3", 0, "wwan0")  # another stick takes the old number
+        sys.quectel("1-1.2", 4, "wwan1")
+        now["name"] = "/dev/ttyUSB7"
+        modem.plug()
+        made.wait(lambda p: any(good(x) for x in p[seen:]))
+    finally:
+        poller.stop()
+    assert set(opened) == {"/dev/ttyUSB3", "/dev/ttyUSB7"}
+
+
+@pytest.mark.parametrize("place", ["nowhere", "", "1-1.2:x"])
+def test_what_is_no_place_is_refused_at_once(place: str) -> None:
+    with pytest.raises(ValueError, match="no USB path"):
+        UsbPlace(place)
+
+
+def test_a_place_without_a_modem_is_a_lost_port_that_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(PortLost, match="tandem modem list"):
+        UsbPlace("1-1.2", FakeSys(tmp_path / "sys").root).look()
+    for port, usb in ((None, None), ("/dev/x", "1-1")):
+        with pytest.raises(ValueError, match="either"):
+            access(port, usb)
+
+
+@dataclass(frozen=True)
+class _Web:
+    """A family of web sticks, as small as one can be."""
+
+    name: str = "webstick"
+    transport: str = "http"
+
+    def setup_commands(self, _identity: Identity) -> tuple[str, ...]:
+        return ()
+
+    def poll_commands(self, _identity: Identity) -> tuple[str, ...]:
+        return ("GET /level",)
+
+    def matches(self, _identity: Identity) -> bool:
+        return False
+
+    def decode(self, responses: list, _identity: Identity) -> Reading:
+        texts = [line for response in responses for line in response.lines]
+        return Reading(rsrp_dbm=float(texts[0])) if texts else Reading()
+
+
+@pytest.fixture
+def web_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {**drivers(), "webstick": _Web()}
+    monkeypatch.setattr(registry, "drivers", lambda: known)
+    monkeypatch.setattr("tandem.modem.identification.drivers", lambda: known)
+
+
+@pytest.mark.parametrize("driver", ["webstick", "auto"])
+@pytest.mark.usefixtures("web_family")
+def test_a_stick_with_a_web_server_is_polled_like_any_modem(driver: str) -> None:
+    stick, made = WebStick(), Made()
+    stick.behave = lambda _t, _h: page("-95.0")
+    poller = Poller("a", "A", access(stick.url, None, "lo"), driver, 0.1, made.add)
+    poller.start()
+    try:
+        made.wait(lambda p: sum(map(good, p)) >= 3)
+        stick.behave = lambda _t, _h: page("", status="503 Busy")
+        made.wait(lambda p: p[-1].failure == "http_503")
+        stick.behave = lambda _t, _h: page("-96.0")
+        made.wait(lambda p: good(p[-1]) and p[-1].reading is not None and p[-1].reading.rsrp_dbm == -96.0)
+        stick.close()
+        made.wait(lambda p: p[-1].failure == "port_lost")
+    finally:
+        poller.stop()
+    assert {poll.driver for poll in made.polls[1:]} == {"webstick"}
+
+
+@pytest.mark.usefixtures("web_family")
+def test_a_driver_of_the_other_kind_is_refused_before_anything_is_opened() -> None:
+    with pytest.raises(UnknownDriver, match="asks an AT port"):
+        Poller("a", None, WebServer("http://192.168.8.1"), "quectel", 1.0, lambda _poll: None)
+    with pytest.raises(UnknownDriver, match="asks a web server"):
+        Poller("a", None, "/dev/ttyUSB2", "webstick", 1.0, lambda _poll: None)
+
+
+def test_the_sim_is_asked_once_a_set_up_and_another_one_is_told(modem: ScriptedModem) -> None:
+    crsm = "AT+CRSM=176,12258,0,0,10"
+    modem.answers = {crsm: '+CRSM: 144,0,"985308214365870921F3"\r\n\r\nOK'}
+    told, made = Made(), Made()
+    watch = SimWatch("0" * 24, SECRET, told.add)
+    poller = Poller("a", "A", str(modem.link), "auto", 0.1, made.add, sim=watch)
+    poller.start()
+    try:
+        made.wait(lambda p: sum(map(good, p)) >= 4)
+        assert modem.heard.count(crsm) == 1
+        modem.unplug()
+        made.wait(lambda p: p[-1].failure == "port_lost")
+        modem.plug()
+        made.wait(lambda p: good(p[-1]))
+    finally:
+        poller.stop()
+    assert modem.heard.count(crsm) == 2
+    assert told.things == [f"the SIM here is {hashed(NUMBER, SECRET)}, the configuration names {'0' * 24}"]
+
+
+def test_unsolicited_lines_reach_the_pollers_owner_with_their_time(modem: ScriptedModem) -> None:
+    change = '+CEREG: 1,"1A2C","05A2C30C",7'
+    modem.lines = (change, *LINES)
+    heard, made = Made(), Made()
+    poller = Poller("a", "A", str(modem.link), "auto", 0.1, made.add, on_unsolicited=heard.add)
+    poller.start()
+    try:
+        poll = made.wait(lambda p: any(map(good, p)))[0]
+    finally:
+        poller.stop()
+    first = heard.things[0]
+    assert isinstance(first, Unsolicited)
+    assert first.line == change
+    assert poll.began_monotonic_ns < first.monotonic_ns < poll.ended_monotonic_ns
+
+
+def test_a_recording_is_a_transcript_without_identities_that_its_driver_reads(modem: ScriptedModem) -> None:
+    modem.answers = {
+        "ATI": "Quectel\r\nEC25\r\nRevision: EC25EFAR06A06M4G\r\nIMEI: 861234567890123\r\n\r\nOK",
+        "AT+CSQ": "+CSQ: 20,99\r\n\r\nOK",
+        "AT+CEREG?": '+CEREG: 2,1,"1A2B","05A2C30B",7\r\n+CLIP: "+358401234567",145\r\n\r\nOK',
+        "AT+CGATT?": "+CME ERROR: 30",
+    }
+    port = open_port(str(modem.link))
+    recorder = Recorder(port)
+    try:
+        identity, matching = recorder.record()
+    finally:
+        port.close()
+    assert [d.name for d in matching] == ["quectel", "generic"]
+    made = transcript(identity, matching[0], recorder.turns, "2026-01-01")
+    assert [turn["send"] for turn in made["dialogue"]] == [POLL]
+    assert made["expected"]["rsrp_dbm"] == -95.0
+    assert made["identity"] == {"manufacturer": "Quectel", "model": "EC25", "revision": "EC25EFAR06A06M4G"}
+    assert replay(POLL, made["dialogue"][0]["receive"]).lines == LINES
+    text = json.dumps(made)
+    assert "8612345" not in text
+    assert "35840" not in text
+    further = {turn["send"]: turn["receive"] for turn in made["further"]}
+    assert "+CME ERROR: 30" in further["AT+CGATT?"]
+    assert '"05A2C30B"' in further["AT+CEREG?"]
+    assert "AT+CGSN" not in modem.heard
+    assert not any("CIMI" in command for command in modem.heard)
