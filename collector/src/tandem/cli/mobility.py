@@ -39,7 +39,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         metavar=("A", "B"),
         help="two logs as the two modems of one probe, aligned at their starts; repeatable",
     )
-    command.add_argument("--detector", choices=["published", "fused", "both"], default="both", help="default: %(default)s")
+    command.add_argument(
+        "--detector", choices=["published", "fused", "both"], default="both", help="default: %(default)s"
+    )
     command.add_argument(
         "--hold",
         type=_seconds,
@@ -62,8 +64,8 @@ def _seconds(text: str) -> float:
 
 
 def _score(args: argparse.Namespace) -> int:
-    from tandem.mobility.score import Score
     from tandem.mobility.replay import scored
+    from tandem.mobility.score import Score
 
     wanted = [[path] for path in args.logs] + [list(pair) for pair in args.pair]
     if not wanted:
@@ -132,7 +134,9 @@ def _table(result: dict[str, Any]) -> str:
             rows.append([name, str(entry["seconds"]), _cell(entry["moving_share"], "share"), label, *cells])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [
-        "  ".join(cell.ljust(w) if i in (0, 3) else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True)))
+        "  ".join(
+            cell.ljust(w) if i in (0, 3) else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
         for row in rows
     ]
     note = (

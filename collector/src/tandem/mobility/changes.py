@@ -33,8 +33,8 @@ class Changes:
     """Remembers the last level of each path.
 
     No change is told when the polls are further apart than ``successive_ns``, when the radio technology changed in between
-    (its levels measure something else; LTE with and without a 5G carrier is one), or for a stale poll, which says nothing about now. A poll without the quantity is
-    passed over.
+    (its levels measure something else; LTE with and without a 5G carrier is one), or for a stale poll, which says nothing about
+    now. A poll without the quantity is passed over.
     """
 
     def __init__(self, quantity: str, successive_ns: int) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 from tandem.mobility.evidence import ModemEvidence
 from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.speed import SpeedJudge
 from tandem.schema.record import Record
+
+MICRO = 10**6
+UNITS = 10**15
+"""Evidence is kept as a whole number of units of 10⁻¹⁵ s, and rates in millionths, which times ns is such a number: what happens
+does not depend on how often it was looked at, nor on the order of the modems."""
 
 
 class FusedDetector:
@@ -24,7 +27,9 @@ class FusedDetector:
         self._speed = SpeedJudge(settings)
         self._least_ns = round(settings.least_s * 1e9)
         self._settle_ns = round(settings.period_s * 1e9)
-        self._evidence_s = 0.0
+        self._start, self._most = round(settings.start_s * MICRO) * 10**9, round(settings.most_s * MICRO) * 10**9
+        self._quiet = round(settings.quiet_per_s * MICRO)
+        self._evidence = 0
         self._now_ns: int | None = None
         self._changed_ns: int | None = None
         self._mobile = False
@@ -42,7 +47,7 @@ class FusedDetector:
     @property
     def evidence_s(self) -> float:
         """What the vessel holds, 0 to ``most_s``."""
-        return self._evidence_s
+        return self._evidence / UNITS
 
     def feed(self, record: Record) -> list[Record]:
         """The events that this record shows."""
@@ -59,7 +64,7 @@ class FusedDetector:
         events = self._advance(record.monotonic_ns)
         at_once = modem.feed(record)
         if at_once and not self._speed_decides(self._now_ns or 0):
-            self._evidence_s = min(self._settings.most_s, self._evidence_s + at_once)
+            self._evidence = min(self._most, self._evidence + round(at_once * MICRO) * 10**9)
             # A change by it is told by the next instant that passes: all records of this one count before.
         return events
 
@@ -74,7 +79,7 @@ class FusedDetector:
         if judged is not None and judged != self._mobile and self._may_change_ns() <= now:
             events.append(self._change(now, "by speed"))
         if self._speed_decides(now):
-            self._evidence_s = self._settings.most_s if self._mobile else 0.0
+            self._evidence = self._most if self._mobile else 0
         return events
 
     def _speed_decides(self, at_ns: int) -> bool:
@@ -97,42 +102,43 @@ class FusedDetector:
             self._now_ns = until
         return events
 
-    def _per_s(self, at_ns: int) -> float:
-        rates = [modem.per_s for modem in self._modems.values() if at_ns < modem.until_ns]
+    def _per_s(self, at_ns: int) -> int:
+        """Millionths of a second of evidence a second."""
+        rates = [round(modem.per_s * MICRO) for modem in self._modems.values() if at_ns < modem.until_ns]
         if not rates:
-            return -self._settings.quiet_per_s
-        # fsum: the same whatever the order of the modems.
+            return -self._quiet
         most = self._settings.modems
-        return min(most, max(-most * self._settings.quiet_per_s, math.fsum(rates)))
+        return min(round(most * MICRO), max(-round(most * self._quiet), sum(rates)))
 
-    def _pass(self, begin_ns: int, end_ns: int, per_s: float) -> list[Record]:
-        """Fill or drain from ``begin_ns`` to ``end_ns``; the change of state in between, if any."""
+    def _pass(self, begin_ns: int, end_ns: int, per_s: int) -> list[Record]:
+        """Fill or drain from ``begin_ns`` to ``end_ns``; the changes of state in between."""
         events = []
-        at_ns = self._change_ns(begin_ns, per_s)
-        if at_ns is not None and at_ns <= end_ns:
-            events.append(self._change(at_ns, self._why(at_ns)))
-        self._evidence_s = self._after(per_s, end_ns - begin_ns)
+        while (at_ns := self._change_ns(begin_ns, per_s)) is not None and at_ns <= end_ns:
+            self._evidence = self._after(per_s, at_ns - begin_ns)
+            events.append(self._change(at_ns, self._why(begin_ns)))
+            begin_ns = at_ns
+        self._evidence = self._after(per_s, end_ns - begin_ns)
         return events
 
-    def _after(self, per_s: float, passed_ns: int) -> float:
-        return min(self._settings.most_s, max(0.0, self._evidence_s + per_s * passed_ns / 1e9))
+    def _after(self, per_s: int, passed_ns: int) -> int:
+        return min(self._most, max(0, self._evidence + per_s * passed_ns))
 
-    def _change_ns(self, begin_ns: int, per_s: float) -> int | None:
+    def _change_ns(self, begin_ns: int, per_s: int) -> int | None:
         """When the state changes at this rate; None when never."""
-        short_s = (0.0 if self._mobile else self._settings.start_s) - self._evidence_s
-        missing = short_s < 0 if self._mobile else short_s > 0
-        if not missing:
+        missing = self._evidence if self._mobile else self._start - self._evidence
+        towards = -per_s if self._mobile else per_s
+        if missing <= 0:
             reached_ns = begin_ns
-        elif short_s * per_s > 0:
-            reached_ns = begin_ns + math.ceil(short_s / per_s * 1e9)
+        elif towards > 0:
+            reached_ns = begin_ns + -(-missing // towards)
         else:
             return None
         at_ns = max(reached_ns, self._may_change_ns())
         if at_ns == reached_ns:
             return at_ns
         # It had to wait: is it still so?
-        then_s = self._after(per_s, at_ns - begin_ns)
-        return at_ns if (then_s <= 0 if self._mobile else then_s >= self._settings.start_s) else None
+        then = self._after(per_s, at_ns - begin_ns)
+        return at_ns if (then <= 0 if self._mobile else then >= self._start) else None
 
     def _why(self, at_ns: int) -> str:
         spreads = [

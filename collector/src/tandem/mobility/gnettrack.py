@@ -111,7 +111,9 @@ def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise LogError(reader.line_num, f"not comma-separated text ({error})", "give the log as the app wrote it") from None
+            raise LogError(
+                reader.line_num, f"not comma-separated text ({error})", "give the log as the app wrote it"
+            ) from None
         yield reader.line_num, row
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ from tandem.schema.record import Record
 
 def period_s(logs: Sequence[Sequence[Second]]) -> float:
     """The usual time between two polls of a modem, in whole seconds; 1 when there is one poll only."""
-    gaps = [later.at_s - sooner.at_s for log in logs for sooner, later in zip(log, log[1:], strict=False)]
+    gaps = [later.at_s - sooner.at_s for log in logs for sooner, later in itertools.pairwise(log)]
     return float(max(1, round(statistics.median(gaps)))) if gaps else 1.0
 
 
@@ -37,7 +38,9 @@ def movements(events: Sequence[Record]) -> list[Movement]:
             begin_ns = event.monotonic_ns
         else:
             kind = event.fields.get("speed_class")
-            out.append(Movement(begin_ns // 10**9, event.monotonic_ns // 10**9, str(kind) if kind is not None else None))
+            out.append(
+                Movement(begin_ns // 10**9, event.monotonic_ns // 10**9, str(kind) if kind is not None else None)
+            )
     return out
 
 

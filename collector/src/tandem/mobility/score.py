@@ -106,15 +106,17 @@ def score(judged: Sequence[Judged], movements: Sequence[Movement] = ()) -> Score
                 out.start_delays_s.append(turned - spell[0].at_s)
             continue
         before = judged[first - 1].mobile if first else False
-        out.false_starts += sum(now and not was for was, now in zip([before, *_mobile(spell)], _mobile(spell), strict=False))
+        out.false_starts += sum(
+            now and not was for was, now in zip([before, *_mobile(spell)], _mobile(spell), strict=False)
+        )
         if first and before and turned is not None:
             out.stop_delays_s.append(turned - spell[0].at_s)
     for movement in movements:
         speeds = [j.speed_km_h for j in judged if movement.begin_s <= j.at_s < movement.end_s]
-        if movement.speed_class is not None and speeds:
+        mean_km_h = math.fsum(speeds) / len(speeds) if speeds else 0.0
+        if movement.speed_class is not None and mean_km_h > MOVING_KM_H:  # a false movement has no right class
             out.classed += 1
-            fast = math.fsum(speeds) / len(speeds) > BOUNDARY_KM_H
-            out.classed_rightly += (movement.speed_class == "high") == fast
+            out.classed_rightly += (movement.speed_class == "high") == (mean_km_h > BOUNDARY_KM_H)
     return out
 
 
