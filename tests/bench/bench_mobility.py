@@ -24,8 +24,9 @@ from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.gnettrack import Second, read
 from tandem.mobility.movement import MobilityDetector
 from tandem.mobility.replay import period_s, play, scored
-from tandem.mobility.score import Score
+from tandem.mobility.score import MOVING_KM_H, Score
 from tandem.mobility.settings import Settings
+from tandem.schema.record import Record
 
 GRID: dict[str, tuple[float, ...]] = {
     "window_s": (10.0, 20.0),
@@ -38,20 +39,35 @@ GRID: dict[str, tuple[float, ...]] = {
 Log = list[Second]
 
 
-def accuracy(log: Log, settings: FusedSettings) -> tuple[int, int]:
+Polls = list[tuple[Record, bool | None]]
+
+
+def polls_of(log: Log) -> Polls:
+    """(poll, moving by the speed; None when it is not known), made once for all candidates."""
+    begin_s = log[0].at_s
+    known = [None if s.speed_km_h is None else s.speed_km_h > MOVING_KM_H for s in log]
+    return [(s.record("a", s.at_s - begin_s), moving) for s, moving in zip(log, known, strict=True)]
+
+
+def accuracy(polls: Polls, settings: FusedSettings) -> tuple[int, int]:
     """(seconds judged rightly, seconds)."""
-    detectors = Detectors(Settings(detector="fused"), settings)
-    judged, _ = play([log], detectors)
-    return sum(j.moving == j.mobile for j in judged), len(judged)
+    detector = FusedDetector(settings)
+    right = seconds = 0
+    for record, moving in polls:
+        detector.feed(record)
+        if moving is not None:
+            right, seconds = right + (moving == detector.mobile), seconds + 1
+    return right, seconds
 
 
 def leave_one_out(logs: dict[str, Log]) -> dict[str, Any]:
     """Accuracy of the grid's best on each log left out, and of its best on all."""
-    copies = {name: list(variants.hard(log, 1).values()) for name, log in logs.items()}
+    copies = {name: [polls_of(copy) for copy in variants.hard(log, 1).values()] for name, log in logs.items()}
+    polls = {name: polls_of(log) for name, log in logs.items()}
     candidates = [FusedSettings(**dict(zip(GRID, values, strict=True))) for values in itertools.product(*GRID.values())]
     table = []
     for settings in candidates:
-        own = {name: accuracy(log, settings) for name, log in logs.items()}
+        own = {name: accuracy(own_polls, settings) for name, own_polls in polls.items()}
         harder = {name: [r / n for r, n in (accuracy(c, settings) for c in copies[name])] for name in logs}
         table.append((own, harder))
 
@@ -65,7 +81,7 @@ def leave_one_out(logs: dict[str, Log]) -> dict[str, Any]:
 
     best = {without: max(range(len(candidates)), key=lambda i: merit(i, without)) for without in (None, *logs)}
     seconds = sum(table[0][0][name][1] for name in logs)
-    default = {name: accuracy(log, FusedSettings()) for name, log in logs.items()}
+    default = {name: accuracy(own_polls, FusedSettings()) for name, own_polls in polls.items()}
     return {
         "candidates": len(candidates),
         "best on all": {name: getattr(candidates[best[None]], name) for name in GRID},

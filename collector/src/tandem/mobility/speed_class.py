@@ -33,9 +33,10 @@ def evidence_of_high_speed(counts: Counts, moved_s: float) -> float:
 
     The paper has its model go by the frequency of events, without numbers, and says that changes of up to 8 dB are most of
     those on foot and greater ones most of those on wheels. The plain frequencies of changes and handovers do not carry over from
-    one kind of modem to another: a stick on foot tells three times as many as a telephone on a motorway. So two that do: cells new
-    to the modem a minute, against 0.8, and the share of changes above 8 dB, against 30 %, which brings 1 at most, at 35 %, and -1 at least, at 25 %. Both are drawn
-    towards neutral by as much as one minute and six changes would say, so that a short movement is not classed by chance.
+    one kind of modem to another: the bench's modems on foot tell three times as many as a telephone in a car. So two that do:
+    cells new to the modem a minute, against 0.8, and the share of changes above 8 dB, against 30 %; 25 % and less bring -1,
+    35 % and more bring 1. Both are drawn towards neutral by as much as one minute and six changes would say, so that a short
+    movement is not classed by chance.
     """
     new_a_minute = (counts.new_cells / counts.modems + 0.8) / (moved_s / 60 + 1)
     share = (counts.large + 6 * 0.30) / (counts.changes + 6)
