@@ -11,7 +11,7 @@ class FusedSettings:
 
     Radio. ``window_s``: the spread of the levels is taken over so long, at least over six polls: at 8 m/s that is several
     decorrelation distances of shadowing (10 to 20 m in streets), at walking pace about one. ``neutral_db``: the spread that
-    speaks for neither; half of a standing modem's windows in the logs are below 0.5 dB and nine of ten below 1.1, half of a
+    speaks for neither; half of a standing modem's windows in the logs are below about 0.5 dB and nine of ten below 1.1, half of a
     driving one's above 1.7 to 2.5: a quiet stretch of a ride is outlasted, not heeded. A second brings
     ln(spread / ``neutral_db``), no more than 1 (that is from 4.3 dB on) and no less than ``-quiet_per_s`` (below 1.1 dB).
     ``new_cell_s``: what a serving cell brings that this path did not have within ``cell_memory_s``; less than ``start_s``, so
