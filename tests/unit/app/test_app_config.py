@@ -28,6 +28,7 @@ def test_a_good_file_is_taken_with_defaults() -> None:
     assert config.runs.bytes is None
     assert config.period_s == 1.0
     assert config.mobility.threshold_db == 6.0
+    assert config.mobility.detector == "published"
     assert config.drain_s == 30.0
     assert config.sysctl["net.mptcp.blackhole_timeout"] == 0
 

@@ -1,100 +1,89 @@
-"""The published rule on drives that were recorded in the field, judged by their own speed column."""
+"""Both detectors on drives that were recorded in the field, judged by their own speed column; floors as measured, with a margin."""
 
 from __future__ import annotations
 
-import csv
+import itertools
 import os
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from tandem.mobility.detectors import Detectors
+from tandem.mobility.gnettrack import Second, read
+from tandem.mobility.replay import play, scored
+from tandem.mobility.score import Score
 from tandem.mobility.settings import Settings
-from tandem.schema.record import Record
 
-REPOSITORY = Path(__file__).parents[3]
-DRIVES = Path(os.environ.get("TANDEM_SHARED", REPOSITORY.parent / "shared")) / "data" / "drives"
-SECOND = 10**9
-MOVING_KM_H = 3.0
+NAMED = os.environ.get("TANDEM_SHARED")
+PLACES = [Path(NAMED)] if NAMED else [folder / "shared" for folder in Path(__file__).resolve().parents]
+DRIVES = next((place / "data/drives" for place in PLACES if (place / "data/drives").is_dir()), None)
 HELD_S = 120.0
 
 pytestmark = pytest.mark.skipif(
-    not list(DRIVES.glob("*.csv")),
-    reason=f"no drive logs in {DRIVES} (set TANDEM_SHARED to the folder that holds data/drives)",
+    DRIVES is None,
+    reason="no recorded drives beside the checkout (TANDEM_SHARED names the folder that holds data/drives)",
 )
 
 
-@dataclass(frozen=True)
-class Second:
-    record: Record
-    speed_km_h: float
+@pytest.fixture(scope="module")
+def logs() -> dict[str, list[Second]]:
+    assert DRIVES is not None
+    return {file.stem: read(file.read_bytes()) for file in sorted(DRIVES.glob("*.csv"))}
 
 
-def seconds(log: Path) -> list[Second]:
-    """A log as polls, one a second: of rows with the same second the last. LTE and its NSA anchor only."""
-    found: dict[int, Second] = {}
-    with log.open(newline="") as rows:
-        for row in csv.DictReader(rows):
-            at = int((datetime.strptime(row["Timestamp"], "%Y.%m.%d_%H.%M.%S") - datetime(2019, 1, 1)).total_seconds())  # noqa: DTZ001, DTZ007 - local time, differences only
-            fields = {
-                "state": "unknown",
-                "rsrp_dbm": None if row["RSRP"] == "-" else float(row["RSRP"]),
-                "eci": int(row["RAWCELLID"]) if row["RAWCELLID"].isdecimal() else None,
-            }
-            rat = {"LTE": "LTE", "5G": "LTE"}.get(row["NetworkMode"], row["NetworkMode"])
-            record = Record.make("radio", {"path": "a", "rat": rat}, fields, at * SECOND)
-            found[at] = Second(record, float(row["Speed"]))
-    return [found[at] for at in sorted(found)]
+def overall(logs: list[list[Second]], detector: str) -> Score:
+    total = Score()
+    for log in logs:
+        total = total + scored([log], detector, HELD_S)
+    return total
 
 
-@dataclass
-class Score:
-    """Counts of seconds; judged causally, by the state after each poll."""
-
-    right: int = 0
-    moving: int = 0
-    judged_moving: int = 0
-    judged_moving_of_moving: int = 0
-    polls: int = 0
-    handovers: int = 0
-    cell_changes: int = 0
+def test_the_published_rule_held_two_minutes(logs: dict[str, list[Second]]) -> None:
+    """Measured: 95.4 % right, 4.5 % of still seconds judged moving."""
+    figures = overall(list(logs.values()), "published").figures()
+    assert figures["accuracy"] > 0.93
+    assert figures["still_judged_moving"] < 0.07
+    assert figures["missed_starts"] == 0
 
 
-def score(log: Path) -> Score:
-    detectors, result = Detectors(Settings(stop_after_s=HELD_S)), Score()
-    last_eci: int | None = None
-    for second in seconds(log):
-        events = detectors.feed(second.record)
-        moving = second.speed_km_h > MOVING_KM_H
-        result.polls += 1
-        result.right += moving == detectors.mobile
-        result.moving += moving
-        result.judged_moving += detectors.mobile
-        result.judged_moving_of_moving += moving and detectors.mobile
-        result.handovers += sum(event.tags["kind"] == "handover" for event in events)
-        eci = second.record.fields.get("eci")
-        result.cell_changes += isinstance(eci, int) and last_eci not in (None, eci)
-        last_eci = eci if isinstance(eci, int) else last_eci
-    return result
+def test_the_fused_detector(logs: dict[str, list[Second]]) -> None:
+    """Measured: 99.3 % right, 1.6 % of still seconds judged moving, 0.1 % of moving ones still; no log below 97.4 %."""
+    figures = overall(list(logs.values()), "fused").figures()
+    assert figures["accuracy"] > 0.985
+    assert figures["still_judged_moving"] < 0.03
+    assert figures["moving_judged_still"] < 0.01
+    assert figures["missed_starts"] == 0
+    for name, log in logs.items():
+        assert scored([log], "fused", HELD_S).figures()["accuracy"] > 0.96, name
 
 
-def test_drives_are_mostly_judged_moving_and_standing_still_is_not() -> None:
-    scores = {log.stem: score(log) for log in sorted(DRIVES.glob("*.csv"))}
-    for name, one in scores.items():
-        print(
-            f"{name}: {one.polls} s, moving {one.moving / one.polls:.3f} by speed, {one.judged_moving / one.polls:.3f} judged, "
-            f"accuracy {one.right / one.polls:.3f}, {one.handovers} handovers of {one.cell_changes} cell changes"
-        )
-    total = sum(one.polls for one in scores.values())
-    accuracy = sum(one.right for one in scores.values()) / total
-    still = total - sum(one.moving for one in scores.values())
-    false_moving = sum(one.judged_moving - one.judged_moving_of_moving for one in scores.values())
-    print(f"all: accuracy {accuracy:.3f}, still seconds judged moving {false_moving / still:.3f}")
-    assert accuracy > 0.85
-    assert false_moving / still < 0.15
-    for name, one in scores.items():
-        if name.startswith("drive"):
-            assert one.judged_moving_of_moving > 0.8 * one.moving, name
-            assert 0 < one.handovers <= one.cell_changes, name
+@pytest.mark.parametrize("period_s", [2, 3])
+def test_polls_further_apart_cost_little(logs: dict[str, list[Second]], period_s: int) -> None:
+    """Measured: 99.0 and 98.7 %."""
+    thinned = [[second for second in log if (second.at_s - log[0].at_s) % period_s == 0] for log in logs.values()]
+    assert overall(thinned, "fused").figures()["accuracy"] > 0.97
+
+
+def test_a_pair_of_drives_is_one_probe(logs: dict[str, list[Second]]) -> None:
+    """Measured: 99.8 and 99.7 %."""
+    for kind in ("drive-download", "drive-video"):
+        pair = [logs[f"{kind}-a"], logs[f"{kind}-b"]]
+        assert scored(pair, "fused", HELD_S).figures()["accuracy"] > 0.98, kind
+
+
+def test_handovers_are_the_changes_of_the_cell_column(logs: dict[str, list[Second]]) -> None:
+    for name, log in logs.items():
+        detectors = Detectors(Settings())
+        events = [e for s in log for e in detectors.feed(s.record("a", s.at_s - log[0].at_s))]
+        found = sum(e.tags["kind"] == "handover" for e in events)
+        cells = [eci for s in log if (eci := s.fields.get("eci")) is not None]
+        changes = sum(a != b for a, b in itertools.pairwise(cells))
+        assert changes - 3 <= found <= changes, name
+        assert (found > 0) == name.startswith("drive"), name
+
+
+def test_judging_needs_no_future(logs: dict[str, list[Second]]) -> None:
+    log = logs["drive-video-a"]
+    whole, _ = play([log], Detectors(Settings(detector="fused")))
+    part, _ = play([log[:900]], Detectors(Settings(detector="fused")))
+    assert whole[:900] == part

@@ -103,6 +103,9 @@ class Collector:
     def _take(self, thing: PollLike | list[Record] | PathChange) -> None:
         if isinstance(thing, list):
             self._note(thing)
+            for record in thing:
+                if record.measurement == "position":  # its speed may tell movement
+                    self._note(self._detectors.feed(record))
         elif isinstance(thing, PathChange):
             self.event(thing.kind, thing.detail, thing.path)
         else:

@@ -59,6 +59,7 @@ class ServerConfig:
 class MobilityConfig:
     """See ``tandem.mobility.settings``."""
 
+    detector: str
     quantity: str
     threshold_db: float
     stop_after_s: float

@@ -147,6 +147,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
     ),
     "polling": (Key("period_s", "number", "seconds between polls, 0.2 to 60", default=1.0, minimum=0.2, maximum=60),),
     "mobility": (
+        Key("detector", "text", "published or fused", default="published", choices=("published", "fused")),
         Key("quantity", "text", "rsrp_dbm or rssi_dbm", default="rsrp_dbm", choices=("rsrp_dbm", "rssi_dbm")),
         Key(
             "threshold_db",

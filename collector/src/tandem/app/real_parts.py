@@ -63,6 +63,7 @@ def _detectors(config: Config) -> Detectors:
     mobility = config.mobility
     return Detectors(
         Settings(
+            detector=mobility.detector,
             quantity=mobility.quantity,
             threshold_db=mobility.threshold_db,
             stop_after_s=mobility.stop_after_s,

@@ -104,9 +104,13 @@ def _check(config: Config) -> int:
         modem = f"modem at {path.modem.port} ({path.modem.driver})" if path.modem else "no modem"
         via = f" via {path.gateway}" if path.gateway else ""
         print(f"path {path.name}: {path.operator or 'no operator'}, {path.interface}{via}, {modem}")
-    print(
-        f"poll every {config.period_s:g} s; movement: {config.mobility.quantity} by {config.mobility.threshold_db:g} dB"
+    movement = config.mobility
+    rule = (
+        f"{movement.quantity} by {movement.threshold_db:g} dB"
+        if movement.detector == "published"
+        else movement.detector
     )
+    print(f"poll every {config.period_s:g} s; movement: {rule}")
     if config.runs.on_mobility_start == "off":
         print(f"runs of {size} when told; none when movement starts")
     else:

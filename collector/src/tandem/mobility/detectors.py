@@ -2,23 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from tandem.mobility.drops import SignalDropDetector
+from tandem.mobility.fused import FusedDetector
+from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.handovers import HandoverDetector
 from tandem.mobility.movement import MobilityDetector
 from tandem.mobility.presence import PresenceDetector
 from tandem.mobility.settings import Settings
+from tandem.mobility.speed_class import SpeedClassifier
 from tandem.schema.record import Record
 
 
-class Detectors:
-    """Feed every radio record of every path, each path's in the order of its polls; other records are ignored.
+class MovementLike(Protocol):
+    """What judges movement: the published rule or the fused detector."""
 
-    Not safe for several threads at once: the app feeds it from one.
+    @property
+    def mobile(self) -> bool: ...
+    @property
+    def mobile_since_ns(self) -> int | None: ...
+
+    def feed(self, record: Record) -> list[Record]: ...
+    def tick(self, monotonic_ns: int) -> list[Record]: ...
+
+
+class Detectors:
+    """Feed every radio record of every path, each path's in the order of its polls, and position records; others are ignored.
+
+    ``settings.detector`` says which one judges movement: only its events are told. Not safe for several threads at once: the
+    app feeds it from one.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._movement = MobilityDetector(settings)
+    def __init__(self, settings: Settings, fused: FusedSettings | None = None) -> None:
+        self._movement: MovementLike
+        if settings.detector == "fused":
+            self._movement = FusedDetector(fused or FusedSettings(period_s=settings.period_s))
+        else:
+            self._movement = MobilityDetector(settings)
         self._others = (SignalDropDetector(settings), HandoverDetector(settings), PresenceDetector(settings))
+        self._speed_class = SpeedClassifier(settings)
 
     @property
     def mobile(self) -> bool:
@@ -32,11 +55,27 @@ class Detectors:
 
     def feed(self, record: Record) -> list[Record]:
         """The events that this record shows: presence, handover and drop before the change of mobility."""
-        if record.measurement != "radio":
+        if record.measurement not in ("radio", "position"):
             return []
         events = [event for detector in reversed(self._others) for event in detector.feed(record)]
-        return events + self._movement.feed(record)
+        changes = self._movement.feed(record)
+        # A stop that this record shows lies before it: the movement is classed without it.
+        classed = self._classed(changes)
+        self._speed_class.feed(record)
+        return events + classed
 
     def tick(self, monotonic_ns: int) -> list[Record]:
         """Time has come to ``monotonic_ns``; call it about once a second, so that mobility ends also when no poll succeeds."""
-        return self._movement.tick(monotonic_ns)
+        return self._classed(self._movement.tick(monotonic_ns))
+
+    def _classed(self, changes: list[Record]) -> list[Record]:
+        """The same events; a stop with the speed class of the movement that it ends."""
+        out = []
+        for event in changes:
+            if event.tags["kind"] == "mobility_start":
+                self._speed_class.begin(event.monotonic_ns)
+                out.append(event)
+                continue
+            fields = {**event.fields, "speed_class": self._speed_class.end(event.monotonic_ns)}
+            out.append(Record.make("event", event.tags, fields, event.monotonic_ns))
+        return out

@@ -23,7 +23,7 @@ class SignalDropDetector:
             Record.make(
                 "event",
                 {"kind": "signal_drop", "path": change.path, "operator": change.operator},
-                {"quantity": self._settings.quantity, "change_db": change.change_db},
+                {"quantity": change.quantity, "change_db": change.change_db},
                 change.monotonic_ns,
             )
         ]

@@ -57,7 +57,7 @@ class MobilityDetector:
         return Record.make(
             "event",
             {"kind": "mobility_start", "path": change.path, "operator": change.operator},
-            {"quantity": self._settings.quantity, "change_db": change.change_db},
+            {"detector": "published", "quantity": change.quantity, "change_db": change.change_db},
             change.monotonic_ns,
         )
 
@@ -68,6 +68,6 @@ class MobilityDetector:
         return Record.make(
             "event",
             {"kind": "mobility_stop"},
-            {"quantity": self._settings.quantity, "detail": f"mobile for {moved_s:.1f} s"},
+            {"detector": "published", "quantity": self._settings.quantity, "detail": f"mobile for {moved_s:.1f} s"},
             stop_ns,
         )

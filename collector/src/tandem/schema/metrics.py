@@ -122,7 +122,7 @@ EVENT = Measurement(
     "something noticed, at the time of the record that showed it",
     ("kind", "path", "operator"),
     (
-        Field("quantity", "str", "", "which quantity decided: rsrp_dbm or rssi_dbm"),
+        Field("quantity", "str", "", "which quantity decided: rsrp_dbm, rssi_dbm or, on 3G, rscp_dbm"),
         Field("change_db", "float", "dB", "difference of two successive polls", -120, 120),
         Field("from_eci", "int", "", "serving cell before", 0, 2**36 - 1),
         Field("to_eci", "int", "", "serving cell after", 0, 2**36 - 1),
@@ -132,6 +132,8 @@ EVENT = Measurement(
             "",
             "enb: another eNodeB (the paper's BSID); sector: another cell of the same eNodeB",
         ),
+        Field("detector", "str", "", "which rule judged mobility: published or fused"),
+        Field("speed_class", "str", "", "of the movement that ended, by its events a minute: low or high"),
         Field("step", "str", "", "which step of the recovery ladder: at, cfun, usb, power"),
         Field("took_ms", "float", "ms", "how long what the event tells of lasted", 0),
         Field("detail", "str", "", "one line for people"),

@@ -1,0 +1,153 @@
+"""``tandem mobility``: how well movement is told from radio, scored on drive logs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tandem.mobility.gnettrack import Second
+    from tandem.mobility.score import Score
+
+HOLD_S = 120.0
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the subcommand."""
+    parser = subparsers.add_parser(
+        "mobility", help="how well movement is told from radio", description="The detectors of movement, off line."
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    command = actions.add_parser(
+        "score",
+        help="score the detectors on drive logs",
+        description="Plays logs of G-NetTrack Pro (CSV) to the detectors and compares what they say with the speed column: moving is "
+        "above 3 km/h. Radio columns only; every second is judged by what came up to it. Exit status: 0, or 2 for a log that "
+        "cannot be read.",
+    )
+    command.add_argument("logs", nargs="*", type=Path, metavar="LOG", help="each log is one modem, alone")
+    command.add_argument(
+        "--pair",
+        nargs=2,
+        type=Path,
+        action="append",
+        default=[],
+        metavar=("A", "B"),
+        help="two logs as the two modems of one probe, aligned at their starts; repeatable",
+    )
+    command.add_argument(
+        "--detector", choices=["published", "fused", "both"], default="both", help="default: %(default)s"
+    )
+    command.add_argument(
+        "--hold",
+        type=_seconds,
+        default=HOLD_S,
+        metavar="S",
+        help="how long the published rule holds movement after a change; default: %(default)g (in the collector: 10)",
+    )
+    command.add_argument("--json", action="store_true", help="one JSON object instead of the table")
+    command.set_defaults(func=_score)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= 86400:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and up to 86400")
+    return value
+
+
+def _score(args: argparse.Namespace) -> int:
+    from tandem.mobility.replay import scored
+    from tandem.mobility.score import Score
+
+    wanted = [[path] for path in args.logs] + [list(pair) for pair in args.pair]
+    if not wanted:
+        print("tandem: no log given; mend: tandem mobility score LOG.csv, or --pair A.csv B.csv", file=sys.stderr)
+        return 2
+    names = ["published", "fused"] if args.detector == "both" else [args.detector]
+    totals = {name: Score() for name in names}
+    entries = []
+    for paths in wanted:
+        try:
+            logs = [_read(path) for path in paths]
+        except (ValueError, OSError) as error:
+            print(f"tandem: {error}", file=sys.stderr)
+            return 2
+        scores = {name: scored(logs, name, args.hold) for name in names}
+        totals = {name: totals[name] + scores[name] for name in names}
+        entries.append(_entry(" + ".join(str(path) for path in paths), scores))
+    overall = _entry("overall", totals)
+    del overall["file"]
+    result = {"moving_km_h": 3.0, "hold_s": args.hold, "logs": entries, "overall": overall}
+    print(json.dumps(result, indent=1) if args.json else _table(result))
+    return 0
+
+
+def _read(path: Path) -> list[Second]:
+    """ValueError or OSError in one line that names the file."""
+    from tandem.mobility.gnettrack import LogError, read
+
+    try:
+        return read(path.read_bytes())
+    except LogError as error:
+        raise ValueError(f"{path}: {error}") from None
+    except OSError as error:
+        raise OSError(f"{path}: {error.strerror}; mend: name a log that can be read") from None
+
+
+def _entry(name: str, scores: dict[str, Score]) -> dict[str, Any]:
+    any_one = next(iter(scores.values()))
+    return {
+        "file": name,
+        "seconds": any_one.seconds,
+        "moving_share": round(any_one.moving / any_one.seconds, 5) if any_one.seconds else None,
+        "detectors": {detector: score.figures() for detector, score in scores.items()},
+    }
+
+
+COLUMNS = (
+    ("accuracy", "right", "share"),
+    ("false_starts_per_hour", "false/h", "number"),
+    ("missed_starts", "missed", "number"),
+    ("delay_s_median", "start s", "number"),
+    ("stop_delay_s_median", "stop s", "number"),
+    ("still_judged_moving", "still→mov", "share"),
+    ("moving_judged_still", "mov→still", "share"),
+    ("speed_class_accuracy", "class", "share"),
+)
+
+
+def _table(result: dict[str, Any]) -> str:
+    rows = [["log", "seconds", "moving", "detector", *(title for _, title, _ in COLUMNS)]]
+    for entry in [*result["logs"], {"file": "overall", **result["overall"]}]:
+        for detector, figures in entry["detectors"].items():
+            label = f"{detector} {result['hold_s']:g} s" if detector == "published" else detector
+            cells = [_cell(figures[key], kind) for key, _, kind in COLUMNS]
+            name = " + ".join(Path(part).name for part in entry["file"].split(" + "))
+            rows.append([name, str(entry["seconds"]), _cell(entry["moving_share"], "share"), label, *cells])
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            cell.ljust(w) if i in (0, 3) else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    note = (
+        "right: share of seconds judged rightly; false/h: false starts an hour; missed: spells of moving never noticed; start, stop: "
+        "median delays;\nstill→mov, mov→still: share of still seconds judged moving and the reverse; class: movements whose speed "
+        "class is right (10 km/h)"
+    )
+    return "\n".join([*(line.rstrip() for line in lines), note])
+
+
+def _cell(value: float | None, kind: str) -> str:
+    if value is None:
+        return "–"
+    return f"{value * 100:.1f} %" if kind == "share" else f"{value:.3g}"

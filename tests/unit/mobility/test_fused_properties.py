@@ -1,0 +1,239 @@
+"""What holds for the fused detector whatever the polls are."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.mobility.fused import FusedDetector
+from tandem.mobility.fused_settings import FusedSettings
+from tandem.schema.record import Record
+
+SECOND = 10**9
+SETTINGS = FusedSettings(start_s=4.0, new_cell_s=3.0, most_s=8.0, quiet_per_s=0.5, least_s=3.0, window_s=5.0)
+
+LEVELS = st.one_of(st.none(), st.integers(-140, -50).map(float), st.sampled_from([-90.0, -91.0]))
+CELLS = st.one_of(st.none(), st.integers(0, 2))
+RATS = st.sampled_from(["LTE", "LTE", "LTE", "NR-NSA", "WCDMA", None])
+POLL = st.tuples(st.integers(1, 4), LEVELS, CELLS, RATS, st.sampled_from([False, False, False, True]))
+POLLS = st.lists(POLL, max_size=60)
+
+
+def series(path: str, polls: list[tuple[int, float | None, int | None, str | None, bool]]) -> list[Record]:
+    """Polls with the seconds before each."""
+    out, at_s = [], 0
+    for after_s, level, cell, rat, stale in polls:
+        at_s += after_s
+        name = ("rscp_dbm", "ci") if rat == "WCDMA" else ("rsrp_dbm", "eci")
+        fields: dict[str, Any] = {"state": "unknown", "stale": stale, name[0]: level, name[1]: cell}
+        out.append(Record.make("radio", {"path": path, "rat": rat}, fields, at_s * SECOND))
+    return out
+
+
+def lively(path: str, seconds: range, cell: int = 1) -> list[Record]:
+    """A level that goes up and down by 20 dB."""
+    return [
+        Record.make(
+            "radio", {"path": path}, {"state": "idle", "rsrp_dbm": -70.0 - 20 * (s // 2 % 2), "eci": cell}, s * SECOND
+        )
+        for s in seconds
+    ]
+
+
+def quiet(path: str, seconds: range, cell: int = 1) -> list[Record]:
+    return [
+        Record.make("radio", {"path": path}, {"state": "idle", "rsrp_dbm": -90.0, "eci": cell}, s * SECOND)
+        for s in seconds
+    ]
+
+
+def fixes(seconds: range, speed_km_h: float, **other: Any) -> list[Record]:
+    fields = {"fix": "3d", "fix_age_ms": 100.0, "speed_m_per_s": speed_km_h / 3.6, **other}
+    return [Record.make("position", {"mode": "full"}, fields, s * SECOND) for s in seconds]
+
+
+def run(records: list[Record], settings: FusedSettings = SETTINGS) -> tuple[FusedDetector, list[tuple[int, str]]]:
+    detector = FusedDetector(settings)
+    events = [e for r in sorted(records, key=lambda r: r.monotonic_ns) for e in detector.feed(r)]
+    return detector, [(e.monotonic_ns, e.tags["kind"]) for e in events]
+
+
+def states(detector: FusedDetector, records: list[Record]) -> list[tuple[bool, int | None]]:
+    out = []
+    for record in records:
+        detector.feed(record)
+        out.append((detector.mobile, detector.mobile_since_ns))
+    return out
+
+
+@given(POLLS, POLLS)
+def test_states_alternate_last_their_least_and_follow_the_events(a: list, b: list) -> None:
+    detector, events = FusedDetector(SETTINGS), []
+    for record in sorted(series("a", a) + series("b", b), key=lambda r: r.monotonic_ns):
+        events += detector.feed(record)
+        assert detector.mobile == (bool(events) and events[-1].tags["kind"] == "mobility_start")
+        assert detector.mobile_since_ns == (events[-1].monotonic_ns if detector.mobile else None)
+        assert all(e.monotonic_ns <= record.monotonic_ns for e in events)
+        assert 0 <= detector.evidence_s <= SETTINGS.most_s
+    events += detector.tick(10_000 * SECOND)
+    assert not detector.mobile, "without polls movement ends"
+    kinds = [e.tags["kind"] for e in events]
+    assert kinds == ["mobility_start", "mobility_stop"] * (len(kinds) // 2)
+    times = [e.monotonic_ns for e in events]
+    assert all(later - sooner >= 3 * SECOND for sooner, later in itertools.pairwise(times))
+
+
+@given(POLLS, POLLS)
+def test_the_order_of_the_modems_is_irrelevant(a: list, b: list) -> None:
+    one, other = series("a", a), series("b", b)
+    assert run(one + other)[1] == run(other + one)[1]
+
+
+@given(POLLS)
+def test_a_record_told_twice_changes_nothing(a: list) -> None:
+    records = series("a", a)
+    assert run(records)[1] == run([copy for r in records for copy in (r, r)])[1]
+
+
+@given(POLLS, st.data())
+def test_no_look_ahead(a: list, data: st.DataObject) -> None:
+    cut = data.draw(st.integers(0, len(a)))
+    other = a[:cut] + data.draw(POLLS)
+    whole, changed = (states(FusedDetector(SETTINGS), series("a", polls)) for polls in (a, other))
+    assert whole[:cut] == changed[:cut]
+
+
+@given(POLLS, st.lists(st.integers(0, 250), max_size=20))
+def test_ticks_change_no_event(a: list, ticks_s: list[int]) -> None:
+    records = series("a", a)
+    detector, events = FusedDetector(SETTINGS), []
+    things: list[tuple[int, Record | None]] = [(r.monotonic_ns, r) for r in records]
+    # A tick comes before the record of the same instant, as in the app where a poll takes its time.
+    things += [(s * SECOND, None) for s in ticks_s if records and s <= records[-1].monotonic_ns // SECOND]
+    for at_ns, record in sorted(things, key=lambda t: (t[0], t[1] is not None)):
+        events += detector.tick(at_ns) if record is None else detector.feed(record)
+    assert [(e.monotonic_ns, e.tags["kind"]) for e in events] == run(records)[1]
+
+
+@given(st.integers(-140, -50), st.integers(1, 200))
+def test_a_constant_signal_is_no_movement(level: int, polls: int) -> None:
+    assert run(series("a", [(1, float(level), 1, "LTE", False)] * polls))[1] == []
+
+
+@given(POLLS, st.integers(-20, 20))
+def test_levels_count_by_their_differences_only(a: list, offset_db: int) -> None:
+    kept = [(s, None if level is None else max(-130.0, min(-60.0, level)), *rest) for s, level, *rest in a]
+    shifted = [(s, None if level is None else level + offset_db, *rest) for s, level, *rest in kept]
+    assert run(series("a", kept))[1] == run(series("a", shifted))[1]
+
+
+def test_a_lively_modem_starts_and_a_quiet_one_stops_when_the_vessel_is_full_and_empty() -> None:
+    """By hand: the fourth poll is the first with three free ones, its rate is 1; so the vessel holds 4 s at second 7."""
+    detector, events = run(lively("a", range(20)) + quiet("a", range(20, 60)))
+    assert events[0] == (7 * SECOND, "mobility_start")
+    # Full (8 s) from second 11. The last level that differs from -90, of second 17, leaves the window of six polls at second 23,
+    # so the spread is 0.3 dB from then on: 8 s drain in 16.
+    assert events[1] == (39 * SECOND, "mobility_stop")
+    assert not detector.mobile
+
+
+def test_a_second_quiet_modem_ends_movement_in_half_the_time() -> None:
+    _, alone = run(lively("a", range(20)) + quiet("a", range(20, 60)))
+    _, both = run(
+        lively("a", range(20)) + lively("b", range(20)) + quiet("a", range(20, 60)) + quiet("b", range(20, 60))
+    )
+    assert (alone[1][0] - both[1][0], both[1][1]) == (8 * SECOND, "mobility_stop")
+
+
+def test_one_new_cell_starts_nothing_two_do_and_known_ones_are_nothing() -> None:
+    def visits(*cells: int) -> list[Record]:
+        return [r for i, cell in enumerate(cells) for r in quiet("a", range(10 * i, 10 * i + 10), cell)]
+
+    drains_slowly = FusedSettings(quiet_per_s=0.05)
+    assert run(visits(1, 2, 2, 2), drains_slowly)[1] == []
+    assert run(visits(1, 2, 1, 2, 1, 2, 1, 2), drains_slowly)[1] == []
+    assert [kind for _, kind in run(visits(1, 2, 3), drains_slowly)[1]] == ["mobility_start"]
+
+
+def test_a_standing_modem_between_two_cells_of_different_level_stays_still() -> None:
+    records = [
+        Record.make(
+            "radio",
+            {"path": "a"},
+            {"state": "idle", "rsrp_dbm": -80.0 - 12 * (s // 3 % 2), "eci": s // 3 % 2},
+            s * SECOND,
+        )
+        for s in range(300)
+    ]
+    assert run(records, FusedSettings())[1] == []
+
+
+def test_a_5g_carrier_that_comes_and_goes_does_not_empty_the_window_but_3g_is_another_level() -> None:
+    def alternate(rats: tuple[str, str], names: tuple[str, str]) -> list[Record]:
+        return [
+            Record.make(
+                "radio",
+                {"path": "a", "rat": rats[s % 2]},
+                {"state": "idle", names[s % 2]: -70.0 - 20 * (s % 2)},
+                s * SECOND,
+            )
+            for s in range(30)
+        ]
+
+    assert run(alternate(("LTE", "NR-NSA"), ("rsrp_dbm", "rsrp_dbm")))[1] != []
+    assert run(alternate(("LTE", "WCDMA"), ("rsrp_dbm", "rscp_dbm")))[1] == []
+
+
+def test_stale_polls_say_nothing() -> None:
+    records = [
+        Record.make("radio", r.tags, {**r.fields, "stale": True}, r.monotonic_ns) for r in lively("a", range(60))
+    ]
+    assert run(records)[1] == []
+
+
+def test_a_good_speed_decides_against_the_radio() -> None:
+    detector, events = run(lively("a", range(60)) + fixes(range(60), 0.0))
+    assert (events, detector.mobile) == ([], False)
+    detector, events = run(quiet("a", range(60)) + fixes(range(60), 20.0))
+    assert (events, detector.mobile) == ([(3 * SECOND, "mobility_start")], True)
+
+
+def test_after_the_last_fix_the_radio_takes_over_from_the_state_that_the_speed_left() -> None:
+    _, events = run(quiet("a", range(100)) + fixes(range(20), 20.0))
+    # The last fix, of second 19, decides for 5 s; then 8 s drain in 16.
+    assert events == [(3 * SECOND, "mobility_start"), (40 * SECOND, "mobility_stop")]
+
+
+def test_a_short_stop_by_speed_is_part_of_the_ride() -> None:
+    def ride(stop_s: int) -> list[tuple[int, str]]:
+        records = fixes(range(30), 20.0) + fixes(range(30, 30 + stop_s), 0.5) + fixes(range(30 + stop_s, 100), 20.0)
+        return run(records)[1]
+
+    assert ride(15) == [(3 * SECOND, "mobility_start")]
+    assert ride(17)[1:] == [(45 * SECOND, "mobility_stop"), (50 * SECOND, "mobility_start")]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"fix": "none"}, {"fix_age_ms": 9000.0}, {"horizontal_error_m": 400.0}, {"speed_m_per_s": None}, {"fix": None}],
+)
+def test_a_poor_fix_decides_nothing(bad: dict) -> None:
+    assert run(quiet("a", range(60)) + fixes(range(60), 20.0, **bad))[1] == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"start_s": 0.0}, "start_s"),
+        ({"window_s": float("nan")}, "window_s"),
+        ({"new_cell_s": 10.0}, "new_cell_s"),
+        ({"most_s": 5.0}, "most_s"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(wrong: dict, named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        FusedSettings(**wrong)

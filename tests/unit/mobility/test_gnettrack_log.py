@@ -1,0 +1,148 @@
+"""Reading logs of G-NetTrack Pro: what is taken, what is refused and how."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tandem.mobility.gnettrack import LogError, Second, read
+
+HEADER = "Timestamp,Speed,NetworkMode,RSRP,RSRQ,SNR,RSSI,CELLHEX,NODEHEX,LACHEX,RAWCELLID"
+ROW = "2019.12.16_07.22.43,12,5G,-98,-10,3.0,-88,C,A81B,9CBA,11016972"
+
+
+def log(*rows: str, header: str = HEADER) -> bytes:
+    return "\n".join([header, *rows, ""]).encode()
+
+
+def one(row: str, header: str = HEADER) -> Second:
+    (second,) = read(log(row, header=header))
+    return second
+
+
+def test_a_row_of_lte_with_a_5g_carrier() -> None:
+    second = one(ROW)
+    assert (second.speed_km_h, second.rat) == (12.0, "NR-NSA")
+    assert second.fields == {
+        "state": "unknown", "rsrp_dbm": -98.0, "rsrq_db": -10.0, "sinr_db": 3.0, "rssi_dbm": -88.0,
+        "tac": 0x9CBA, "eci": 0xA81B0C,
+    }  # fmt: skip
+
+
+def test_3g_has_rscp_and_its_own_cells() -> None:
+    second = one("2019.12.16_07.22.43,12,HSPA+,-78,-6,-,-,D,1,9CBA,838534")
+    assert second.rat == "WCDMA"
+    assert second.fields == {"state": "unknown", "rscp_dbm": -78.0, "ecno_db": -6.0, "lac": 0x9CBA, "ci": 838534}
+
+
+def test_dashes_and_androids_largest_integers_are_absent() -> None:
+    second = one("2019.12.16_07.22.43,-,LTE,2147483647,-,-,0,-,-,-,-")
+    assert (second.speed_km_h, second.fields) == (None, {"state": "unknown"})
+
+
+def test_the_cell_is_made_of_node_and_sector_where_it_is_not_told_whole() -> None:
+    assert one("2019.12.16_07.22.43,0,LTE,-98,-,-,-,C,A81B,-,-").fields["eci"] == 0xA81B0C
+
+
+def test_other_spellings_tabs_and_missing_columns() -> None:
+    second = one("2019.12.16_07.22.43\t7\t-101", header="Timestamp\tSpeed\tLevel")
+    assert (second.speed_km_h, second.rat, second.fields) == (7.0, None, {"state": "unknown", "rsrp_dbm": -101.0})
+
+
+def test_rows_are_put_in_order_the_last_of_a_second_counts_and_a_gap_stays() -> None:
+    rows = [
+        f"2019.12.16_07.{time},{speed},LTE,-90"
+        for time, speed in (("22.43", 1), ("30.00", 4), ("22.44", 2), ("22.43", 3))
+    ]
+    seconds = read(log(*rows, header="Timestamp,Speed,NetworkMode,RSRP"))
+    assert [(s.at_s - seconds[0].at_s, s.speed_km_h) for s in seconds] == [(0, 3.0), (1, 2.0), (437, 4.0)]
+
+
+def test_a_last_row_that_was_cut_off_is_left_out() -> None:
+    assert len(read(log(ROW)[:-1] + b"\n2019.12.16_07.22.44,12,5G,-9")) == 1
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [
+        (b"", "line 1: the file is empty"),
+        (b"\n\n", "line 1: the file is empty"),
+        (log(), "line 1: no row after the first line"),
+        (b"a,b,c\n1,2,3\n", "line 1: no column Timestamp"),
+        (log(ROW.replace("-98", "strong")), "line 2: RSRP 'strong' is no number"),
+        (log(ROW, ROW.replace("12.16", "13.16")), "line 3: '2019.13.16_07.22.43' is no time"),
+        (log(ROW, "2019.12.16_07.22.44,12,5G", ROW), "line 3: 3 columns where the first line has 11"),
+        (log(ROW, ROW.replace(",12,", ",fast,")), "line 3: Speed 'fast' is no number"),
+        (HEADER.encode() + b'\n"' + b"x" * 200_000 + b'"\n', "line 2: not comma-separated text"),
+    ],
+)
+def test_what_is_no_log_is_refused_with_line_and_mend(raw: bytes, says: str) -> None:
+    with pytest.raises(LogError) as refused:
+        read(raw)
+    assert str(refused.value).startswith(says)
+    assert "; mend: " in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+CELL = st.one_of(
+    st.sampled_from(
+        [
+            "-",
+            "",
+            "5G",
+            "LTE",
+            "HSPA+",
+            "EDGE",
+            "-98",
+            "12",
+            "3.5",
+            "1e9",
+            "1e-9",
+            "2147483647",
+            "A81B",
+            "x",
+            '"',
+            "nan",
+            "inf",
+            "-1e99",
+        ]
+    ),
+    st.text(max_size=6),
+)
+
+
+@given(st.lists(st.lists(CELL, min_size=10, max_size=10), max_size=6), st.integers(0, 99))
+def test_any_cells_give_records_or_one_line(rows: list[list[str]], second: int) -> None:
+    check(log(*(f"2019.12.16_07.22.{second:02}," + ",".join(row) for row in rows)))
+
+
+@given(st.binary(max_size=200), st.integers(0, 300), st.integers(0, 300))
+@example(b"\x00", 5, 5)
+@example(b'"', 100, 100)
+@example(b"\r", 100, 100)
+@example("\u2028".encode(), 100, 100)
+@example(b"\xef\xbb\xbf", 0, 0)
+def test_any_bytes_in_a_log_give_records_or_one_line(wrong: bytes, begin: int, end: int) -> None:
+    whole = log(ROW, ROW.replace("43", "44"))
+    check(whole[:begin] + wrong + whole[end:])
+
+
+def check(raw: bytes) -> None:
+    try:
+        seconds = read(raw)
+    except LogError as error:
+        refused = str(error)
+    else:
+        refused = ""
+        check_seconds(seconds)
+    assert "\n" not in refused
+    assert not refused or refused.startswith("line ")
+
+
+def check_seconds(seconds: list[Second]) -> None:
+    assert seconds
+    assert [s.at_s for s in seconds] == sorted({s.at_s for s in seconds})
+    for i, second in enumerate(seconds):
+        assert second.record("a", i).fields  # within the schema's ranges
+        assert second.speed_km_h is None or 0 <= second.speed_km_h <= 1200

@@ -1,0 +1,110 @@
+"""Scores by hand: a log in, figures out, through the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.cli.main import main
+from tandem.mobility.score import Judged, Movement, Score, score
+
+HERE = Path(__file__).parent / "scores"
+
+
+def judged(text: str) -> list[Judged]:
+    """A letter a second: m moving and judged so, s still and judged so, F still judged moving, M moving judged still."""
+    return [Judged(i, 20.0 if c in "mM" else 0.0, c in "mF") for i, c in enumerate(text)]
+
+
+def figures(text: str) -> dict[str, float | int | None]:
+    return score(judged(text)).figures()
+
+
+@pytest.mark.parametrize("folder", sorted(HERE.iterdir()), ids=lambda folder: folder.name)
+def test_golden(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    arguments = (folder / "arguments.txt").read_text().split()
+    assert main(["mobility", "score", "--json", *arguments]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((folder / "expected.json").read_text())
+
+
+def test_shares_and_delays() -> None:
+    found = figures("s" * 20 + "M" * 4 + "m" * 36 + "F" * 10 + "s" * 30)
+    assert found["accuracy"] == 0.86
+    assert (found["still_judged_moving"], found["moving_judged_still"]) == (round(10 / 60, 5), 0.1)
+    assert (found["delay_s_median"], found["stop_delay_s_median"]) == (4, 10)
+    assert (found["starts"], found["missed_starts"], found["false_starts"]) == (1, 0, 0)
+
+
+def test_false_starts_are_counted_an_hour_of_log() -> None:
+    found = figures("s" * 10 + "F" * 5 + "s" * 40 + "F" * 5)
+    assert (found["false_starts"], found["false_starts_per_hour"]) == (2, 120.0)
+
+
+def test_a_movement_never_noticed_is_a_missed_start() -> None:
+    found = figures("s" * 20 + "M" * 30 + "s" * 20)
+    assert (found["starts"], found["missed_starts"], found["delay_s_median"]) == (1, 1, None)
+
+
+def test_a_stop_of_less_than_fifteen_seconds_is_part_of_the_ride_and_its_seconds_count_as_still() -> None:
+    short, longer = figures("m" * 20 + "F" * 14 + "m" * 20), figures("m" * 20 + "F" * 15 + "m" * 20)
+    assert (short["starts"], longer["starts"]) == (1, 2)
+    assert (short["still_judged_moving"], longer["still_judged_moving"]) == (1.0, 1.0)
+
+
+def test_a_class_is_right_on_either_side_of_ten_km_h_and_a_false_movement_has_none() -> None:
+    ride = [Judged(i, speed, True) for i, speed in enumerate([5.0] * 100 + [30.0] * 100 + [0.0] * 100)]
+    movements = [Movement(0, 100, "low"), Movement(100, 200, "low"), Movement(200, 300, "low"), Movement(0, 50, None)]
+    found = score(ride, movements).figures()
+    assert (found["speed_classes"], found["speed_class_accuracy"]) == (2, 0.5)
+
+
+@given(st.text("msFM", min_size=1, max_size=80), st.text("msFM", min_size=1, max_size=80))
+def test_counts_add_up(one: str, other: str) -> None:
+    total = score(judged(one)) + score(judged(other))
+    assert total.seconds == total.right + total.still_judged_moving + total.moving_judged_still == len(one) + len(other)
+    assert len(total.start_delays_s) + total.missed_starts == total.starts
+    found = total.figures()
+    assert found["accuracy"] == round(
+        (one + other).count("m") / total.seconds + (one + other).count("s") / total.seconds, 5
+    )
+
+
+def test_nothing_scored_is_nothing_claimed() -> None:
+    assert set(Score().figures().values()) == {None, 0}
+
+
+def test_the_table_says_which_hold_is_used(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    log = tmp_path / "walk.csv"
+    log.write_text("Timestamp,Speed,RSRP\n" + "".join(f"2020.01.01_00.00.{i:02},0,-90\n" for i in range(60)))
+    assert main(["mobility", "score", str(log), "--hold", "45"]) == 0
+    out = capsys.readouterr().out
+    assert "published 45 s" in out
+    assert "100.0 %" in out
+    assert main(["mobility", "score", str(log), "--detector", "fused"]) == 0
+    assert "published" not in capsys.readouterr().out
+
+
+def test_bad_logs_are_refused_in_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    log = tmp_path / "bad.csv"
+    log.write_text("Timestamp,Speed,RSRP\n2020.01.01_00.00.00,0,loud\n")
+    for arguments in ([str(log)], [str(tmp_path / "none.csv")], [str(tmp_path)], []):
+        assert main(["mobility", "score", *arguments]) == 2
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert printed.err.count("\n") == 1
+        assert "mend: " in printed.err
+    assert main(["mobility", "score", str(log)]) == 2
+    assert f"{log}: line 2: RSRP 'loud' is no number" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("hold", ["0", "-1", "nan", "inf", "long"])
+def test_a_hold_that_cannot_be_is_refused(hold: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(["mobility", "score", "x.csv", f"--hold={hold}"])
+    assert refused.value.code == 2
+    assert "is not a number of seconds" in capsys.readouterr().err

@@ -1,0 +1,83 @@
+"""The class of a movement, and which detector tells what."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.mobility.cells import NewCells
+from tandem.mobility.detectors import Detectors
+from tandem.mobility.settings import Settings
+from tandem.mobility.speed_class import Counts, evidence_of_high_speed
+from tandem.schema.record import Record
+
+SECOND = 10**9
+
+
+def ride(step_db: float, cell_every_s: int, seconds: int = 300) -> list[Record]:
+    """Levels that go up and down by ``step_db`` every other second, every so often another cell; then quiet for ten minutes."""
+    out = []
+    for s in range(seconds + 600):
+        moving = s < seconds
+        level = -70.0 - (step_db if moving and s // 2 % 2 else 0.0)
+        cell = (s if moving else seconds) // cell_every_s
+        fields = {"state": "idle", "rsrp_dbm": level, "eci": 256 * cell + 1}
+        out.append(Record.make("radio", {"path": "a", "rat": "LTE"}, fields, s * SECOND))
+    return out
+
+
+def mobility(detector: str, records: list[Record]) -> list[Record]:
+    detectors = Detectors(Settings(detector=detector))
+    return [e for r in records for e in detectors.feed(r) if e.tags["kind"].startswith("mobility")]
+
+
+@pytest.mark.parametrize("detector", ["published", "fused"])
+@pytest.mark.parametrize(
+    ("step_db", "cell_every_s", "expected"), [(7.0, 120, "low"), (12.0, 15, "high"), (7.0, 15, "high")]
+)
+def test_a_stop_tells_the_class_of_its_movement_and_events_tell_their_detector(
+    detector: str, step_db: float, cell_every_s: int, expected: str
+) -> None:
+    start, stop = mobility(detector, ride(step_db, cell_every_s))
+    assert (start.tags["kind"], stop.tags["kind"]) == ("mobility_start", "mobility_stop")
+    assert {event.fields["detector"] for event in (start, stop)} == {detector}
+    assert "speed_class" not in start.fields
+    assert stop.fields["speed_class"] == expected
+
+
+def test_a_movement_of_less_than_a_minute_has_no_class() -> None:
+    start, stop = mobility("published", ride(12.0, 15, seconds=20))
+    assert stop.monotonic_ns - start.monotonic_ns < 60 * SECOND
+    assert "speed_class" not in stop.fields
+
+
+def test_only_the_chosen_detector_tells() -> None:
+    assert mobility("published", ride(4.9, 1000)) == []
+    assert len(mobility("fused", ride(4.9, 1000))) == 2
+
+
+def test_by_hand() -> None:
+    # Ten minutes, 8 new cells of one modem: ln(8.8 / 11 / 0.8) = 0. Of 24 changes 8 large: (9.8 / 30 - 0.3) / 0.05 = 0.533.
+    assert evidence_of_high_speed(Counts(24, 8, 8, 1), 600) == pytest.approx(0.5333, abs=1e-4)
+    assert evidence_of_high_speed(Counts(24, 24, 8, 1), 600) == pytest.approx(1)
+    assert evidence_of_high_speed(Counts(), 0) == pytest.approx(0)
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50), st.integers(1, 4), st.integers(60, 7200))
+def test_more_new_cells_and_more_large_changes_speak_for_high_speed(
+    small: int, large: int, cells: int, modems: int, s: int
+) -> None:
+    now = evidence_of_high_speed(Counts(small + large, large, cells, modems), s)
+    assert evidence_of_high_speed(Counts(small + large, large, cells + 1, modems), s) > now
+    if small:
+        assert evidence_of_high_speed(Counts(small + large, large + 1, cells, modems), s) >= now
+
+
+def test_a_cell_is_new_until_it_was_seen_and_after_it_was_forgotten() -> None:
+    cells = NewCells(60)
+    found = [
+        cells.feed(at_s * SECOND, cell)
+        for at_s, cell in ((0, "x"), (10, "y"), (20, "x"), (30, "y"), (81, "x"), (120, "y"), (300, "z"))
+    ]
+    assert found == [False, True, False, False, True, True, False]
