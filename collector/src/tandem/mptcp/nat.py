@@ -20,15 +20,18 @@ import os
 import shutil
 import subprocess
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tandem.mptcp.iproute import Interface, IpError, interfaces, ip, ip_json
-from tandem.mptcp.routing import quietly
+from tandem.mptcp.routing import PROTOCOL, quietly
 
 FOLDER = Path("/run/netns")
 _NETWORK = "198.18.71"
+_CARRIER_S = 1.5
+"""An interface that changed its namespace is down for a moment; that is not told as an outage of its own."""
 _OURS = "/proc/thread-self/ns/net"
 
 
@@ -76,16 +79,16 @@ class Nat:
         """The interfaces behind it, without those that are its own. IpError when it is gone."""
         return {n: i for n, i in interfaces("-n", self.namespace).items() if n not in ("lo", self.inner)}
 
-    def make(self, interface: str) -> None:
-        """Put ``interface`` behind it. IpError when that cannot be done, with everything as it was."""
+    def make(self, interface: str, gateway: str | None) -> None:
+        """Put ``interface``, whose next hop is ``gateway``, behind it. IpError when that cannot be done, with everything as it was."""
         self.remove()
         try:
-            self._make(interface)
+            self._make(interface, gateway)
         except (IpError, OSError) as error:
             self.remove()
             raise IpError(str(error)) from error
 
-    def _make(self, interface: str) -> None:
+    def _make(self, interface: str, gateway: str | None) -> None:
         held = _Held.of((), interface)
         ip("netns", "add", self.namespace)
         peer = ("peer", "name", self.inner, "netns", self.namespace)
@@ -104,6 +107,11 @@ class Nat:
         self._enter("nft", "-f", "-", given=f"table ip tandem {{ {chain}; }}\n")
         ip("link", "set", interface, "netns", self.namespace)
         held.put(there, interface)
+        hop = ("via", gateway) if gateway else ()
+        ip(*there, "route", "replace", "default", *hop, "dev", interface, "protocol", PROTOCOL)
+        until = time.monotonic() + _CARRIER_S
+        while not self.inside()[interface].usable and time.monotonic() < until:
+            time.sleep(0.05)
 
     def _enter(self, program: str, *arguments: str, given: str = "") -> None:
         """Run a program inside."""
@@ -133,7 +141,7 @@ class Nat:
                 ip(*there, "link", "set", name, *to)
                 back = name
             except IpError as error:
-                if "File exists" not in str(error):
+                if "exists" not in str(error):
                     raise
                 before = set(interfaces())
                 ip(*there, "link", "set", name, *to, "name", "eth%d")  # its name was taken meanwhile
@@ -159,7 +167,7 @@ class _Held:
             f"{a['local']}/{a['prefixlen']}" for a in row.get("addr_info", []) if a.get("family") == "inet"
         )
         routes = ip_json(*where, "-4", "route", "show", "default", "dev", interface)
-        return cls(addresses, tuple(r for r in routes if str(r.get("protocol")) != "71"), row.get("mtu"))
+        return cls(addresses, tuple(r for r in routes if str(r.get("protocol")) != PROTOCOL), row.get("mtu"))
 
     def put(self, where: tuple[str, ...], interface: str) -> None:
         for address in self.addresses:

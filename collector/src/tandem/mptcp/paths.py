@@ -179,7 +179,7 @@ class Paths:
                 if ":" in status.address or status.interface is None:
                     raise IpError("only IPv4 can be put behind a NAT")
                 self._clear_way(path.name)
-                nat.make(status.interface)
+                nat.make(status.interface, status.gateway)
             except IpError as error:
                 refused = f"{error}; mend: CAP_SYS_ADMIN for the collector, or another address for one of the modems"
                 seen[path.name] = replace(status, state="colliding", gateway=None, detail=f"{why}: {refused}")
