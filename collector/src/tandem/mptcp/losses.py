@@ -7,6 +7,7 @@ connection has a living one there.
 
 from __future__ import annotations
 
+import errno
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from tandem.mptcp.pm_events import PmEvent
 BACKOFF_S = (0.0, 3.0, 6.0, 12.0, 24.0)
 """Seconds from a loss, or from the attempt before, to the next attempt; the last repeats. A handshake that loses its first packet
 takes a second more, and an attempt would break it off: therefore 3."""
+IN_USE_NS = 1_000_000_000
+"""When to look again whether another connection still has a subflow there."""
 REMEMBERED = 64
 
 PathOf = Callable[[str], str | None]
@@ -51,6 +54,10 @@ class _Loss:
     attempts: int = 0
     back_ns: int | None = None
 
+    def tried(self, now_ns: int) -> None:
+        self.attempts += 1
+        self.due_ns = now_ns + int(BACKOFF_S[min(self.attempts, len(BACKOFF_S) - 1)] * 1e9)
+
 
 @dataclass(slots=True)
 class _Connection:
@@ -79,13 +86,18 @@ class Losses:
         path = None if event.local is None else self._path_of(event.local)
         connection = self._connections.get(event.token)
         if connection is None or not connection.alive:
-            if event.kind == "subflow_closed" and path is None:
-                return None  # begun before we listened, and none of ours
+            if event.kind == "subflow_closed" and (path is None or event.error == errno.ECONNREFUSED):
+                return None  # begun before we listened, and none of ours, or never there
             connection = self._remember(event.token)
+            known = False
+        else:
+            known = True
         ends = (event.local, event.local_port, event.remote, event.remote_port)
         if event.kind != "subflow_closed":
             connection.subflows[ends] = path
             return self._back(connection, path, now_ns) if event.kind == "subflow_established" else None
+        if known and ends not in connection.subflows:
+            return None  # a handshake that came to nothing
         connection.subflows.pop(ends, None)
         connection.losses.append(_Loss(path, now_ns, event.error, now_ns + int(BACKOFF_S[0] * 1e9)))
         return None
@@ -111,12 +123,18 @@ class Losses:
         for connection, loss in self._open():
             if loss.path is None or loss.path not in up or loss.due_ns > now_ns:
                 continue
-            loss.due_ns = now_ns + int(BACKOFF_S[min(loss.attempts + 1, len(BACKOFF_S) - 1)] * 1e9)
             if self._in_use(loss.path, connection):
+                loss.due_ns = now_ns + IN_USE_NS
                 continue
-            loss.attempts += 1
+            loss.tried(now_ns)
             paths.append(loss.path)
         return sorted(set(paths))
+
+    def tried(self, path: str, now_ns: int) -> None:
+        """The path's endpoint was made anew for another reason: that is an attempt too."""
+        for _, loss in self._open():
+            if loss.path == path:
+                loss.tried(now_ns)
 
     def next_ns(self, up: Collection[str]) -> int | None:
         """When ``due`` will have something; None while nothing is lost on a path that is up."""

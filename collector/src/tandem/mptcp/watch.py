@@ -75,7 +75,11 @@ class Watch:
         if now >= self._check_s():
             self._changed_s, checked_s, self._checked_s = None, self._checked_s, now
             self._pause_s = min(APART_S, self._pause_s * 2) if now - checked_s < 2 * APART_S else QUIET_S
-            events += self._paths.check()
+            seen = self._paths.check()
+            with self._lock:
+                for path in {event.path for event in seen if event.kind in ("path_up", "endpoint_restored")}:
+                    self._losses.tried(path, time.monotonic_ns())
+            events += seen
         self._restore()
         return events
 
@@ -124,6 +128,6 @@ class Watch:
 
 def _told(restored: Restored) -> PathEvent:
     cause = "" if restored.error is None else f", lost by {os.strerror(restored.error).lower()}"
-    tries = "" if restored.attempts == 1 else f", {restored.attempts} attempts"
+    tries = "" if restored.attempts < 2 else f", {restored.attempts} attempts"
     detail = f"after {restored.took_ms:.0f} ms{cause}{tries}"
     return PathEvent("subflow_restored", restored.path, detail, took_ms=restored.took_ms)
