@@ -131,7 +131,9 @@ def transfer(watched: Watched) -> Iterator[Any]:
 def resets(two: Lab, path: str) -> None:
     """Whatever comes over ``path`` to the server is answered by a reset, from now on."""
     rule = f"ip saddr {ADDRESS[path]} meta l4proto tcp reject with tcp reset"
-    two.server.run(f"nft 'add table ip cut; add chain ip cut in {{ type filter hook input priority 0; }}; add rule ip cut in {rule}'")
+    two.server.run(
+        f"nft 'add table ip cut; add chain ip cut in {{ type filter hook input priority 0; }}; add rule ip cut in {rule}'"
+    )
 
 
 @pytest.mark.parametrize(("primary", "lost"), [("a", "a"), ("a", "b"), ("b", "b")])
@@ -174,7 +176,9 @@ def test_another_connections_subflow_is_not_disturbed(watched, transfer):
     losing, other = transfer("a"), transfer("a")
     port = losing.reader.read().subflows[1].local.port
     rule = f"ip saddr {ADDRESS['b']} tcp sport {port} reject with tcp reset"
-    watched.two.server.run(f"nft 'add table ip cut; add chain ip cut in {{ type filter hook input priority 0; }}; add rule ip cut in {rule}'")
+    watched.two.server.run(
+        f"nft 'add table ip cut; add chain ip cut in {{ type filter hook input priority 0; }}; add rule ip cut in {rule}'"
+    )
     await_true(lambda: watched.watch.losses(losing.token), 5, "the loss")
     carried = other.carrying()[ADDRESS["b"]]
     await_true(lambda: other.carrying()[ADDRESS["b"]] > carried, 5, "bytes over the other's")

@@ -62,14 +62,21 @@ def page(lab: Twins, paths: Paths, name: str) -> str:
     return lab.probe.inside(ask)
 
 
-def download(lab: Twins, paths: Paths, tmp_path, primary: str, **more: object) -> dict:
+def download(lab: Twins, paths: Paths, tmp_path, primary: str) -> dict:
     endpoint = lab.server.inside(lambda: Endpoint(Behaviour()))
     token = tmp_path / "token"
     token.write_text("secret")
-    named = [{"name": p.name, "interface": paths.interfaces[p.name], "address": paths.addresses[p.name]} for p in paths.paths]
+    named = [
+        {"name": p.name, "interface": paths.interfaces[p.name], "address": paths.addresses[p.name]} for p in paths.paths
+    ]
     url = f"http://{SERVER}:"
-    server = {"control": f"{url}{endpoint.control_port}", "measurement": f"{url}{endpoint.measurement_port}", "token_file": str(token)}
-    run = Run({"run": "r", "kind": "mptcp", "path": primary, "paths": named, "server": server, "bytes": 200_000_000, **more}, lab.probe.enter)  # fmt: skip
+    server = {
+        "control": f"{url}{endpoint.control_port}",
+        "measurement": f"{url}{endpoint.measurement_port}",
+        "token_file": str(token),
+    }
+    wanted = {"run": "r", "kind": "mptcp", "path": primary, "paths": named, "server": server, "bytes": 150_000_000}
+    run = Run(wanted, lab.probe.enter)
     line = run.end()
     endpoint.close()
     assert line["failure"] is None
@@ -180,13 +187,17 @@ def test_a_stick_pulled_out_of_its_namespace_is_noticed_and_comes_back_under_ano
     try:
         lab.probe.inside(lambda: watch.turn(0))
         lab.unplug("b")
-        await_true(lambda: lab.probe.inside(lambda: watch.turn(0.5)) is not None and "b" not in paths.addresses, 10, "b gone")
+        await_true(
+            lambda: lab.probe.inside(lambda: watch.turn(0.5)) is not None and "b" not in paths.addresses, 10, "b gone"
+        )
         assert states(paths)["b"] == "down"
         assert paths.interfaces["b"] is None
         assert lab.namespaces() == []
         names["b"] = "eth7"
         lab.plug("b", "192.168.8.101", "eth7")
-        await_true(lambda: lab.probe.inside(lambda: watch.turn(0.5)) is not None and "b" in paths.addresses, 10, "b back")
+        await_true(
+            lambda: lab.probe.inside(lambda: watch.turn(0.5)) is not None and "b" in paths.addresses, 10, "b back"
+        )
         assert (paths.interfaces["b"], paths.addresses["b"]) == ("eth7", "192.168.8.101")
     finally:
         watch.close()

@@ -27,11 +27,13 @@ class ModemConfig:
 
 @dataclass(frozen=True, slots=True)
 class PathConfig:
-    """A path; ``modem`` None for Wi-Fi and Ethernet; ``gateway`` None on point-to-point interfaces."""
+    """A path; either ``interface`` or ``usb``, the place of its modem, is set; ``modem`` None for Wi-Fi and Ethernet; ``gateway`` None
+    on point-to-point interfaces, or to take the interface's own."""
 
     name: str
     operator: str | None
-    interface: str
+    interface: str | None
+    usb: str | None
     gateway: str | None
     address: str | None
     modem: ModemConfig | None
@@ -210,10 +212,16 @@ class _Reader:
                 if modem.driver not in drivers:
                     what = f"path.modem.driver: there is no driver {modem.driver!r}"
                     raise self._fail((*place, "modem", "driver"), what, f"known are {', '.join(drivers)}")
+            if (values["interface"] is None) == (values["usb"] is None):
+                what = (
+                    "has neither 'interface' nor 'usb'" if values["usb"] is None else "has both 'interface' and 'usb'"
+                )
+                mend = "give one: the interface's name, or the USB place of its modem"
+                raise self._fail((*place, *(() if values["usb"] is None else ("usb",))), f"[path] {what}", mend)
             path = PathConfig(**values, modem=modem)
             for other in paths:
-                for what in ("name", "interface"):
-                    if getattr(other, what) == getattr(path, what):
+                for what in ("name", "interface", "usb"):
+                    if getattr(path, what) is not None and getattr(other, what) == getattr(path, what):
                         raise self._fail(
                             (*place, what),
                             f"{what} {getattr(path, what)!r} is another path's already",

@@ -103,7 +103,9 @@ def _check(config: Config) -> int:
     for path in config.paths:
         modem = f"modem at {path.modem.port} ({path.modem.driver})" if path.modem else "no modem"
         via = f" via {path.gateway}" if path.gateway else ""
-        print(f"path {path.name}: {path.operator or 'no operator'}, {path.interface}{via}, {modem}")
+        print(
+            f"path {path.name}: {path.operator or 'no operator'}, {path.interface or f'USB {path.usb}'}{via}, {modem}"
+        )
     print(
         f"poll every {config.period_s:g} s; movement: {config.mobility.quantity} by {config.mobility.threshold_db:g} dB"
     )

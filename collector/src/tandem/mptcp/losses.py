@@ -11,9 +11,9 @@ import errno
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import TypedDict
 
 from tandem.mptcp.pm_events import PmEvent
+from tandem.schema.manifest import SubflowLoss
 
 BACKOFF_S = (0.0, 3.0, 6.0, 12.0, 24.0)
 """Seconds from a loss, or from the attempt before, to the next attempt; the last repeats. A handshake that loses its first packet
@@ -24,15 +24,6 @@ REMEMBERED = 64
 
 PathOf = Callable[[str], str | None]
 """Which path has, or had last, this address."""
-
-
-class SubflowLoss(TypedDict):
-    """As in a run's result. ``at_monotonic_ns``: CLOCK_MONOTONIC when the kernel told; ``back_after_ms``: None when it did not come
-    back while the connection lived."""
-
-    path: str | None
-    at_monotonic_ns: int
-    back_after_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)

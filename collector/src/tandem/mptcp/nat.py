@@ -115,7 +115,9 @@ class Nat:
 
     def _enter(self, program: str, *arguments: str, given: str = "") -> None:
         """Run a program inside."""
-        found = [shutil.which(p, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") for p in ("nsenter", program)]
+        found = [
+            shutil.which(p, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") for p in ("nsenter", program)
+        ]
         if None in found:
             raise IpError(f"the program {program} is missing; mend: install the package nftables")
         command = [str(found[0]), f"--net={self.file}", "--", str(found[1]), *arguments]

@@ -94,9 +94,7 @@ def _address(path: Path, interface: Interface) -> str | None:
     return path.address if path.address in every else None
 
 
-def _gateway(
-    path: Path, interface: Interface, address: str, routes: Sequence[DefaultRoute]
-) -> tuple[bool, str | None]:
+def _gateway(path: Path, interface: Interface, address: str, routes: Sequence[DefaultRoute]) -> tuple[bool, str | None]:
     """Whether there is a way, and its next hop."""
     version = ipaddress.ip_address(address).version
     if path.gateway is not None and _reachable(path.gateway, version, interface):

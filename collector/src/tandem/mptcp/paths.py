@@ -165,7 +165,9 @@ class Paths:
         """Part paths that have one address: who had it before keeps it, else who comes first in the configuration."""
         owners: dict[str, str] = {}
         parted = False
-        holding = sorted(self.paths, key=lambda p: self._addresses_of(p) != (seen[p.name].interface, seen[p.name].address))
+        holding = sorted(
+            self.paths, key=lambda p: self._addresses_of(p) != (seen[p.name].interface, seen[p.name].address)
+        )
         for path in holding:
             status = seen[path.name]
             if status.address is None or status.state != "up":

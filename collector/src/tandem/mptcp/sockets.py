@@ -60,8 +60,7 @@ class Connected:
 
 def resolve(host: str, port: int, interface: str | None = None) -> tuple[str, int]:
     """The first address of ``host``, IPv6 for an ``interface`` that has nothing else, else IPv4; OSError when it has none."""
-    only6 = interface is not None and interface_address(interface) is None and bool(interface_addresses6(interface))
-    family = socket.AF_INET6 if only6 else socket.AF_INET
+    family = socket.AF_INET6 if interface is not None and only6(interface) else socket.AF_INET
     found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
     address = found[0][4]
     return str(address[0]), int(address[1])
@@ -184,3 +183,19 @@ def interface_addresses6(interface: str) -> list[str]:
         for row in rows
         if len(row) == 6 and row[5] == interface and row[3] == "00" and not int(row[4], 16) & _UNUSABLE6
     ]
+
+
+def interface_addresses(interface: str) -> list[str]:
+    """The first IPv4 address of ``interface`` and its global IPv6 ones."""
+    first = interface_address(interface)
+    return [*(() if first is None else (first,)), *interface_addresses6(interface)]
+
+
+def has_address(interface: str) -> bool:
+    """Whether ``interface`` has an address of either family."""
+    return bool(interface_addresses(interface))
+
+
+def only6(interface: str) -> bool:
+    """Whether ``interface`` has IPv6 and no IPv4."""
+    return interface_address(interface) is None and bool(interface_addresses6(interface))

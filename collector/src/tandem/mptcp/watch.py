@@ -13,10 +13,11 @@ import threading
 import time
 from pathlib import Path
 
-from tandem.mptcp.losses import Losses, Restored, SubflowLoss
+from tandem.mptcp.losses import Losses, Restored
 from tandem.mptcp.netlink import Heard, hear_routes
 from tandem.mptcp.paths import PathEvent, Paths
 from tandem.mptcp.pm_events import PmListener
+from tandem.schema.manifest import SubflowLoss
 
 CHECK_S = 30.0
 QUIET_S, LONGEST_S = 0.1, 1.0

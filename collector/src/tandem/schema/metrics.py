@@ -133,6 +133,12 @@ EVENT = Measurement(
             "enb: another eNodeB (the paper's BSID); sector: another cell of the same eNodeB",
         ),
         Field("step", "str", "", "which step of the recovery ladder: at, cfun, usb, power"),
+        Field(
+            "state",
+            "str",
+            "",
+            "of a path, with path_state: up, down, no_address, ipv6_only_unusable, colliding or no_route",
+        ),
         Field("took_ms", "float", "ms", "how long what the event tells of lasted", 0),
         Field("detail", "str", "", "one line for people"),
     ),
