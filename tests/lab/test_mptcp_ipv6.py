@@ -118,7 +118,9 @@ def test_where_both_are_there_ipv4_is_taken(two):
     two.probe.run(f"ip address add {ADDRESS['b']}/24 dev tmp5-b")
     paths = up(two, *PATHS)
     assert paths.addresses == ADDRESS
-    two.probe.run(f"ip address del {ADDRESS['b']}/24 dev tmp5-b; ip -6 route add default via {HOP6} dev tmp5-b proto ra")
+    two.probe.run(
+        f"ip address del {ADDRESS['b']}/24 dev tmp5-b; ip -6 route add default via {HOP6} dev tmp5-b proto ra"
+    )
     events = two.probe.inside(paths.check)
     assert [(e.kind, e.detail) for e in events] == [("endpoint_restored", f"tmp5-b: {ADDRESS['b']} became {PROBE6}")]
     assert paths.statuses["b"].gateway == HOP6  # the router advertised it; the one configured is of the other family
@@ -137,7 +139,7 @@ def test_a_kernel_without_it_leaves_a_named_state(two, monkeypatch):
 
 
 def test_a_socket_of_a_family_that_is_missing_says_so(monkeypatch):
-    def refused(family: int, *_: object) -> socket.socket:
+    def refused(*_: object) -> socket.socket:
         raise OSError(93, "Protocol not supported")
 
     monkeypatch.setattr(socket, "socket", refused)

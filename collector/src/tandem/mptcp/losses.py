@@ -53,6 +53,8 @@ class _Loss:
 @dataclass(slots=True)
 class _Connection:
     alive: bool = True
+    ours: bool = True
+    """We began it: only who did opens subflows."""
     subflows: dict[tuple[object, ...], str | None] = field(default_factory=dict)
     losses: list[_Loss] = field(default_factory=list)
 
@@ -66,23 +68,23 @@ class Losses:
 
     def take(self, event: PmEvent, now_ns: int) -> Restored | None:
         """An event, at CLOCK_MONOTONIC ``now_ns``; what came back by it."""
-        if event.server_side:
-            self._connections.pop(event.token, None)
-            return None
+        connection = self._connections.get(event.token)
         if event.kind == "closed":
-            if event.token in self._connections:
-                self._connections[event.token].alive = False
-                self._connections[event.token].subflows.clear()
+            if connection is not None:
+                connection.alive = False
+                connection.subflows.clear()
             return None
         path = None if event.local is None else self._path_of(event.local)
-        connection = self._connections.get(event.token)
-        if connection is None or not connection.alive:
-            if event.kind == "subflow_closed" and (path is None or event.error == errno.ECONNREFUSED):
-                return None  # begun before we listened, and none of ours, or never there
+        known = connection is not None and connection.alive
+        if connection is None or not known:
+            if event.kind in ("subflow_established", "subflow_closed") and (
+                path is None or event.error == errno.ECONNREFUSED
+            ):
+                return None  # begun before we listened, and none of ours or never there
             connection = self._remember(event.token)
-            known = False
-        else:
-            known = True
+        connection.ours = connection.ours and not event.server_side
+        if not connection.ours:
+            return None
         ends = (event.local, event.local_port, event.remote, event.remote_port)
         if event.kind != "subflow_closed":
             connection.subflows[ends] = path
