@@ -2,14 +2,18 @@
 
 import http.client
 import json
+import os
 import shutil
+import signal
 import socket
+import subprocess
+import sys
 
 import pytest
 from download_server import Behaviour, Endpoint
 from run_download import Run
 from twin_modems import HOST, MODEM, PUBLIC, Twins, twins
-from two_paths import SERVER, await_true, why_not
+from two_paths import REPOSITORY, SERVER, await_true, why_not
 
 from tandem.mptcp import sockets
 from tandem.mptcp.nat import Nat
@@ -165,17 +169,43 @@ def test_a_collision_that_arises_later_moves_the_newcomer(lab):
     assert lab.namespaces() == []
 
 
+LIFE = """
+import sys, time
+from tandem.mptcp.paths import Path, Paths
+paths = Paths((Path("a", "stick-a", "192.168.8.1"), Path("b", "stick-b", "192.168.8.1")))
+paths.apply()
+while len(paths.addresses) < 2:
+    paths.check()
+print(paths.addresses["b"], flush=True)
+if sys.argv[1] == "killed":
+    time.sleep(600)
+paths.remove()
+"""
+
+
+def life(lab: Twins, how: str) -> subprocess.Popen[str]:
+    """A process that does with the paths what a collector does."""
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
+    command = [*lab.probe.enter, sys.executable, "-c", LIFE, how]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+
 def test_after_a_crash_the_next_start_mends(lab):
-    """The first collector is killed without a word; the namespace stays with the modem in it."""
-    up(lab, *STICKS)
-    assert "stick-b" not in interfaces(lab)
-    again = Paths(STICKS)
-    lab.probe.inside(again.apply)
-    await_true(lambda: lab.probe.inside(again.check) is not None and len(again.addresses) == 2, 5, "both up")
-    assert len(lab.namespaces()) == 1
-    lab.probe.inside(again.remove)
+    """The first collector is killed without a word; the namespace stays with the modem in it, and the next one finds it."""
+    for how in ("killed", "killed", "ended"):
+        process = life(lab, how)
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == Nat(1).address
+        if how == "killed":
+            process.kill()
+            assert process.wait(10) == -signal.SIGKILL
+            assert "stick-b" not in interfaces(lab)
+        assert process.wait(20) in (0, -signal.SIGKILL)
+        process.stdout.close()
     assert interfaces(lab)["stick-b"] == [HOST]
-    assert lab.namespaces() == []
+    assert "tnat1" not in interfaces(lab)
+    assert lab.probe.run("ip netns list").split() == []
+    assert "7101" not in lab.probe.run("ip rule; ip route show table all")
 
 
 def test_a_stick_pulled_out_of_its_namespace_is_noticed_and_comes_back_under_another_name(lab):
