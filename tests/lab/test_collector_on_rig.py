@@ -196,6 +196,8 @@ def test_a_subflow_that_the_network_reset_comes_back_and_the_run_says_so(kit: Ki
     assert run["started_monotonic_ns"] < loss["at_monotonic_ns"] < run["ended_monotonic_ns"]
     stored = awaited(
         "the event is in the database",
-        lambda: kit.query('SELECT "took_ms" FROM "event" WHERE "kind" = $kind GROUP BY "path"', kind="subflow_restored"),
+        lambda: kit.query(
+            'SELECT "took_ms" FROM "event" WHERE "kind" = $kind GROUP BY "path"', kind="subflow_restored"
+        ),
     )
     assert [(s["tags"]["path"], s["rows"][0][1]) for s in stored] == [("b", loss["back_after_ms"])]
