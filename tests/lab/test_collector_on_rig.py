@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from kit_on_rig import KitOnRig, awaited, find_influxd, kit_on_rig
 
+from tandem_bench.demo.configuration import MEASUREMENT_PORT
+
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
 PATHS = {"a": "A", "b": "B", "wifi": "wifi"}
@@ -172,3 +174,30 @@ def test_options_stripped_on_the_first_path_are_a_fallback(kit: KitOnRig) -> Non
     (after,) = kit.measured("--kind", "mptcp", "--path", "a", "--seconds", "2")
     assert after["result"]["fallback"] is False
     assert set(carried(after)) == set(PATHS)
+
+
+def test_a_subflow_that_the_network_reset_comes_back_and_the_run_says_so(kit: KitOnRig) -> None:
+    assert {path: shown["state"] for path, shown in kit.status()["paths"].items()} == dict.fromkeys(PATHS, "up")
+    running = kit.experiment("--kind", "mptcp", "--path", "a", "--seconds", "6")
+    flows = lambda: ((kit.status()["run"] or {}).get("runs") or [{}])[0].get("subflows", [])  # noqa: E731
+    awaited("all paths carry", lambda: {f["path"] for f in flows() if (f["bytes"] or 0) > 100_000} == set(PATHS))
+    # To the server, whose sequence number fits: one to the probe would be late by what is in flight, and not be believed.
+    one = f"tcp sport {MEASUREMENT_PORT} limit rate 1/hour burst 1 packets reject with tcp reset"
+    rules = f"table ip cut {{ chain pass {{ type filter hook forward priority mangle; oifname ran0 {one}; }}; }}"
+    kit.rig.topology.run("op-b", ["nft", "-f", "-"], rules)
+    try:
+        (run,) = kit.manifests(running)
+    finally:
+        kit.rig.topology.run("op-b", ["nft", "delete", "table", "ip", "cut"])
+    assert run["failure"] is None
+    (loss,) = run["result"]["subflow_losses"]
+    assert loss["path"] == "b"
+    assert 0 < loss["back_after_ms"] < 6000
+    assert run["started_monotonic_ns"] < loss["at_monotonic_ns"] < run["ended_monotonic_ns"]
+    stored = awaited(
+        "the event is in the database",
+        lambda: kit.query(
+            'SELECT "took_ms" FROM "event" WHERE "kind" = $kind GROUP BY "path"', kind="subflow_restored"
+        ),
+    )
+    assert [(s["tags"]["path"], s["rows"][0][1]) for s in stored] == [("b", loss["back_after_ms"])]

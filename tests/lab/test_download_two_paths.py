@@ -149,7 +149,7 @@ def test_a_path_cut_in_mid_run_is_survived_by_the_other(two, tmp_path):
     run = Run(server.parameters("mptcp", "a", seconds=5), two.probe.enter)
     run.until(samples=10)
     two.probe.run("ip addr del 10.71.1.1/24 dev tmp5-a")
-    assert [e.kind for e in two.probe.inside(two.paths.check)] == ["path_down"]
+    assert [e.kind for e in two.probe.inside(two.paths.check)] == ["path_state", "path_down"]
     line = run.end()
     assert line["failure"] is None
     by_path = {s["path"]: s["bytes"] for s in line["result"]["subflows"]}

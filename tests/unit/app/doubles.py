@@ -16,6 +16,7 @@ from https_gateway import Gateway
 from tandem.app.config import Config, PathConfig, parse
 from tandem.app.parts import CaptureEnd, CaptureLike, EnvironmentLackError, Parts, PathChange, PollLike
 from tandem.app.supervisor import Supervisor
+from tandem.schema.manifest import SubflowLoss
 from tandem.schema.record import Record
 
 FAKE = Path(__file__).parent / "fake_experiment.py"
@@ -89,6 +90,13 @@ class FakeDetectors:
 class FakePaths:
     def __init__(self) -> None:
         self.addresses = {"a": "10.64.0.2", "b": "10.65.0.2"}
+        self.interfaces: dict[str, str | None] = {"a": "lo", "b": "wwan1"}
+        self.states = {
+            n: {"state": "up", "interface": i, "address": None, "gateway": None, "detail": ""}
+            for n, i in self.interfaces.items()
+        }
+        self.woken = threading.Event()
+        self.changes: list[PathChange] = []
         self.removed = False
         self.refusal: str | None = None
 
@@ -97,8 +105,15 @@ class FakePaths:
             raise EnvironmentLackError(self.refusal)
         return [PathChange("path_up", "a", "wwan0 has 10.64.0.2"), PathChange("path_down", "b", "wwan1 has no address")]
 
-    def check(self) -> list[PathChange]:
-        return []
+    def watch(self) -> list[PathChange]:
+        self.woken.wait()
+        return [self.changes.pop(0)] if self.changes else []
+
+    def wake(self) -> None:
+        self.woken.set()
+
+    def losses(self, token: int) -> list[SubflowLoss] | None:
+        return [{"path": "b", "at_monotonic_ns": 5, "back_after_ms": 21.5}] if token == 0x71D77677 else None
 
     def remove(self) -> None:
         self.removed = True

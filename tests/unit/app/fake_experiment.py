@@ -13,7 +13,7 @@ def line(**content: Any) -> None:
     print(json.dumps(content), flush=True)
 
 
-def result(parameters: dict[str, Any], failure: dict[str, Any] | None = None) -> None:
+def result(parameters: dict[str, Any], failure: dict[str, Any] | None = None, **further: Any) -> None:
     subflows = [
         {"subflow": str(n), "path": p["name"], "operator": p["operator"], "bytes": 500, "share": 0.5, "rtt_ms_median": None,
          "join_delay_ms": None}
@@ -27,6 +27,7 @@ def result(parameters: dict[str, Any], failure: dict[str, Any] | None = None) ->
         failure=failure,
         environment={"scheduler": "default"},
         first={"path": parameters["path"]},
+        **further,
     )
 
 
@@ -64,6 +65,9 @@ def main(how: str) -> None:
         time.sleep(60)
     if how == "nonsense":
         line(type="result", result={"bytes": -1}, failure=None, environment={})
+        return
+    if how == "lossy":
+        result(parameters, connection="71d77677")
         return
     result(parameters, {"reason": "connect: timeout", "retry": True} if how == "failure" else None)
 

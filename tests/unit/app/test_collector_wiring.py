@@ -14,7 +14,7 @@ from doubles import Rehearsal
 from https_gateway import Gateway
 
 from tandem.app.experiment_process import ExperimentProcess
-from tandem.app.parts import EnvironmentLackError
+from tandem.app.parts import EnvironmentLackError, PathChange
 from tandem.app.status_socket import ask
 from tandem.app.supervisor import Supervisor
 from tandem.schema.line_protocol import Point, parse
@@ -329,3 +329,31 @@ def test_two_collectors_in_one_folder_are_one_too_many(tmp_path: Path, gateway: 
     (status,) = ask(tmp_path / "status.sock", {"op": "status"})  # the first still answers
     assert status["probe"] == "probe-1"
     collector.stop()
+
+
+def test_states_of_paths_are_shown_and_their_changes_become_events(tmp_path: Path, gateway: Gateway) -> None:
+    collector = Rehearsal(tmp_path, gateway)
+    collector.paths.changes = [
+        PathChange("path_state", "b", "eth2 has 192.168.8.100, as path a", state="colliding"),
+        PathChange("subflow_restored", "b", "after 21 ms", took_ms=21.5),
+    ]
+    collector.start()
+    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
+    assert status["paths"]["a"]["state"] == "up"
+    collector.paths.wake()
+    gateway.until(lambda: kinds(gateway)["subflow_restored"] == 1)
+    assert collector.stop()
+    told = {p.tags["kind"]: p for p in points(gateway) if p.measurement == "event"}
+    assert told["path_state"].fields["state"] == "colliding"
+    assert told["path_state"].tags["path"] == "b"
+    assert told["subflow_restored"].fields["took_ms"] == 21.5
+
+
+def test_what_a_connection_lost_is_in_its_result(tmp_path: Path, gateway: Gateway) -> None:
+    collector = Rehearsal(tmp_path, gateway, how="lossy")
+    collector.start()
+    collector.pollers["a"].poll(-70.0)
+    gateway.until(lambda: len(gateway.manifests) == 3)
+    assert collector.stop()
+    losses = {m["kind"]: (m["result"] or {}).get("subflow_losses") for m in manifests(tmp_path)}
+    assert losses == {"mptcp": [{"path": "b", "at_monotonic_ns": 5, "back_after_ms": 21.5}], "tcp": None}

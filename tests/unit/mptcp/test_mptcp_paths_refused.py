@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tandem.mptcp import paths as module
+from tandem.mptcp import routing
 from tandem.mptcp.iproute import Interface, IpError
 from tandem.mptcp.path_manager import Endpoint, Limits
 from tandem.mptcp.paths import Path, Paths
@@ -38,10 +39,11 @@ class Manager:
 
 
 def test_what_was_made_before_the_refusal_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = {f"wwan{n}": Interface(f"wwan{n}", True, (f"10.6{n}.0.2",)) for n in (0, 1)}
+    there = {f"wwan{n}": Interface(f"wwan{n}", True, (f"10.6{n}.0.2",), point_to_point=True) for n in (0, 1)}
     monkeypatch.setattr(module, "interfaces", lambda: there)
-    monkeypatch.setattr(module, "ip", lambda *_: "")
-    monkeypatch.setattr(module, "ip_json", lambda *_: [])
+    monkeypatch.setattr(routing, "ip", lambda *_: "")
+    monkeypatch.setattr(routing, "ip_json", lambda *_: [])
+    monkeypatch.setattr(module.Nat, "remove", lambda _: None)
     manager = Manager()
     paths = Paths([Path("a", "wwan0"), Path("b", "wwan1")], manager)
     with pytest.raises(IpError, match="too many"):

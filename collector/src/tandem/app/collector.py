@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ class Collector:
         live: Live,
         exporter: Exporter,
         captures: CapturesLike | None,
+        interfaces: Mapping[str, str | None],
     ) -> None:
         self._config, self._clock, self._spool, self._detectors = config, clock, spool, detectors
         self._live, self._exporter, self._captures = live, exporter, captures
@@ -53,7 +54,7 @@ class Collector:
         self._queue: queue.SimpleQueue[PollLike | list[Record] | PathChange | None] = queue.SimpleQueue()
         self.journal = Journal(spool)
         self.polls = PollAccount([p.name for p in config.paths if p.modem is not None])
-        self.usage = UsageAccount({p.name: p.interface for p in config.paths})
+        self.usage = UsageAccount(interfaces)
         self.pairs: Pairs | None = None
         """Set before the first turn; without it mobility starts nothing."""
         self.captured: list[dict[str, Any]] = []
@@ -67,12 +68,12 @@ class Collector:
         """A poll, records, a change of a path, or None to wake ``turn``. Safe in a signal handler."""
         self._queue.put(thing)
 
-    def event(self, kind: str, detail: str | None = None, path: str | None = None) -> None:
+    def event(self, kind: str, detail: str | None = None, path: str | None = None, **fields: Value | None) -> None:
         """Something noticed outside of the radio."""
         now = time.monotonic_ns()
         tags = {"kind": kind, "path": path, "operator": self._operators.get(path) if path else None}
-        fields: dict[str, Value | None] = {"detail": (detail or kind.replace("_", " "))[:500]}
-        self._queue.put([Record.make("event", tags, fields, now, self._clock.utc_ns(now))])
+        told = {"detail": (detail or kind.replace("_", " "))[:500], **fields}
+        self._queue.put([Record.make("event", tags, told, now, self._clock.utc_ns(now))])
 
     # --- the writer ----------------------------------------------------------------------------------------------------
 
@@ -107,7 +108,7 @@ class Collector:
                 if record.measurement == "position":  # its speed may tell movement
                     self._note(self._detectors.feed(record))
         elif isinstance(thing, PathChange):
-            self.event(thing.kind, thing.detail, thing.path)
+            self.event(thing.kind, thing.detail, thing.path, state=thing.state, took_ms=thing.took_ms)
         else:
             self._polled(thing)
 

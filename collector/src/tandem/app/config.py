@@ -34,11 +34,13 @@ class ModemConfig:
 
 @dataclass(frozen=True, slots=True)
 class PathConfig:
-    """A path; ``modem`` None for Wi-Fi and Ethernet; ``gateway`` None on point-to-point interfaces."""
+    """A path; either ``interface`` or ``usb``, the place of its modem, is set; ``modem`` None for Wi-Fi and Ethernet; ``gateway`` None
+    on point-to-point interfaces, or to take the interface's own."""
 
     name: str
     operator: str | None
-    interface: str
+    interface: str | None
+    usb: str | None
     gateway: str | None
     address: str | None
     modem: ModemConfig | None
@@ -215,6 +217,11 @@ class _Reader:
                 if not isinstance(modem, dict):
                     raise self._fail((*place, "modem"), "'modem' is no table", "begin it with [path.modem]")
                 values_modem = self._checked(TABLES["path.modem"], modem, (*place, "modem"))
+                # A modem's place tells where its network function is, and the other way round.
+                if values_modem["port"] is None and values_modem["usb"] is None and values["usb"] is not None:
+                    values_modem["usb"] = values["usb"].partition(":")[0]
+                if values["interface"] is None and values["usb"] is None and values_modem["usb"] is not None:
+                    values["usb"] = values_modem["usb"].partition(":")[0]
                 modem = ModemConfig(**values_modem, sim_secret=folder / SIM_SECRET)
                 if (modem.port is None) == (modem.usb is None):
                     what = (
@@ -225,10 +232,16 @@ class _Reader:
                 if modem.driver not in drivers:
                     what = f"path.modem.driver: there is no driver {modem.driver!r}"
                     raise self._fail((*place, "modem", "driver"), what, f"known are {', '.join(drivers)}")
+            if (values["interface"] is None) == (values["usb"] is None):
+                what = (
+                    "has neither 'interface' nor 'usb'" if values["usb"] is None else "has both 'interface' and 'usb'"
+                )
+                mend = "give one: the interface's name, or the USB place of its modem"
+                raise self._fail((*place, *(() if values["usb"] is None else ("usb",))), f"[path] {what}", mend)
             path = PathConfig(**values, modem=modem)
             for other in paths:
-                for what in ("name", "interface"):
-                    if getattr(other, what) == getattr(path, what):
+                for what in ("name", "interface", "usb"):
+                    if getattr(path, what) is not None and getattr(other, what) == getattr(path, what):
                         raise self._fail(
                             (*place, what),
                             f"{what} {getattr(path, what)!r} is another path's already",

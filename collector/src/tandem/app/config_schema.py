@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -76,7 +77,19 @@ def _interface(value: str) -> str | None:
     )
 
 
+def _usb(value: str) -> str | None:
+    """As sysfs names it: bus, ports, and one of the device's interfaces where it has several of a kind."""
+    place = r"[0-9]{1,4}-[0-9]{1,3}(?:\.[0-9]{1,3}){0,6}(?::[0-9]{1,3}\.[0-9]{1,3})?"
+    return None if re.fullmatch(place, value) else f"{value!r} is no USB path"
+
+
 def _address(value: str) -> str | None:
+    if ":" in value:
+        try:
+            IPv6Address(value)
+        except ValueError:
+            return f"{value!r} is no IPv6 address"
+        return None
     parts = value.split(".")
     good = len(parts) == 4 and all(re.fullmatch(r"0|[1-9][0-9]{0,2}", p) and int(p) < 256 for p in parts)
     return None if good else f"{value!r} is no IPv4 address"
@@ -97,11 +110,6 @@ def _url(scheme: str) -> Callable[[str], str | None]:
 
 def _port(value: str) -> str | None:
     return _url("http")(value) if "://" in value else None
-
-
-def _usb(value: str) -> str | None:
-    place = r"[0-9]{1,4}-[0-9]{1,3}(?:\.[0-9]{1,3}){0,6}(?::[0-9]{1,3}\.[0-9]{1,3})?"
-    return None if re.fullmatch(place, value) else f"{value!r} is no USB path"
 
 
 def _sim(value: str) -> str | None:
@@ -125,11 +133,17 @@ TABLES: dict[str, tuple[Key, ...]] = {
     "path": (
         Key("name", "text", _NAMED, required=True, check=_name),
         Key("operator", "text", "the network's name, for people, at most 64 characters", check=_operator),
-        Key("interface", "text", "as ip link shows it, at most 15 characters", required=True, check=_interface),
+        Key("interface", "text", "as ip link shows it, at most 15 characters; or give usb", check=_interface),
+        Key(
+            "usb",
+            "text",
+            "the USB place of the path's modem, as in 1-1.2 (tandem modem list); or give interface",
+            check=_usb,
+        ),
         Key(
             "gateway",
             "text",
-            "the next hop, as in 10.64.0.1; leave it out on point-to-point interfaces",
+            "the next hop, as in 10.64.0.1; leave it out on point-to-point interfaces and where DHCP tells it",
             check=_address,
         ),
         Key("address", "text", "which of the interface's addresses; leave it out for the first", check=_address),

@@ -18,6 +18,8 @@ def describe(event: Record) -> str:
             parts.append(f"sector {before & 255} → {after & 255} of eNB {after >> 8}")
         else:
             parts.append(f"eNB {before >> 8}/{before & 255} → {after >> 8}/{after & 255}")
+    if fields.get("state"):
+        parts.append(str(fields["state"]).replace("_", " "))
     if fields.get("detail") and fields["detail"] != event.tags.get("kind", "").replace("_", " "):
         parts.append(str(fields["detail"]))
     return ", ".join(parts)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import platform
 import re
 import resource
 import shutil
-import socket
 import sqlite3
-import struct
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
 import tandem
@@ -32,9 +29,10 @@ def read_counters(text: str) -> dict[str, tuple[int, int]]:
 
 
 class UsageAccount:
-    """Bytes over each path's interface since the start. An interface that came back with its counters at 0 is gone on with."""
+    """Bytes over each path's interface since the start; ``interfaces`` may change. One that came back with its counters at 0 is gone
+    on with."""
 
-    def __init__(self, interfaces: dict[str, str]) -> None:
+    def __init__(self, interfaces: Mapping[str, str | None]) -> None:
         self._interfaces = interfaces
         self._totals = {path: [0, 0] for path in interfaces}
         self._before = self._read()
@@ -47,7 +45,7 @@ class UsageAccount:
         """Received and sent bytes by path."""
         now = self._read()
         for path, interface in self._interfaces.items():
-            if interface not in now:
+            if interface is None or interface not in now:
                 continue
             before = self._before.get(interface, (0, 0))
             for side in (0, 1):
@@ -92,19 +90,3 @@ def versions() -> dict[str, str]:
             match = re.search(r"version (\S+)", done.stdout + done.stderr)
             found[program] = match[1] if match else "unknown"
     return found
-
-
-def interface_signature(interfaces: Iterable[str]) -> tuple[object, ...]:
-    """Something that changes when an interface comes, goes or changes its first address. No program is started for it."""
-    present = {name for _, name in socket.if_nameindex()}
-    return tuple((name, name in present, _address(name)) for name in interfaces)
-
-
-def _address(interface: str) -> bytes | None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        request = struct.pack("16s24x", interface.encode()[:15])
-        try:
-            flags = struct.unpack_from("=H", fcntl.ioctl(probe.fileno(), 0x8913, request), 16)[0]  # SIOCGIFFLAGS
-            return struct.pack("=H", flags & 0x41) + fcntl.ioctl(probe.fileno(), 0x8915, request)[20:24]  # SIOCGIFADDR
-        except OSError:
-            return None

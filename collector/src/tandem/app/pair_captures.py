@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandem.app.config import PathConfig
 from tandem.app.parts import CaptureEnd, CaptureLike, CapturesLike, EnvironmentLackError
 from tandem.schema.manifest import RunFile
 
@@ -29,12 +28,13 @@ class Captured:
 
 
 class PairCaptures:
-    """``stem``: what the files' names begin with, the run's id or, for captures that runs share, the pair's."""
+    """``paths``: interface by path. ``stem``: what the files' names begin with, the run's id or, for captures that runs share, the
+    pair's."""
 
-    def __init__(self, captures: CapturesLike, paths: Sequence[PathConfig], folder: Path, stem: str) -> None:
+    def __init__(self, captures: CapturesLike, paths: Mapping[str, str], folder: Path, stem: str) -> None:
         self._running: list[tuple[str, CaptureLike]] = []
         self.problems: dict[str, str] = {}
-        wanted = [(p.name, captures.of(p.interface, folder / f"{stem}-{p.name}.pcap")) for p in paths]
+        wanted = [(path, captures.of(name, folder / f"{stem}-{path}.pcap")) for path, name in paths.items()]
         with ThreadPoolExecutor(max_workers=max(1, len(wanted))) as pool:  # each waits until tcpdump listens
             begun = list(pool.map(self._begin, wanted))
         self._running = [one for one in begun if one is not None]

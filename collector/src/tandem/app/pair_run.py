@@ -168,16 +168,22 @@ class PairRun:
         if self._around.captures is None:
             return None
         names = {name for run in runs for name in run.paths}
-        paths = [p for p in self._around.config.paths if p.name in names]
+        interfaces = self._around.paths.interfaces
+        paths = {p.name: found for p in self._around.config.paths if p.name in names and (found := interfaces[p.name])}
         return PairCaptures(self._around.captures, paths, self._around.config.folder / "captures", stem)
 
     def _parameters(self, run: PlannedRun) -> dict[str, Any]:
         around, wish = self._around, self.plan.wish
-        addresses = around.paths.addresses
+        addresses, interfaces = around.paths.addresses, around.paths.interfaces
         # The others too for TCP: its control channel may take another path, so that a dead one shows in the measurement.
         names = (*run.paths, *(n for n in self._paths if n not in run.paths))
         paths = [
-            {"name": n, "operator": p.operator, "interface": p.interface, "address": addresses.get(n)}
+            {
+                "name": n,
+                "operator": p.operator,
+                "interface": interfaces[n] or f"usb{p.usb}",
+                "address": addresses.get(n),
+            }
             for n, p in ((n, self._paths[n]) for n in names)
         ]
         server = around.config.server
@@ -236,6 +242,7 @@ class PairRun:
         shared: bool,
     ) -> bool:
         around, run, plan = self._around, running.run, self.plan
+        self._add_losses(run, ending)
         ended_utc_ns = around.clock.utc_ns(running.ended_ns)
         pairing = plan.wish.pairing
         try:
@@ -267,6 +274,18 @@ class PairRun:
         if ending.failure is not None:
             log.warning("%s (%s over %s): %s", run.id, run.kind, ", ".join(run.paths), ending.failure.get("reason"))
         return ending.failure is None
+
+    def _add_losses(self, run: PlannedRun, ending: Ending) -> None:
+        """Into the result: which subflows the connection lost, as the kernel told the paths' watch."""
+        connection = ending.said.get("connection")
+        if ending.result is None or run.kind != "mptcp" or not isinstance(connection, str):
+            return
+        try:
+            losses = self._around.paths.losses(int(connection, 16))
+        except ValueError:
+            losses = None
+        if losses is not None:
+            ending.result["subflow_losses"] = losses
 
 
 def captures_on_disk(folder: Path) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tandem.app.config import Config, PathConfig
+from tandem.schema.manifest import SubflowLoss
 from tandem.schema.record import Record
 
 
@@ -70,11 +71,14 @@ class DetectorsLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PathChange:
-    """``kind``: path_up, path_down, endpoint_restored or sim_mismatch."""
+    """``kind``: path_state, path_up, path_down, endpoint_restored, subflow_restored or sim_mismatch; ``state`` with the first,
+    ``took_ms`` with subflow_restored."""
 
     kind: str
     path: str
     detail: str
+    state: str | None = None
+    took_ms: float | None = None
 
 
 class PathsLike(Protocol):
@@ -82,17 +86,34 @@ class PathsLike(Protocol):
 
     @property
     def addresses(self) -> dict[str, str]: ...
+    @property
+    def interfaces(self) -> Mapping[str, str | None]:
+        """Where each path leaves now, None while that is not known; the same mapping all along."""
+        ...
+
+    @property
+    def states(self) -> dict[str, dict[str, str | None]]:
+        """By path: ``state``, ``interface``, ``address``, ``gateway``, ``detail``."""
+        ...
 
     def apply(self) -> list[PathChange]:
         """Configure; EnvironmentLackError when the kernel refuses."""
         ...
 
-    def check(self) -> list[PathChange]:
-        """Compare and mend; as ``apply``."""
+    def watch(self) -> list[PathChange]:
+        """Wait until something changes or ``wake`` is called, and mend; as ``apply``. After ``apply``, by one thread."""
+        ...
+
+    def wake(self) -> None:
+        """End the ``watch`` that waits, from any thread."""
+        ...
+
+    def losses(self, token: int) -> list[SubflowLoss] | None:
+        """Subflows that an MPTCP connection lost, by the kernel's token; None when that was not watched."""
         ...
 
     def remove(self) -> None:
-        """Undo."""
+        """Undo. No ``watch`` may wait."""
         ...
 
 

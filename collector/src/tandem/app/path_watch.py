@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from tandem.app.machine import interface_signature
 from tandem.app.parts import EnvironmentLackError, PathChange, PathsLike
 
 log = logging.getLogger(__name__)
 
-_LOOK_S, _CHECK_S = 1.0, 30.0
+_AGAIN_S = 1.0
 
 
 class PathWatch:
-    """Looks once a second, without starting a program, whether an interface changed; checks and mends when it did, and every half
-    minute anyway."""
+    """Sleeps until the kernel tells of a change (no polling, no program started), then has it mended and tells."""
 
-    def __init__(
-        self, paths: PathsLike, interfaces: Sequence[str], changed: Callable[[list[PathChange]], None]
-    ) -> None:
-        self._paths, self._interfaces, self._changed = paths, interfaces, changed
+    def __init__(self, paths: PathsLike, changed: Callable[[list[PathChange]], None]) -> None:
+        self._paths, self._changed = paths, changed
         self._stop = threading.Event()
         self._trouble: str | None = None
         self._thread = threading.Thread(target=self._run, name="paths", daemon=True)
@@ -35,23 +30,19 @@ class PathWatch:
         """End."""
         self._stop.set()
         if self._thread.ident is not None:
+            self._paths.wake()
             self._thread.join()
 
     def _run(self) -> None:
-        seen = interface_signature(self._interfaces)
-        checked_s = time.monotonic()
-        while not self._stop.wait(_LOOK_S):
-            now = interface_signature(self._interfaces)
-            if now == seen and time.monotonic() - checked_s < _CHECK_S:
-                continue
-            seen, checked_s = now, time.monotonic()
+        while not self._stop.is_set():
             try:
-                changes = self._paths.check()
+                changes = self._paths.watch()
                 self._trouble = None
             except EnvironmentLackError as error:
                 if str(error) != self._trouble:
                     log.warning("paths: %s", error)
                 self._trouble = str(error)
+                self._stop.wait(_AGAIN_S)
                 continue
             if changes:
                 self._changed(changes)

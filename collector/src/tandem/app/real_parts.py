@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from tandem.app.parts import (
     PollLike,
     experiment_command,
 )
+from tandem.app.usb_interface import FindInterface, find_interface
 from tandem.capture import Budget, Capture, CaptureError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
@@ -27,14 +30,29 @@ from tandem.modem.sim import SecretError, SimWatch, secret_of
 from tandem.mptcp import paths as kernel_paths
 from tandem.mptcp import sysctls
 from tandem.mptcp.iproute import IpError
+from tandem.mptcp.watch import Watch
+from tandem.schema.manifest import SubflowLoss
+
+log = logging.getLogger(__name__)
 
 
-def real_parts() -> Parts:
-    """See ``parts.Parts``."""
+def real_parts(find: FindInterface = find_interface) -> Parts:
+    """See ``parts.Parts``. ``find``: which network interface is at a path's ``usb`` place; asked at every check."""
+    made: list[_Paths] = []
+
+    def paths(config: Config) -> _Paths:
+        made[:] = [_Paths(config, find)]
+        return made[0]
+
+    def interface_of(path: PathConfig) -> str | None:
+        """Where a stick's web server is reached now: behind a NAT of ours that is not the modem's own interface."""
+        reach = made[0].reach(path.name) if made else None
+        return path.interface if reach is None else reach.interface
+
     return Parts(
-        poller=_poller,
+        poller=partial(_poller, interface_of=interface_of),
         detectors=_detectors,
-        paths=_Paths,
+        paths=paths,
         captures=_Captures,
         set_sysctls=_set_sysctls,
         environment=lambda: {"sysctls": sysctls.read()},
@@ -42,12 +60,17 @@ def real_parts() -> Parts:
     )
 
 
-def _poller(path: PathConfig, period_s: float, put: Callable[[PollLike | PathChange], None]) -> PollerLike:
+def _poller(
+    path: PathConfig,
+    period_s: float,
+    put: Callable[[PollLike | PathChange], None],
+    interface_of: Callable[[PathConfig], str | None],
+) -> PollerLike:
     modem = path.modem
     if modem is None:
         raise ValueError(f"path {path.name} has no modem")
     try:
-        reached = access(modem.port, modem.usb, path.interface)
+        reached = access(modem.port, modem.usb, partial(interface_of, path))
         sim = None
         if modem.sim is not None:
             secret = secret_of(modem.sim_secret)
@@ -77,22 +100,52 @@ def _set_sysctls(wanted: Mapping[str, str | int]) -> dict[str, dict[str, Any]]:
 
 
 class _Paths:
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, find: FindInterface) -> None:
         self._paths = kernel_paths.Paths(
-            [kernel_paths.Path(p.name, p.interface, p.gateway, p.address) for p in config.paths],
+            [
+                kernel_paths.Path(p.name, p.interface or partial(find, p.usb or ""), p.gateway, p.address)
+                for p in config.paths
+            ],
         )
+        self._watch: Watch | None = None
 
     @property
     def addresses(self) -> dict[str, str]:
         return self._paths.addresses
 
-    def apply(self) -> list[PathChange]:
-        return self._told(self._paths.apply)
+    @property
+    def interfaces(self) -> Mapping[str, str | None]:
+        return self._paths.interfaces
 
-    def check(self) -> list[PathChange]:
-        return self._told(self._paths.check)
+    @property
+    def states(self) -> dict[str, dict[str, str | None]]:
+        return {name: dataclasses.asdict(status) for name, status in self._paths.statuses.items()}
+
+    def reach(self, name: str) -> kernel_paths.Reach | None:
+        """See ``mptcp.paths.Paths.reach``."""
+        return self._paths.reach(name)
+
+    def apply(self) -> list[PathChange]:
+        changes = self._told(self._paths.apply)
+        self._watch = Watch(self._paths)
+        if self._watch.restoring is not None:
+            log.warning("lost subflows are not brought back: %s", self._watch.restoring)
+        return changes
+
+    def watch(self) -> list[PathChange]:
+        return [] if self._watch is None else self._told(self._watch.turn)
+
+    def wake(self) -> None:
+        if self._watch is not None:
+            self._watch.wake()
+
+    def losses(self, token: int) -> list[SubflowLoss] | None:
+        return None if self._watch is None else self._watch.losses(token)
 
     def remove(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
         try:
             self._paths.remove()
         except IpError as error:
@@ -101,7 +154,7 @@ class _Paths:
     @staticmethod
     def _told(action: Callable[[], list[kernel_paths.PathEvent]]) -> list[PathChange]:
         try:
-            return [PathChange(e.kind, e.path, e.detail) for e in action()]
+            return [PathChange(e.kind, e.path, e.detail, e.state, e.took_ms) for e in action()]
         except IpError as error:
             raise _lack(error) from error
 

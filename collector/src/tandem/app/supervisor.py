@@ -88,12 +88,12 @@ class Supervisor:
         captures = (
             parts.captures(config, captures_on_disk(config.folder / "captures")) if config.capture.enabled else None
         )
-        interfaces: dict[str, str | None] = {p.name: p.interface for p in config.paths}
-        self.exporter = Exporter(spool, pending, address, interfaces, config.probe, self.clock.utc_of)
+        self._paths = paths
+        self.exporter = Exporter(spool, pending, address, paths.interfaces, config.probe, self.clock.utc_of)
         self.live = Live(config, self.clock.utc_ns, self._changed)
         detectors = parts.detectors(config)
         self.collector = self._collector = Collector(
-            config, self.clock, spool, detectors, self.live, self.exporter, captures
+            config, self.clock, spool, detectors, self.live, self.exporter, captures, paths.interfaces
         )
         self.environment = {**parts.environment(), "versions": machine.versions(), "settings": self.settings}
         self._manifests = Manifests(config.folder / "runs", pending)
@@ -111,7 +111,7 @@ class Supervisor:
         )
         pairs = self.pairs = Pairs(around, _pairs_so_far(config.folder / "runs"))
         self.collector.pairs = pairs
-        watch = PathWatch(paths, [p.interface for p in config.paths], self._paths_changed)
+        watch = PathWatch(paths, self._paths_changed)
         if self._modems:
             self.collector.event("collector_start", f"version {self.environment['versions']['tandem']}")
             for change in changes:
@@ -153,7 +153,7 @@ class Supervisor:
 
     def status(self) -> dict[str, Any]:
         """See ``status_server.Answers``."""
-        return self.live.status()
+        return {**self.live.status(), "paths": self._paths.states}
 
     def request(self, experiment: str, parameters: dict[str, Any]) -> str:
         """See ``status_server.Answers``."""

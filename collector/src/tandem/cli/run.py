@@ -101,9 +101,10 @@ def _check(config: Config) -> int:
     size = f"{config.runs.seconds:g} s" if config.runs.seconds is not None else f"{config.runs.bytes} bytes"
     print(f"probe {config.probe}, state in {config.folder}")
     for path in config.paths:
-        modem = f"modem at {path.modem.port} ({path.modem.driver})" if path.modem else "no modem"
+        modem = f"modem at {path.modem.port or path.modem.usb} ({path.modem.driver})" if path.modem else "no modem"
         via = f" via {path.gateway}" if path.gateway else ""
-        print(f"path {path.name}: {path.operator or 'no operator'}, {path.interface}{via}, {modem}")
+        where = path.interface or f"USB {path.usb}"
+        print(f"path {path.name}: {path.operator or 'no operator'}, {where}{via}, {modem}")
     movement = config.mobility
     rule = (
         f"{movement.quantity} by {movement.threshold_db:g} dB"

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from tandem.export.gateway import Answer, GatewayAddress, Link, LinkError
@@ -55,8 +56,8 @@ class ExportState:
 class Exporter:
     """Sends while there is something, about once a second, and without a pause while there is a backlog.
 
-    ``interfaces``: interface by path, in the order of preference (None: as the routes have it). Its thread never holds anything
-    that a poller waits for: it only takes from the spool and gives back.
+    ``interfaces``: interface by path, in the order of preference (None: as the routes have it), asked anew for each connection. Its
+    thread never holds anything that a poller waits for: it only takes from the spool and gives back.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Exporter:
             utc_of,
             period_s,
         )
-        self._links = {path: Link(path, interface, address) for path, interface in interfaces.items()}
+        self._links = {path: Link(path, partial(interfaces.get, path), address) for path in interfaces}
         self._choice = PathChoice(list(interfaces), chance or random.Random())
         self._wake = threading.Event()
         self._deadline_s: float | None = None

@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,18 +100,24 @@ class _Bound(http.client.HTTPSConnection):
 
 
 class Link:
-    """The gateway over one path. ``interface`` None: as the routes have it. Not for several threads at once.
+    """The gateway over one path. ``interface`` says where it leaves now, None: as the routes have it. Not for several threads at once.
 
     ``control_bytes``: bytes of TCP payload in both directions that this link moved, TLS included.
     """
 
     def __init__(
-        self, path: str, interface: str | None, address: GatewayAddress, connect_s: float = 5.0, answer_s: float = 15.0
+        self,
+        path: str,
+        interface: Callable[[], str | None],
+        address: GatewayAddress,
+        connect_s: float = 5.0,
+        answer_s: float = 15.0,
     ) -> None:
         self.path = path
         self._address, self._interface = address, interface
         self._timeouts = connect_s, answer_s
         self._connection: _Bound | None = None
+        self._left_by: str | None = None
         self._counted = 0
         self._closed_bytes = 0
         self._aborted = False
@@ -138,8 +145,12 @@ class Link:
     def _exchange(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Answer:
         if self._aborted:
             raise OSError("ended")
+        interface = self._interface()
+        if self._connection is not None and interface != self._left_by:
+            self.close()
         if self._connection is None:
-            self._connection = _Bound(self._address, self._interface, *self._timeouts)
+            self._left_by = interface
+            self._connection = _Bound(self._address, interface, *self._timeouts)
         connection = self._connection
         connection.request(method, url, content, {**headers, "Authorization": f"Bearer {self._address.token}"})
         response = connection.getresponse()

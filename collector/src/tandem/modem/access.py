@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -87,10 +88,14 @@ class UsbPlace(DevicePort):
         return found
 
 
+Interface = str | Callable[[], str | None] | None
+"""A network interface: its name, or what tells its present name (None: whichever the routes lead to)."""
+
+
 class WebServer:
     """The web server of a stick, by its interface."""
 
-    def __init__(self, url: str, interface: str | None = None) -> None:
+    def __init__(self, url: str, interface: Interface = None) -> None:
         web_address(url)
         self.name = url
         self._interface = interface
@@ -101,14 +106,16 @@ class WebServer:
 
     def open(self, where: str, wake_fd: int | None) -> WebChannel:
         """Nothing is sent yet."""
-        return WebChannel(where, self._interface, wake_fd)
+        interface = self._interface() if callable(self._interface) else self._interface
+        return WebChannel(where, interface, wake_fd)
 
     def moved(self, channel: Conversation, where: str) -> bool:  # noqa: ARG002 - as Access has it
-        """Each request goes to where the interface leads now."""
-        return False
+        """Whether another interface leads to it by now."""
+        interface = self._interface() if callable(self._interface) else self._interface
+        return isinstance(channel, WebChannel) and channel.interface != interface
 
 
-def access(port: str | None, usb: str | None = None, interface: str | None = None) -> Access:
+def access(port: str | None, usb: str | None = None, interface: Interface = None) -> Access:
     """What a configuration's ``port`` or ``usb`` names; ValueError when it is neither or both."""
     if (port is None) == (usb is None):
         raise ValueError("name either a port or a USB path")

@@ -46,7 +46,7 @@ class WebChannel:
     def __init__(self, url: str, interface: str | None = None, wake_fd: int | None = None) -> None:
         self.url = url
         self._host, self._port = web_address(url)
-        self._interface = interface
+        self.interface = interface
         self._wake_fd = wake_fd
         self._cookies: dict[str, str] = {}
         self._token: str | None = None
@@ -86,7 +86,7 @@ class WebChannel:
     def _get(self, target: str, until: float) -> Answer:
         """Follow redirects within the stick's own host only: a stick that has no network sends every path elsewhere."""
         for _ in range(MAX_REDIRECTS):
-            answer = get(self._host, self._port, target, self._headers(), until, self._interface)
+            answer = get(self._host, self._port, target, self._headers(), until, self.interface)
             self._remember(answer)
             location = answer.header("location")
             if answer.status not in (301, 302, 303, 307, 308) or location is None:

@@ -50,22 +50,43 @@ def ip_json(*arguments: str) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """A network interface: ``usable`` when it is up and has its carrier; ``addresses``: its global IPv4 ones."""
+    """A network interface. ``usable``: up, with its carrier; ``addresses``: its global IPv4 ones; ``addresses6``: its global IPv6
+    ones that may be used, lasting ones and those of the Internet first; ``networks``: all of them with prefix length, and peers;
+    ``point_to_point``: it needs no next hop."""
 
     name: str
     usable: bool
     addresses: tuple[str, ...]
+    addresses6: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+    point_to_point: bool = False
+    mtu: int | None = None
 
 
-def interfaces() -> dict[str, Interface]:
-    """All interfaces by name."""
+def interfaces(*where: str) -> dict[str, Interface]:
+    """All interfaces by name; ``where``: options of ``ip``, as ``-n NAMESPACE``."""
     found = {}
-    for row in ip_json("-4", "address", "show"):
+    for row in ip_json(*where, "address", "show"):
         name = str(row.get("ifname", ""))
         flags = row.get("flags", [])
-        usable = "UP" in flags and "NO-CARRIER" not in flags
-        addresses = tuple(
-            str(a["local"]) for a in row.get("addr_info", []) if a.get("scope") == "global" and "local" in a
+        known = [a for a in row.get("addr_info", []) if a.get("scope") == "global" and "local" in a]
+        found[name] = Interface(
+            name=name,
+            usable="UP" in flags and "NO-CARRIER" not in flags,
+            addresses=tuple(str(a["local"]) for a in known if a.get("family") == "inet"),
+            addresses6=tuple(str(a["local"]) for a in sorted(filter(_usable6, known), key=_preference6)),
+            networks=tuple(
+                f"{host}/{a.get('prefixlen')}" for a in known for host in (a["local"], a.get("address")) if host
+            ),
+            point_to_point="POINTOPOINT" in flags or "NOARP" in flags,
+            mtu=row.get("mtu"),
         )
-        found[name] = Interface(name, usable, addresses)
     return found
+
+
+def _usable6(address: dict[str, Any]) -> bool:
+    return address.get("family") == "inet6" and not {"tentative", "dadfailed", "deprecated"} & address.keys()
+
+
+def _preference6(address: dict[str, Any]) -> tuple[bool, bool]:
+    return str(address["local"]).startswith(("fc", "fd")), "temporary" in address

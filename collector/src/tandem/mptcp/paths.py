@@ -1,201 +1,282 @@
-"""Routes, rules and endpoints of the kit's paths, so that each subflow leaves by its own interface.
+"""The kit's paths in the kernel: found, judged, parted where they collide, and given their routes, rules and endpoints.
 
-For path i (from 0): table TABLES+i with the default route over its interface; rules ``from ADDRESS`` and ``oif INTERFACE`` to
-that table; endpoint ENDPOINTS+i for its address; and a default route in the main table with a large metric, which unbound
-programs use only when nothing better exists. Tables, rule priorities, route protocol and endpoint ids come from a range of our
-own, and ``remove`` touches nothing else. Without the ``from`` rule a join stays in SYN-SENT; without the ``oif`` rule a socket
-bound to the interface has no route.
+``routing`` says what a path is given, ``path_state`` what it can be, ``nat`` what happens to one whose address another has.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
-from tandem.mptcp.iproute import Interface, IpError, interfaces, ip, ip_json
-from tandem.mptcp.path_manager import Endpoint, Limits, PathManager, UpstreamKernel
+from tandem.mptcp import sockets
+from tandem.mptcp.iproute import Interface, IpError, interfaces
+from tandem.mptcp.nat import Nat
+from tandem.mptcp.path_manager import Limits, PathManager, UpstreamKernel
+from tandem.mptcp.path_state import Path, PathStatus, judge
+from tandem.mptcp.routing import ENDPOINTS, MOST, Kernel, Way, clear, mend, renew
 
-MOST = 8
-TABLES = 7100
-PRIORITIES = 7100
-ENDPOINTS = 101
-METRIC = 7100
-PROTOCOL = "71"
-"""The mark on our routes (a route's ``protocol``); 71 has no name in rt_protos of any distribution met."""
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """A path as configured. ``gateway``: the next hop, None on point-to-point interfaces. ``address``: which of the
-    interface's addresses, None for its first."""
-
-    name: str
-    interface: str
-    gateway: str | None = None
-    address: str | None = None
+__all__ = ["ENDPOINTS", "MOST", "Path", "PathEvent", "PathStatus", "Paths", "Reach"]
 
 
 @dataclass(frozen=True, slots=True)
 class PathEvent:
-    """What ``check`` saw: ``kind`` is one of path_up, path_down, endpoint_restored (as in ``schema.metrics.EVENT_KINDS``)."""
+    """What was seen: ``kind`` is path_state, path_up, path_down, endpoint_restored or subflow_restored (as in
+    ``schema.metrics.EVENT_KINDS``); ``state`` with path_state, ``took_ms`` with subflow_restored."""
 
     kind: str
     path: str
     detail: str
+    state: str | None = None
+    took_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How to talk to a modem's own page: a socket bound to ``interface`` (SO_BINDTODEVICE) that connects to ``address``.
+
+    That holds for every address of the modem, not its page's alone, whether or not the path is behind a NAT, and where two modems
+    have the same addresses: what is bound to the interface has the path's own routing table."""
+
+    interface: str
+    address: str | None
 
 
 class Paths:
-    """The paths of one collector. Not for several threads at once. Needs CAP_NET_ADMIN in this network namespace."""
+    """The paths of one collector. To be called by one thread at a time; the properties may be read by others. Needs CAP_NET_ADMIN in
+    this network namespace; to part paths that collide also CAP_SYS_ADMIN, without which one of them stays ``colliding``."""
 
     def __init__(self, paths: Sequence[Path], manager: PathManager | None = None) -> None:
         if len(paths) > MOST:
             raise ValueError(f"{len(paths)} paths; at most {MOST} are supported, as many as the kernel takes endpoints")
         self.paths = tuple(paths)
         self._manager: PathManager = UpstreamKernel() if manager is None else manager
-        self._addresses: dict[str, str] = {}
+        self._ways: dict[str, Way] = {}
+        self._statuses: dict[str, PathStatus] = {}
+        self._nats: dict[str, Nat] = {}
+        self._owners: dict[str, str] = {}
+        self._modem_gateways: dict[str, str | None] = {}
         self._limits_before: Limits | None = None
+        fixed = {p.name: p.interface if isinstance(p.interface, str) else None for p in paths}
+        self._interfaces: dict[str, str | None] = fixed
+        self.interfaces: Mapping[str, str | None] = MappingProxyType(fixed)
+        """Where each path's connections leave now, always the same mapping; None while its interface is not known."""
 
     @property
     def addresses(self) -> dict[str, str]:
         """The address of each path that is up, by name, as of the last ``apply`` or ``check``."""
-        return dict(self._addresses)
+        return {name: way.address for name, way in self._ways.copy().items()}
+
+    @property
+    def statuses(self) -> dict[str, PathStatus]:
+        """All paths, as of the last ``apply`` or ``check``."""
+        return self._statuses.copy()
+
+    @property
+    def nats(self) -> list[Nat]:
+        """The NATs that are up."""
+        return list(self._nats.values())
+
+    def reach(self, name: str) -> Reach | None:
+        """How to talk to the modem of path ``name``: ``address`` is its side of the link, which for a modem that routes (HiLink and
+        its like) is where its page is; None where the link has no next hop. None while the path has no interface with an address."""
+        status = self._statuses.get(name)
+        if status is None or status.interface is None or status.address is None or status.state == "colliding":
+            return None
+        return Reach(status.interface, self._modem_gateways.get(name, status.gateway))
+
+    def path_of(self, address: str) -> str | None:
+        """The path that has, or had last, this address."""
+        return self._owners.get(address)
 
     def apply(self) -> list[PathEvent]:
-        """Configure every path whose interface has an address; left-overs of an earlier life are removed first. One event a
-        path: path_up or path_down. IpError when the kernel refuses (no CAP_NET_ADMIN, no Multipath TCP); what was made until
-        then is undone."""
+        """Configure every path that can be used; left-overs of an earlier life are removed first. A path_state event for each path, and
+        path_up or path_down. IpError when the kernel refuses (no CAP_NET_ADMIN, no Multipath TCP); what was made until then is undone.
+        """
         self.remove()
-        before = self._manager.limits()
-        if before.subflows < len(self.paths):
-            self._manager.set_limits(Limits(len(self.paths), before.accepted))
-            self._limits_before = before
         try:
-            events = self.check()
+            return self.check()
         except IpError:
             with contextlib.suppress(IpError):  # the first refusal is the one to tell
                 self.remove()
             raise
-        seen = {event.path for event in events}
-        down = [
-            PathEvent("path_down", p.name, f"{p.interface} has no address") for p in self.paths if p.name not in seen
-        ]
-        return events + down
 
     def check(self) -> list[PathEvent]:
-        """Compare with the kernel and mend: an address that changed, came or went, a missing endpoint, rule or route.
+        """Compare with the kernel and mend: an interface, address or gateway that changed, came or went, a missing endpoint, rule or
+        route, two paths with one address. Four calls of ``ip``; six while a path has IPv6 only, one more for each NAT.
 
-        A path that came back gets its endpoint anew, since the kernel does not open a lost subflow again by itself. Cost: four
-        calls of ``ip``.
+        A path that came back gets its endpoint anew, since the kernel does not open a lost subflow again by itself.
         """
         present = interfaces()
-        state = _State(self._manager)
+        found = {path.name: path.find() for path in self.paths}
+        for path in self.paths:
+            self._mind_nat(path, found, present)
+        lonely6 = any(i.addresses6 and not i.addresses for i in present.values() if i.name in found.values())
+        wants6 = lonely6 or any(":" in (path.address or "") for path in self.paths)
+        ipv6 = wants6 or any(way.family == "-6" for way in self._ways.values())
+        kernel = Kernel(self._manager, ipv6=ipv6)
+        mptcp6 = wants6 and sockets.multipath6()
+        others = kernel.others_defaults()
+        seen = {
+            path.name: self._behind(path)
+            or judge(path, found[path.name], present.get(found[path.name] or ""), others, mptcp6=mptcp6)
+            for path in self.paths
+        }
         events: list[PathEvent] = []
+        if self._part(seen, events):
+            kernel = Kernel(self._manager, ipv6=ipv6)
+        self._set_limits([status.address for status in seen.values() if status.state == "up" and status.address])
         for index, path in enumerate(self.paths):
-            known = self._addresses.get(path.name)
-            current = _address(path, present.get(path.interface))
-            if current == known:
-                if known is not None:
-                    mended = self._mend(index, path, known, state)
-                    if mended:
-                        events.append(PathEvent("endpoint_restored", path.name, "missing: " + ", ".join(mended)))
-                continue
-            if known is not None:
-                self._clear(index, state)
-                del self._addresses[path.name]
-            if current is None:
-                events.append(PathEvent("path_down", path.name, f"{path.interface} lost {known}"))
-                continue
-            self._clear(index, state)
-            self._mend(index, path, current, _State(self._manager))
-            self._addresses[path.name] = current
-            detail = (
-                f"{path.interface} has {current}" if known is None else f"{path.interface}: {known} became {current}"
-            )
-            events.append(PathEvent("path_up" if known is None else "endpoint_restored", path.name, detail))
+            events += self._settle(index, path, seen[path.name], kernel)
         return events
 
+    def _mind_nat(self, path: Path, found: dict[str, str | None], present: dict[str, Interface]) -> None:
+        """Take down a NAT whose modem has gone, or come back as a new interface."""
+        nat = self._nats.get(path.name)
+        if nat is None:
+            return
+        try:
+            behind = nat.inside()
+        except IpError:
+            behind = {}  # somebody deleted the namespace
+        if behind and found[path.name] not in present:
+            return
+        nat.remove()
+        del self._nats[path.name]
+        present.clear()
+        present.update(interfaces())
+        found[path.name] = path.find()
+
+    def _behind(self, path: Path) -> PathStatus | None:
+        """The status of a path behind a NAT; None when it is behind none."""
+        nat = self._nats.get(path.name)
+        if nat is None:
+            return None
+        modem = next(iter(nat.inside().values()), None)
+        if modem is None or not modem.usable:
+            return PathStatus("down", nat.interface, None, None, f"behind {nat.namespace}: down or without carrier")
+        if not modem.addresses:
+            return PathStatus("no_address", nat.interface, None, None, f"behind {nat.namespace}: no address")
+        detail = f"{modem.name} has {modem.addresses[0]}, as another path; behind {nat.interface} {nat.address}"
+        return PathStatus("up", nat.interface, nat.address, nat.gateway, detail)
+
+    def _part(self, seen: dict[str, PathStatus], events: list[PathEvent]) -> bool:
+        """Part paths that have one address: who had it before keeps it, else who comes first in the configuration."""
+        owners: dict[str, str] = {}
+        parted = False
+        holding = sorted(
+            self.paths, key=lambda p: self._addresses_of(p) != (seen[p.name].interface, seen[p.name].address)
+        )
+        for path in holding:
+            status = seen[path.name]
+            if status.address is None or status.state != "up":
+                continue
+            owner = owners.setdefault(status.address, path.name)
+            if owner == path.name:
+                continue
+            why = f"{status.interface} has {status.address}, as path {owner}"
+            nat = Nat(self.paths.index(path))
+            try:
+                if ":" in status.address or status.interface is None:
+                    raise IpError("only IPv4 can be put behind a NAT")
+                self._clear_way(path.name)
+                nat.make(status.interface, status.gateway)
+            except IpError as error:
+                refused = f"{error}; mend: CAP_SYS_ADMIN for the collector, or another address for one of the modems"
+                seen[path.name] = replace(status, state="colliding", gateway=None, detail=f"{why}: {refused}")
+                continue
+            parted = True
+            self._nats[path.name] = nat
+            self._modem_gateways[path.name] = status.gateway
+            events.append(PathEvent("path_state", path.name, why, "colliding"))
+            self._statuses[path.name] = replace(status, state="colliding", gateway=None, detail=why)
+            seen[path.name] = self._behind(path) or status
+        return parted
+
+    def _addresses_of(self, path: Path) -> tuple[str | None, str | None]:
+        way = self._ways.get(path.name)
+        return (None, None) if way is None else (way.interface, way.address)
+
+    def _settle(self, index: int, path: Path, status: PathStatus, kernel: Kernel) -> list[PathEvent]:
+        """Make the kernel agree with ``status``; what is to be told."""
+        events: list[PathEvent] = []
+        name, before, had = path.name, self._statuses.get(path.name), self._ways.get(path.name)
+        if name not in self._nats:
+            self._modem_gateways.pop(name, None)
+        way = None
+        if status.state == "up" and status.interface is not None and status.address is not None:
+            way = Way(status.interface, status.address, status.gateway)
+        if way is not None and way == had:
+            mended = mend(index, way, self._manager, kernel)
+            if mended:
+                events.append(PathEvent("endpoint_restored", name, "missing: " + ", ".join(mended)))
+        else:
+            if had is not None:
+                self._ways.pop(name)
+                clear(index, self._manager, kernel)
+            if way is not None:
+                fresh = Kernel(self._manager, ipv6=way.family == "-6")
+                clear(index, self._manager, fresh)
+                mend(index, way, self._manager, fresh)
+                self._ways[name] = way
+                self._owners[way.address] = name
+                if had is not None:
+                    events.append(PathEvent("endpoint_restored", name, _became(had, way)))
+        if before is None or before.state != status.state:
+            events.append(PathEvent("path_state", name, status.detail, status.state))
+            if (way is None) != (had is None) or before is None:
+                kind = "path_down" if way is None else "path_up"
+                lost = f"lost {had.address}: {status.detail}" if had is not None else status.detail
+                events.append(PathEvent(kind, name, lost))
+        self._statuses[name] = status
+        if status.interface is not None or not isinstance(path.interface, str):
+            self._interfaces[name] = status.interface
+        return events
+
+    def _clear_way(self, name: str) -> None:
+        """A path that is about to be moved gives up what it had."""
+        had = self._ways.pop(name, None)
+        if had is not None:
+            index = next(i for i, path in enumerate(self.paths) if path.name == name)
+            clear(index, self._manager, Kernel(self._manager, ipv6=had.family == "-6"))
+
+    def _set_limits(self, addresses: Sequence[str]) -> None:
+        """Room for a subflow a path. Where paths have different families, the server's address of the other family is accepted: the
+        kernel pairs addresses of one family only."""
+        now = self._manager.limits()
+        mixed = len({":" in address for address in addresses}) > 1
+        wanted = Limits(max(now.subflows, len(self.paths)), max(now.accepted, len(self.paths) if mixed else 0))
+        if wanted != now:
+            self._manager.set_limits(wanted)
+            self._limits_before = self._limits_before or now
+
+    def renew(self, name: str) -> bool:
+        """Make the path's endpoint anew, so that connections open a subflow from it; False while the path is not up, or its endpoint is
+        another program's."""
+        way = self._ways.get(name)
+        index = next(i for i, path in enumerate(self.paths) if path.name == name)
+        if way is None or ENDPOINTS + index not in self._manager.endpoints():
+            return False
+        renew(way.endpoint(index), self._manager)
+        return True
+
     def remove(self) -> None:
-        """Undo everything of our range; what is gone already is no error."""
-        state = _State(self._manager)
+        """Undo everything of our range, also of an earlier life; what is gone already is no error."""
+        kernel = Kernel(self._manager, ipv6=True)
         for index in range(MOST):
-            self._clear(index, state)
-        self._addresses.clear()
+            clear(index, self._manager, kernel)
+            Nat(index).remove()
+        for known in (self._ways, self._statuses, self._nats, self._modem_gateways):
+            known.clear()
         if self._limits_before is not None:
             self._manager.set_limits(self._limits_before)
             self._limits_before = None
 
-    def _mend(self, index: int, path: Path, address: str, state: _State) -> list[str]:
-        """Make what is missing of one path; the names of what was."""
-        table, priority, metric = str(TABLES + index), PRIORITIES + 2 * index, METRIC + index
-        to = ("default", *(("via", path.gateway) if path.gateway else ()), "dev", path.interface, "protocol", PROTOCOL)
-        lookup = ("table", table, "priority")
-        missing: list[tuple[str, Callable[[], object]]] = []
-        if not state.route(table):
-            # src: an interface may have several addresses
-            missing.append(("route", partial(ip, "route", "replace", *to, "src", address, "table", table)))
-        if not state.route("main", metric):
-            missing.append(("default route", partial(ip, "route", "replace", *to, "metric", str(metric))))
-        if not state.rule(priority, "src", address):
-            missing.append(("rule", partial(ip, "rule", "add", "from", address, *lookup, str(priority))))
-        if not state.rule(priority + 1, "oif", path.interface):
-            missing.append(("rule", partial(ip, "rule", "add", "oif", path.interface, *lookup, str(priority + 1))))
-        if address not in {e.address for e in state.endpoints.values()}:
-            endpoint = Endpoint(ENDPOINTS + index, address, path.interface)
-            missing.append(("endpoint", partial(self._manager.add, endpoint)))
-        for _, make in missing:
-            make()
-        return [what for what, _ in missing]
 
-    def _clear(self, index: int, state: _State) -> None:
-        """Delete what exists of one path's range."""
-        table, priority, metric = str(TABLES + index), PRIORITIES + 2 * index, METRIC + index
-        if state.endpoints.pop(ENDPOINTS + index, None) is not None:
-            _quietly(partial(self._manager.remove, ENDPOINTS + index))
-        for number in (priority, priority + 1):
-            if state.rule(number):
-                _quietly(partial(ip, "rule", "delete", "priority", str(number), "table", table))
-        if state.route(table, dead=True):
-            _quietly(partial(ip, "route", "flush", "table", table, "protocol", PROTOCOL))
-        if state.route("main", metric, dead=True):
-            _quietly(partial(ip, "route", "delete", "default", "metric", str(metric), "protocol", PROTOCOL))
-
-
-class _State:
-    """What the kernel has now: endpoints, rules, routes."""
-
-    def __init__(self, manager: PathManager) -> None:
-        self.endpoints = manager.endpoints()
-        self._rules = ip_json("-4", "rule", "show")
-        self._routes = ip_json("-4", "route", "show", "table", "all", "protocol", PROTOCOL)
-
-    def rule(self, priority: int, key: str | None = None, value: str | None = None) -> bool:
-        return any(r.get("priority") == priority and (key is None or r.get(key) == value) for r in self._rules)
-
-    def route(self, table: str, metric: int | None = None, *, dead: bool = False) -> bool:
-        """Whether our default route is there; with ``dead`` also one whose interface is down."""
-        return any(
-            str(r.get("table", "main")) == table
-            and (metric is None or r.get("metric") == metric)
-            and (dead or not {"dead", "linkdown"} & set(r.get("flags", [])))
-            for r in self._routes
-        )
-
-
-def _address(path: Path, interface: Interface | None) -> str | None:
-    """The path's address, None while it cannot be used."""
-    if interface is None or not interface.usable or not interface.addresses:
-        return None
-    if path.address is None:
-        return interface.addresses[0]
-    return path.address if path.address in interface.addresses else None
-
-
-def _quietly(action: Callable[[], object]) -> None:
-    """Run a deletion whose object may just have vanished with its interface; any other refusal is raised."""
-    try:
-        action()
-    except IpError as error:
-        if not any(word in str(error) for word in ("No such", "not found", "Cannot find", "FIB table does not exist")):
-            raise
+def _became(had: Way, way: Way) -> str:
+    if had.interface != way.interface:
+        return f"{had.interface} {had.address} became {way.interface} {way.address}"
+    if had.address != way.address:
+        return f"{way.interface}: {had.address} became {way.address}"
+    return f"{way.interface}: gateway {had.gateway or 'none'} became {way.gateway or 'none'}"

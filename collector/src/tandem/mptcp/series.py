@@ -76,11 +76,15 @@ class Series:
         self._previous_payload = 0
         self.totals: dict[str, SubflowTotal] = {}
         self.fallback = False
+        self.token: int | None = None
+        """By which the kernel knows the connection; None for plain TCP."""
 
     def add(self, sample: ConnectionSample, payload_bytes: int) -> Row:
         """The row of ``sample``; ``payload_bytes`` is what the application has read (or written) so far."""
         elapsed = None if self._previous_ns is None else (sample.monotonic_ns - self._previous_ns) / 1e9
         self.fallback = self.fallback or sample.fallback
+        if sample.mptcp is not None:
+            self.token = sample.mptcp.token
         rows = tuple(self._subflow(s, sample.monotonic_ns, elapsed) for s in sample.subflows)
         connection: dict[str, Value | None] = {
             "bytes": payload_bytes,

@@ -14,6 +14,7 @@ import socket
 import struct
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from tandem import mptcp_abi as abi
@@ -40,6 +41,8 @@ class Options:
     receive_buffer_bytes: int | None = None
     send_buffer_bytes: int | None = None
     congestion_control: str | None = None
+    both_families: bool = False
+    """An IPv4 address is connected to from an IPv6 socket (as ::ffff:a.b.c.d), whose connection can have subflows of both."""
 
 
 DEFAULT_OPTIONS = Options()
@@ -55,20 +58,36 @@ class Connected:
     connected_monotonic_ns: int
 
 
-def resolve(host: str, port: int) -> tuple[str, int]:
-    """The first IPv4 address of ``host``; OSError when it has none."""
-    found = socket.getaddrinfo(host, port, socket.AF_INET, socket.SOCK_STREAM)
+def resolve(host: str, port: int, interface: str | None = None) -> tuple[str, int]:
+    """The first address of ``host``, IPv6 for an ``interface`` that has nothing else, else IPv4; OSError when it has none."""
+    family = socket.AF_INET6 if interface is not None and only6(interface) else socket.AF_INET
+    found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
     address = found[0][4]
     return str(address[0]), int(address[1])
 
 
-def make(kind: Kind, source: Source, options: Options = DEFAULT_OPTIONS) -> socket.socket:
+def multipath6() -> bool:
+    """Whether this kernel's Multipath TCP has IPv6 (Raspberry Pi OS builds its kernels without)."""
+    try:
+        socket.socket(socket.AF_INET6, socket.SOCK_STREAM, abi.IPPROTO_MPTCP).close()
+    except OSError:
+        return False
+    return True
+
+
+def make(
+    kind: Kind, source: Source, options: Options = DEFAULT_OPTIONS, family: socket.AddressFamily = socket.AF_INET
+) -> socket.socket:
     """A socket bound to ``source``, not yet connected. UnsupportedError when the kernel lacks what is asked; OSError when the
     interface or address does not exist (any more), which for a modem is a result."""
     try:
-        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, abi.IPPROTO_MPTCP if kind == "mptcp" else 0)
+        made = socket.socket(family, socket.SOCK_STREAM, abi.IPPROTO_MPTCP if kind == "mptcp" else 0)
     except OSError as error:
         if error.errno in (errno.EPROTONOSUPPORT, errno.ENOPROTOOPT, errno.EINVAL):
+            if family == socket.AF_INET6 and kind == "mptcp":
+                raise UnsupportedError(
+                    "no Multipath TCP over IPv6 here; mend: a kernel with CONFIG_MPTCP_IPV6, or an IPv4 bearer"
+                ) from error
             raise UnsupportedError(
                 "no Multipath TCP here; mend: sysctl net.mptcp.enabled=1, or a kernel from 5.6 with CONFIG_MPTCP"
             ) from error
@@ -108,7 +127,9 @@ def connect(
 
     Raises OSError as connect(2) does (TimeoutError, ConnectionRefusedError, …), and as ``make``.
     """
-    made = make(kind, source, options)
+    if options.both_families and ":" not in address[0]:
+        address = (f"::ffff:{address[0]}", address[1])
+    made = make(kind, source, options, socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
     try:
         made.settimeout(timeout_s)
         started = time.monotonic_ns()
@@ -145,3 +166,36 @@ def interface_address(interface: str) -> str | None:
         except OSError:
             return None
     return socket.inet_ntoa(answer[20:24])
+
+
+_IF_INET6 = Path("/proc/thread-self/net/if_inet6")
+_UNUSABLE6 = 0x08 | 0x20 | 0x40  # dadfailed, deprecated, tentative
+
+
+def interface_addresses6(interface: str) -> list[str]:
+    """The global IPv6 addresses of ``interface`` that may be used; empty when it has none or does not exist."""
+    try:
+        rows = [line.split() for line in _IF_INET6.read_text().splitlines()]
+    except OSError:
+        return []  # no IPv6 in this kernel
+    return [
+        socket.inet_ntop(socket.AF_INET6, bytes.fromhex(row[0]))
+        for row in rows
+        if len(row) == 6 and row[5] == interface and row[3] == "00" and not int(row[4], 16) & _UNUSABLE6
+    ]
+
+
+def interface_addresses(interface: str) -> list[str]:
+    """The first IPv4 address of ``interface`` and its global IPv6 ones."""
+    first = interface_address(interface)
+    return [*(() if first is None else (first,)), *interface_addresses6(interface)]
+
+
+def has_address(interface: str) -> bool:
+    """Whether ``interface`` has an address of either family."""
+    return bool(interface_addresses(interface))
+
+
+def only6(interface: str) -> bool:
+    """Whether ``interface`` has IPv6 and no IPv4."""
+    return interface_address(interface) is None and bool(interface_addresses6(interface))

@@ -7,7 +7,7 @@ CLOCK_MONOTONIC nanoseconds of ``boot`` (``_monotonic_ns``).
 from __future__ import annotations
 
 import secrets
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 FORMAT = "tandem-run/1"
 
@@ -27,9 +27,17 @@ class SubflowResult(TypedDict):
     join_delay_ms: float | None
 
 
+class SubflowLoss(TypedDict):
+    """A subflow that a living connection lost. ``back_after_ms``: None when it did not come back while the connection lived."""
+
+    path: str | None
+    at_monotonic_ns: int
+    back_after_ms: float | None
+
+
 class RunResult(TypedDict):
     """What was measured. ``bytes`` is payload; ``duration_s`` from connect to the last payload byte or, for runs bounded by time, to
-    the end of that time."""
+    the end of that time. ``subflow_losses``: of an MPTCP run, absent where the kernel's events were not heard."""
 
     bytes: int
     duration_s: float
@@ -38,6 +46,7 @@ class RunResult(TypedDict):
     first_byte_ms: float | None
     fallback: bool
     subflows: list[SubflowResult]
+    subflow_losses: NotRequired[list[SubflowLoss]]
 
 
 class Failure(TypedDict):

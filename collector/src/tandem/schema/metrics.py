@@ -135,6 +135,12 @@ EVENT = Measurement(
         Field("detector", "str", "", "which rule judged mobility: published or fused"),
         Field("speed_class", "str", "", "of the movement that ended, by its events a minute: low or high"),
         Field("step", "str", "", "which step of the recovery ladder: at, cfun, usb, power"),
+        Field(
+            "state",
+            "str",
+            "",
+            "of a path, with path_state: up, down, no_address, ipv6_only_unusable, colliding or no_route",
+        ),
         Field("took_ms", "float", "ms", "how long what the event tells of lasted", 0),
         Field("detail", "str", "", "one line for people"),
     ),

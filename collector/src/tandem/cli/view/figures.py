@@ -86,6 +86,8 @@ EVENT_WORDS = {
     "path_up": "path up",
     "path_down": "path down",
     "endpoint_restored": "endpoint restored",
+    "path_state": "path",
+    "subflow_restored": "subflow restored",
     "capture_budget": "capture budget",
     "spool_dropped": "records dropped",
     "record_rejected": "records rejected",

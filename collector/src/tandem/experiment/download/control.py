@@ -44,7 +44,7 @@ class _Connection(http.client.HTTPConnection):
 
     def connect(self) -> None:
         """Called by http.client."""
-        address = sockets.resolve(self.host, self.port)
+        address = sockets.resolve(self.host, self.port, self._path.interface)
         plain = sockets.connect("tcp", address, self._path.source, self._timeout_s).socket
         plain.settimeout(self._timeout_s)
         if self._tls is None:
@@ -122,7 +122,7 @@ class Control:
             headers["Content-Type"] = "application/json"
         reasons = []
         # stable: the primary first, unless it has lost its address
-        paths = sorted(self._request.paths, key=lambda p: sockets.interface_address(p.interface) is None)
+        paths = sorted(self._request.paths, key=lambda p: not sockets.has_address(p.interface))
         for path in paths:
             patience_s = timeout_s if path is paths[-1] else timeout_s / 2
             connection = _Connection(self._request.control, path, patience_s, self._tls)

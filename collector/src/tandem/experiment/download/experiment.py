@@ -36,6 +36,7 @@ class Download:
         request = read(parameters)
         deadline_ns = time.monotonic_ns() + int(request.deadline_s * 1e9)
         further: dict[str, Any] = {"first": None, "public_addresses": {}, "control_path": None, "samples": None}
+        further["connection"] = None
         control: Control | None = None
         session: Session | None = None
         try:
@@ -69,11 +70,14 @@ class Download:
         stop: Stop,
     ) -> Outcome:
         """From connecting on."""
-        options = sockets.Options(receive_buffer_bytes=request.receive_buffer_bytes)
+        # Subflows of both families take a socket of IPv6, also where the primary path has IPv4.
+        lone6 = request.kind == "mptcp" and any(sockets.only6(p.interface) for p in request.paths)
+        both = lone6 and sockets.multipath6()
+        options = sockets.Options(receive_buffer_bytes=request.receive_buffer_bytes, both_families=both)
         server = request.measurement
         try:
             with stop.interruptible():
-                address = sockets.resolve(server.host, server.port)
+                address = sockets.resolve(server.host, server.port, request.primary.interface)
                 connected = sockets.connect(
                     request.kind, address, request.primary.source, request.connect_timeout_s, options
                 )
@@ -103,6 +107,7 @@ class Download:
                 sampler.stop()
             environment = outcome.environment(request, connected.socket)
         sender = control.close(session, _FAREWELL_TIMEOUT_S if stop.requested else request.control_timeout_s)
+        further["connection"] = None if series.token is None else f"{series.token:08x}"
         further["samples"] = {"made": sampler.made, "failed": sampler.failed, "late_ms_max": sampler.late_ms_max}
         first = next(iter(series.ordered()), None)
         if first is not None:
@@ -129,8 +134,7 @@ class _Names:
         if host not in self._by_address:
             # not told, or changed since: a mobile network may give another address at any time
             for path in self._paths:
-                current = sockets.interface_address(path.interface)
-                if current is not None:
+                for current in sockets.interface_addresses(path.interface):
                     self._by_address[current] = PathName(path.name, path.operator)
         return self._by_address.get(host, PathName(None, None))
 
@@ -139,8 +143,9 @@ def _get(request: Request, session: Session) -> bytes:
     """The measured request."""
     wanted = {"bytes": request.bytes} if request.seconds is None else {"seconds": f"{request.seconds:g}"}
     server = request.measurement
+    host = f"[{server.host}]" if ":" in server.host else server.host
     headers = {"X-Tandem-Session": session.id, "Accept-Encoding": "identity"}
-    return http_head.request(f"/v1/download?{urlencode(wanted)}", f"{server.host}:{server.port}", headers)
+    return http_head.request(f"/v1/download?{urlencode(wanted)}", f"{host}:{server.port}", headers)
 
 
 EXPERIMENT = Download()

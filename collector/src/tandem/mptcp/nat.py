@@ -1,0 +1,182 @@
+"""A modem whose address another path has already: behind a NAT in a network namespace of its own, joined by a veth pair.
+
+    this namespace                         │ tandem-INODE-I
+    tnatI 198.18.71.(4I+1)/30 ── veth ─────┼── tnatIn (4I+2) ── forwarding, masquerade ── eth2 192.168.8.100/24 ── 192.168.8.1
+
+The probe, and the Multipath TCP sockets in its one namespace, see tnatI only: an address of its own and a next hop. 198.18.0.0/15 is
+kept for measuring benches (RFC 2544), so that no operator's network collides with it in turn.
+
+The namespace has a name, in /run/netns as ``ip netns`` makes it. So it outlives a collector that was killed, and with it the
+interface's addresses and routes, which an interface loses when it leaves a namespace: the next start finds it by its name and puts
+everything back. (A namespace without a name would end with the collector, and the kernel would give the interface back bare, to the
+machine's first namespace.) INODE is the namespace that the collector itself is in: two collectors on one machine do not meet.
+
+Needs CAP_SYS_ADMIN beside CAP_NET_ADMIN, and the program nft. Nobody renews a DHCP lease in there: the address stays.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tandem.mptcp.iproute import Interface, IpError, interfaces, ip, ip_json
+from tandem.mptcp.routing import PROTOCOL, quietly
+
+FOLDER = Path("/run/netns")
+_NETWORK = "198.18.71"
+_CARRIER_S = 1.5
+"""An interface that changed its namespace is down for a moment; that is not told as an outage of its own."""
+_OURS = "/proc/thread-self/ns/net"
+
+
+@dataclass(frozen=True, slots=True)
+class Nat:
+    """Path ``index``'s NAT: ``interface``, ``address`` and ``gateway`` are what this namespace sees of it."""
+
+    index: int
+
+    @property
+    def namespace(self) -> str:
+        """Its name, for ``ip -n``. Of the namespace that the calling thread is in."""
+        return f"tandem-{Path(_OURS).stat().st_ino}-{self.index}"
+
+    @property
+    def interface(self) -> str:
+        """Our end of the veth pair."""
+        return f"tnat{self.index}"
+
+    @property
+    def inner(self) -> str:
+        """The other end."""
+        return f"tnat{self.index}n"
+
+    @property
+    def address(self) -> str:
+        """Of our end."""
+        return f"{_NETWORK}.{4 * self.index + 1}"
+
+    @property
+    def gateway(self) -> str:
+        """Of the other end."""
+        return f"{_NETWORK}.{4 * self.index + 2}"
+
+    @property
+    def file(self) -> Path:
+        """Where the namespace can be entered."""
+        return FOLDER / self.namespace
+
+    def exists(self) -> bool:
+        """Whether there is something to take down."""
+        return self.file.exists()
+
+    def inside(self) -> dict[str, Interface]:
+        """The interfaces behind it, without those that are its own. IpError when it is gone."""
+        return {n: i for n, i in interfaces("-n", self.namespace).items() if n not in ("lo", self.inner)}
+
+    def make(self, interface: str, gateway: str | None) -> None:
+        """Put ``interface``, whose next hop is ``gateway``, behind it. IpError when that cannot be done, with everything as it was."""
+        self.remove()
+        try:
+            self._make(interface, gateway)
+        except (IpError, OSError) as error:
+            self.remove()
+            raise IpError(str(error)) from error
+
+    def _make(self, interface: str, gateway: str | None) -> None:
+        held = _Held.of((), interface)
+        ip("netns", "add", self.namespace)
+        peer = ("peer", "name", self.inner, "netns", self.namespace)
+        ip("link", "add", self.interface, *(("mtu", str(held.mtu)) if held.mtu else ()), "type", "veth", *peer)
+        ip("address", "add", f"{self.address}/30", "dev", self.interface)
+        there = ("-n", self.namespace)
+        ip(*there, "address", "add", f"{self.gateway}/30", "dev", self.inner)
+        if held.mtu:
+            ip(*there, "link", "set", self.inner, "mtu", str(held.mtu))
+        for name in ("lo", self.inner):
+            ip(*there, "link", "set", name, "up")
+        ip("link", "set", self.interface, "up")
+        self._enter("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
+        rule = f'oifname "{interface}" masquerade'
+        chain = f"chain out {{ type nat hook postrouting priority 100; {rule}; }}"
+        self._enter("nft", "-f", "-", given=f"table ip tandem {{ {chain}; }}\n")
+        ip("link", "set", interface, "netns", self.namespace)
+        held.put(there, interface)
+        hop = ("via", gateway) if gateway else ()
+        ip(*there, "route", "replace", "default", *hop, "dev", interface, "protocol", PROTOCOL)
+        until = time.monotonic() + _CARRIER_S
+        while not self.inside()[interface].usable and time.monotonic() < until:
+            time.sleep(0.05)
+
+    def _enter(self, program: str, *arguments: str, given: str = "") -> None:
+        """Run a program inside."""
+        found = [
+            shutil.which(p, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin") for p in ("nsenter", program)
+        ]
+        if None in found:
+            raise IpError(f"the program {program} is missing; mend: install the package nftables")
+        command = [str(found[0]), f"--net={self.file}", "--", str(found[1]), *arguments]
+        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=10, check=False)
+        if done.returncode != 0:
+            raise IpError(f"{program} in {self.namespace}: {' '.join(done.stderr.split()) or done.returncode}")
+
+    def remove(self) -> None:
+        """Put back what is behind it, with its addresses and routes, and take it down; also one that an earlier life left."""
+        if not self.exists():
+            return
+        try:
+            behind = self.inside()
+        except IpError:
+            self.file.unlink(missing_ok=True)  # a name without a namespace: the machine's mounts went, the file stayed
+            behind = {}
+        for name in behind:
+            there = ("-n", self.namespace)
+            held = _Held.of(there, name)
+            # A thread's number will do where a process's is asked for; another thread may be in another namespace.
+            to = ("netns", str(threading.get_native_id()))
+            try:
+                ip(*there, "link", "set", name, *to)
+                back = name
+            except IpError as error:
+                if "exists" not in str(error):
+                    raise
+                before = set(interfaces())
+                ip(*there, "link", "set", name, *to, "name", "eth%d")  # its name was taken meanwhile
+                back = next(iter(set(interfaces()) - before))
+            held.put((), back)
+        quietly(lambda: ip("link", "delete", self.interface))
+        if self.exists():
+            ip("netns", "delete", self.namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What an interface loses when it changes its namespace: IPv4 addresses, and default routes with metric and protocol."""
+
+    addresses: tuple[str, ...]
+    routes: tuple[dict[str, Any], ...]
+    mtu: int | None
+
+    @classmethod
+    def of(cls, where: tuple[str, ...], interface: str) -> _Held:
+        row = ip_json(*where, "address", "show", "dev", interface)[0]
+        addresses = tuple(
+            f"{a['local']}/{a['prefixlen']}" for a in row.get("addr_info", []) if a.get("family") == "inet"
+        )
+        routes = ip_json(*where, "-4", "route", "show", "default", "dev", interface)
+        return cls(addresses, tuple(r for r in routes if str(r.get("protocol")) != PROTOCOL), row.get("mtu"))
+
+    def put(self, where: tuple[str, ...], interface: str) -> None:
+        for address in self.addresses:
+            ip(*where, "address", "replace", address, "broadcast", "+", "dev", interface)
+        ip(*where, "link", "set", interface, "up")
+        for route in self.routes:
+            via = ("via", str(route["gateway"])) if "gateway" in route else ()
+            metric = ("metric", str(route["metric"])) if "metric" in route else ()
+            protocol = ("protocol", str(route.get("protocol", "static")))
+            ip(*where, "route", "replace", "default", *via, "dev", interface, *metric, *protocol)

@@ -1,0 +1,188 @@
+"""Netlink, as much of it as the probe needs: messages and attributes taken apart, sockets that hear what changes.
+
+Layouts: ``linux/netlink.h``, ``linux/genetlink.h``, ``linux/rtnetlink.h``; numbers in the machine's own byte order, everything
+aligned to 4 bytes. Parsers are pure, take what comes from a kernel, and raise NetlinkError only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+_HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
+_ATTRIBUTE = struct.Struct("=HH")  # length with this header, type
+_GENERIC = struct.Struct("=BBH")  # command, version, reserved
+_TYPE_MASK = 0x3FFF  # without NLA_F_NESTED and NLA_F_NET_BYTEORDER
+_ERROR, _GENERIC_CONTROL = 2, 0x10
+_GET_FAMILY = 3
+_FAMILY_ID, _FAMILY_NAME, _GROUPS = 1, 2, 7
+_GROUP_NAME, _GROUP_ID = 1, 2
+_SOL_NETLINK, _ADD_MEMBERSHIP = 270, 1
+_NETLINK_GENERIC = 16
+_NEWNET = 0x40000000
+
+_ROUTE_GROUPS = 1 | 0x10 | 0x40 | 0x80 | 0x100 | 0x400 | 1 << 18
+"""RTMGRP_LINK, IPv4: IFADDR, ROUTE, RULE; IPv6: IFADDR, ROUTE; RTNLGRP_IPV6_RULE."""
+
+
+class NetlinkError(ValueError):
+    """The bytes are not what a kernel writes."""
+
+
+def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Type and content of each message."""
+    at = 0
+    while at < len(data):
+        if len(data) - at < _HEADER.size:
+            raise NetlinkError(f"{len(data) - at} bytes where a message's header begins")
+        length, kind, _, _, _ = _HEADER.unpack_from(data, at)
+        if length < _HEADER.size or length > len(data) - at:
+            raise NetlinkError(f"a message of {length} bytes in {len(data) - at}")
+        yield kind, data[at + _HEADER.size : at + length]
+        at += _aligned(length)
+
+
+def attributes(data: bytes) -> dict[int, bytes]:
+    """Content by type; of a type that occurs twice, the last."""
+    return dict(_each_attribute(data))
+
+
+def _each_attribute(data: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at < len(data):
+        if len(data) - at < _ATTRIBUTE.size:
+            raise NetlinkError(f"{len(data) - at} bytes where an attribute's header begins")
+        length, kind = _ATTRIBUTE.unpack_from(data, at)
+        if length < _ATTRIBUTE.size or length > len(data) - at:
+            raise NetlinkError(f"an attribute of {length} bytes in {len(data) - at}")
+        yield kind & _TYPE_MASK, data[at + _ATTRIBUTE.size : at + length]
+        at += _aligned(length)
+
+
+def generic(content: bytes) -> tuple[int, dict[int, bytes]]:
+    """Command and attributes of a generic netlink message's content."""
+    if len(content) < _GENERIC.size:
+        raise NetlinkError(f"{len(content)} bytes where a generic header begins")
+    return _GENERIC.unpack_from(content)[0], attributes(content[_GENERIC.size :])
+
+
+def number(content: bytes | None) -> int | None:
+    """An unsigned number of the machine's byte order, whatever its size; None when absent."""
+    if content is None:
+        return None
+    if len(content) not in (1, 2, 4, 8):
+        raise NetlinkError(f"a number of {len(content)} bytes")
+    return int.from_bytes(content, "little" if struct.pack("=H", 1) == b"\1\0" else "big")
+
+
+def group_of(answer: bytes, group: str) -> tuple[int, int]:
+    """The family's message type and the number of its multicast ``group``, from the answer to ``family_request``. LookupError when
+    the kernel has no such family or group."""
+    for kind, content in messages(answer):
+        if kind == _ERROR:
+            raise LookupError(f"no such family (errno {-struct.unpack_from('=i', content + bytes(4))[0]})")
+        _, told = generic(content)
+        for _, entry in _each_attribute(told.get(_GROUPS, b"")):
+            described = attributes(entry)
+            if described.get(_GROUP_NAME, b"").rstrip(b"\0") == group.encode():
+                family, found = number(told.get(_FAMILY_ID)), number(described.get(_GROUP_ID))
+                if family is not None and found is not None:
+                    return family, found
+    raise LookupError(f"no group {group}")
+
+
+def family_request(family: str) -> bytes:
+    """CTRL_CMD_GETFAMILY."""
+    name = family.encode() + b"\0"
+    body = _GENERIC.pack(_GET_FAMILY, 1, 0) + _ATTRIBUTE.pack(_ATTRIBUTE.size + len(name), _FAMILY_NAME) + name
+    body += bytes(-len(body) % 4)
+    return _HEADER.pack(_HEADER.size + len(body), _GENERIC_CONTROL, 1, 1, 0) + body
+
+
+def _aligned(length: int) -> int:
+    return (length + 3) & ~3
+
+
+class Heard:
+    """A socket that hears of changes. Not for two threads at once."""
+
+    def __init__(self, listening: socket.socket, family: int = 0) -> None:
+        self.socket, self.family = listening, family
+        listening.setblocking(False)
+
+    def fileno(self) -> int:
+        """For a selector."""
+        return self.socket.fileno()
+
+    def read(self) -> tuple[list[bytes], bool]:
+        """What was heard, and whether something was missed, because the socket's buffer was full."""
+        heard, missed = [], False
+        while True:
+            try:
+                heard.append(self.socket.recv(1 << 16))
+            except BlockingIOError:
+                return heard, missed
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:
+                    raise
+                missed = True
+
+    def close(self) -> None:
+        """Hear no more."""
+        self.socket.close()
+
+
+def hear_routes(namespace: Path | None = None) -> Heard:
+    """Links, addresses, routes and rules that change, here or in another network namespace (which takes CAP_SYS_ADMIN)."""
+    listening = _socket_in(namespace, lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE))
+    try:
+        listening.bind((0, _ROUTE_GROUPS))
+    except OSError:
+        listening.close()
+        raise
+    return Heard(listening)
+
+
+def hear_generic(family: str, group: str) -> Heard:
+    """A generic family's multicast group. LookupError when the kernel has none, OSError when it refuses."""
+    listening = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
+    try:
+        listening.bind((0, 0))
+        listening.send(family_request(family))
+        kind, number_of = group_of(listening.recv(1 << 16), group)
+        listening.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, number_of)
+    except BaseException:
+        listening.close()
+        raise
+    return Heard(listening, kind)
+
+
+def _socket_in(namespace: Path | None, make: Callable[[], socket.socket]) -> socket.socket:
+    """A socket made in ``namespace``, where it stays, by a thread that goes there and ends."""
+    if namespace is None:
+        return make()
+    made: list[socket.socket] = []
+    refused: list[OSError] = []
+
+    def go() -> None:
+        try:
+            with namespace.open() as file:
+                if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), _NEWNET) != 0:
+                    code = ctypes.get_errno()
+                    raise OSError(code, os.strerror(code))
+            made.append(make())
+        except OSError as error:
+            refused.append(error)
+
+    thread = threading.Thread(target=go, name="namespace")
+    thread.start()
+    thread.join()
+    if refused:
+        raise refused[0]
+    return made[0]

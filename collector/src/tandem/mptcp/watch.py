@@ -1,0 +1,134 @@
+"""Waits, without polling, until something of the paths changes, and mends it; brings lost subflows back.
+
+The kernel tells of links, addresses, routes and rules (rtnetlink), and of subflows (the path manager's events). It does not tell when
+another program deletes an endpoint: therefore a check every half minute anyway.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+import time
+from pathlib import Path
+
+from tandem.mptcp.losses import Losses, Restored
+from tandem.mptcp.netlink import Heard, hear_routes
+from tandem.mptcp.paths import PathEvent, Paths
+from tandem.mptcp.pm_events import PmListener
+from tandem.schema.manifest import SubflowLoss
+
+CHECK_S = 30.0
+QUIET_S, LONGEST_S = 0.1, 1.0
+"""Changes come in bursts: a check begins when it was quiet for so long, or after the longer at the latest."""
+APART_S = 8.0
+"""The most between two checks while changes go on: the pause doubles from QUIET_S, so that a flapping link does not cost a core."""
+
+
+class Watch:
+    """``turn`` and ``close`` for one thread; ``wake`` and ``losses`` for any. ``restoring``: None, or why subflows are not restored."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._routes = hear_routes()
+        self._inside: dict[Path, Heard] = {}
+        self._lock = threading.Lock()
+        self._losses = Losses(paths.path_of)
+        self._events: PmListener | None = None
+        self.restoring: str | None = None
+        try:
+            self._events = PmListener()
+        except (LookupError, OSError) as error:
+            self.restoring = f"the kernel's events of subflows cannot be heard: {error}"
+        self._checked_s = time.monotonic()
+        self._pause_s = QUIET_S
+        self._changed_s: float | None = None
+        self._heard_s = 0.0
+
+    def wake(self) -> None:
+        """End the ``turn`` that waits."""
+        os.eventfd_write(self._wake_fd, 1)
+
+    def losses(self, token: int) -> list[SubflowLoss] | None:
+        """Subflows that the connection with this token lost; None when that was not watched."""
+        with self._lock:
+            return self._losses.of(token)
+
+    def turn(self, timeout_s: float | None = None) -> list[PathEvent]:
+        """Wait for what needs something to be done, at most ``timeout_s``, and do it. IpError as ``Paths.check``."""
+        self._listen_inside()
+        heard: list[Heard] = [self._routes, *self._inside.values()]
+        waiting: list[int] = [self._wake_fd, *(h.fileno() for h in heard)]
+        if self._events is not None:
+            waiting.append(self._events.fileno())
+        patience_s = self._patience_s(time.monotonic())
+        ready, _, _ = select.select(waiting, [], [], patience_s if timeout_s is None else min(timeout_s, patience_s))
+        if self._wake_fd in ready:
+            os.eventfd_read(self._wake_fd)
+        events = self._take_subflows()
+        now = time.monotonic()
+        if any(h.fileno() in ready for h in heard):
+            for one in heard:
+                one.read()
+            self._changed_s, self._heard_s = self._changed_s or now, now
+        if now >= self._check_s():
+            self._changed_s, checked_s, self._checked_s = None, self._checked_s, now
+            self._pause_s = min(APART_S, self._pause_s * 2) if now - checked_s < 2 * APART_S else QUIET_S
+            seen = self._paths.check()
+            with self._lock:
+                for path in {event.path for event in seen if event.kind in ("path_up", "endpoint_restored")}:
+                    self._losses.tried(path, time.monotonic_ns())
+            events += seen
+        self._restore()
+        return events
+
+    def _check_s(self) -> float:
+        """When the next check is due."""
+        if self._changed_s is None:
+            return self._checked_s + CHECK_S
+        settled = min(self._heard_s + QUIET_S, self._changed_s + LONGEST_S)
+        return max(settled, self._checked_s + self._pause_s)
+
+    def _patience_s(self, now: float) -> float:
+        with self._lock:
+            due_ns = self._losses.next_ns(self._paths.addresses)
+        until = self._check_s() if due_ns is None else min(self._check_s(), due_ns / 1e9)
+        return max(0.0, until - now)
+
+    def _listen_inside(self) -> None:
+        """Hear also what changes behind the NATs that there are now."""
+        wanted = {nat.file for nat in self._paths.nats}
+        for gone in self._inside.keys() - wanted:
+            self._inside.pop(gone).close()
+        for file in wanted - self._inside.keys():
+            with contextlib.suppress(OSError):  # deleted meanwhile: the next check sees it
+                self._inside[file] = hear_routes(file)
+
+    def _take_subflows(self) -> list[PathEvent]:
+        if self._events is None:
+            return []
+        with self._lock:
+            now = time.monotonic_ns()
+            back = [self._losses.take(event, now) for event in self._events.read()]
+        return [_told(restored) for restored in back if restored is not None]
+
+    def _restore(self) -> None:
+        with self._lock:
+            due = self._losses.due(time.monotonic_ns(), self._paths.addresses)
+        for path in due:
+            self._paths.renew(path)
+
+    def close(self) -> None:
+        """Hear no more."""
+        for one in (self._routes, *self._inside.values(), *(() if self._events is None else (self._events,))):
+            one.close()
+        os.close(self._wake_fd)
+
+
+def _told(restored: Restored) -> PathEvent:
+    cause = "" if restored.error is None else f", lost by {os.strerror(restored.error).lower()}"
+    tries = "" if restored.attempts < 2 else f", {restored.attempts} attempts"
+    detail = f"after {restored.took_ms:.0f} ms{cause}{tries}"
+    return PathEvent("subflow_restored", restored.path, detail, took_ms=restored.took_ms)

@@ -1,0 +1,148 @@
+"""A path whose network gives IPv6 only: used where the kernel's Multipath TCP has IPv6, and named where it has not."""
+
+import socket
+
+import pytest
+from download_server import Behaviour, Endpoint
+from run_download import Run
+from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, why_not
+
+from tandem.mptcp import sockets
+from tandem.mptcp.paths import Path, Paths
+
+
+def _why_not6() -> str | None:
+    return why_not() or (None if sockets.multipath6() else "this kernel's Multipath TCP has no IPv6")
+
+
+LACK = _why_not6()
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+SERVER6, PROBE6, HOP6 = "fd00:5::10", "fd00:2::1", "fd00:2::2"
+B6 = Path("b", "tmp5-b", HOP6)
+
+
+@pytest.fixture
+def two():
+    """Path b has IPv6 alone, and the server both families; it tells its IPv6 address to connections that began by IPv4."""
+    with lab() as made:
+        for space, interface in ((made.probe, "tmp5-b"), (made.server, "tmp5-bs"), (made.server, "lo")):
+            space.run(f"echo 0 >/proc/sys/net/ipv6/conf/{interface}/disable_ipv6")
+        made.server.run(f"ip address add {SERVER6}/128 dev lo; ip address add {HOP6}/64 dev tmp5-bs nodad")
+        made.server.run(f"ip mptcp endpoint add {SERVER6} id 9 signal")
+        made.probe.run(f"ip address flush dev tmp5-b scope global; ip address add {PROBE6}/64 dev tmp5-b nodad")
+        yield made
+
+
+def up(two: Lab, *wanted: Path) -> Paths:
+    paths = Paths(wanted)
+    two.probe.inside(paths.apply)
+    await_true(lambda: two.probe.inside(paths.check) is not None and len(paths.addresses) == len(wanted), 5, "all up")
+    return paths
+
+
+def everything(two: Lab) -> list[str]:
+    return sorted(
+        two.probe.run("ip rule; ip -6 rule; ip route; ip -6 route; ip mptcp endpoint; ip mptcp limits").splitlines()
+    )
+
+
+class Both(Endpoint):
+    """Listens for both families."""
+
+    @staticmethod
+    def _listen(protocol: int, host: str) -> socket.socket:
+        made = socket.socket(socket.AF_INET6, socket.SOCK_STREAM, protocol)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host or "::", 0))
+        made.listen()
+        return made
+
+
+def download(two: Lab, paths: Paths, tmp_path, kind: str, primary: str, server: str) -> dict:
+    endpoint = two.server.inside(lambda: Both(Behaviour()))
+    token = tmp_path / "token"
+    token.write_text("secret")
+    url = f"http://{server}:"
+    parameters = {
+        "run": "run-1",
+        "kind": kind,
+        "path": primary,
+        "paths": [{"name": p.name, "interface": p.interface, "address": paths.addresses[p.name]} for p in paths.paths],
+        "server": {
+            "control": f"{url}{endpoint.control_port}",
+            "measurement": f"{url}{endpoint.measurement_port}",
+            "token_file": str(token),
+        },
+        "bytes": 200_000_000,
+        "whoami": False,
+    }
+    run = Run(parameters, two.probe.enter)
+    line = run.end()
+    endpoint.close()
+    return line
+
+
+def test_an_ipv4_connection_takes_the_ipv6_only_path_too(two, tmp_path):
+    """Its server must tell its IPv6 address (``ip mptcp endpoint add … signal``): the kernel pairs addresses of one family."""
+    before = everything(two)
+    paths = up(two, PATHS[0], B6)
+    assert paths.addresses == {"a": ADDRESS["a"], "b": PROBE6}
+    line = download(two, paths, tmp_path, "mptcp", "a", SERVER)
+    assert line["failure"] is None
+    assert line["result"]["fallback"] is False
+    assert {s["path"]: s["bytes"] > 0 for s in line["result"]["subflows"]} == {"a": True, "b": True}
+    two.probe.inside(paths.remove)
+    assert everything(two) == before
+
+
+@pytest.mark.parametrize("kind", ["mptcp", "tcp"])
+def test_with_ipv6_alone_the_download_connects_by_it(two, tmp_path, kind):
+    paths = up(two, B6)
+    line = download(two, paths, tmp_path, kind, "b", f"[{SERVER6}]")
+    assert line["failure"] is None
+    assert [(s["path"], s["bytes"] >= 200_000_000) for s in line["result"]["subflows"]] == [("b", True)]
+    assert (line["connection"] is None) == (kind == "tcp")
+
+
+def test_a_name_is_resolved_to_what_the_path_has(two):
+    seen = {
+        name: two.probe.inside(lambda name=name: sockets.only6(name)) for name in ("tmp5-a", "tmp5-b", "no-such-one")
+    }
+    assert seen == {"tmp5-a": False, "tmp5-b": True, "no-such-one": False}
+    assert two.probe.inside(lambda: sockets.resolve(SERVER6, 80, "tmp5-b")) == (SERVER6, 80)
+    with pytest.raises(OSError, match="family"):
+        two.probe.inside(lambda: sockets.resolve(SERVER6, 80, "tmp5-a"))
+
+
+def test_where_both_are_there_ipv4_is_taken(two):
+    two.probe.run(f"ip address add {ADDRESS['b']}/24 dev tmp5-b")
+    paths = up(two, *PATHS)
+    assert paths.addresses == ADDRESS
+    two.probe.run(
+        f"ip address del {ADDRESS['b']}/24 dev tmp5-b; ip -6 route add default via {HOP6} dev tmp5-b proto ra"
+    )
+    events = two.probe.inside(paths.check)
+    assert [(e.kind, e.detail) for e in events] == [("endpoint_restored", f"tmp5-b: {ADDRESS['b']} became {PROBE6}")]
+    assert paths.statuses["b"].gateway == HOP6  # the router advertised it; the one configured is of the other family
+    assert "10.71.2.1" not in two.probe.run("ip rule; ip mptcp endpoint; ip route show table all proto 71")
+
+
+def test_a_kernel_without_it_leaves_a_named_state(two, monkeypatch):
+    monkeypatch.setattr(sockets, "multipath6", lambda: False)
+    paths = Paths((PATHS[0], B6))
+    two.probe.inside(paths.apply)
+    await_true(lambda: two.probe.inside(paths.check) is not None and "a" in paths.addresses, 5, "a up")
+    status = paths.statuses["b"]
+    assert status.state == "ipv6_only_unusable"
+    assert PROBE6 in status.detail
+    assert PROBE6 not in two.probe.run("ip -6 rule; ip mptcp endpoint")
+
+
+def test_a_socket_of_a_family_that_is_missing_says_so(monkeypatch):
+    def refused(*_: object) -> socket.socket:
+        raise OSError(93, "Protocol not supported")
+
+    monkeypatch.setattr(socket, "socket", refused)
+    assert sockets.multipath6() is False
+    with pytest.raises(sockets.UnsupportedError, match="CONFIG_MPTCP_IPV6"):
+        sockets.make("mptcp", sockets.Source(), family=socket.AF_INET6)

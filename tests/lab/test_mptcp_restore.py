@@ -1,0 +1,209 @@
+"""A subflow that a reset took away comes back by itself, with a transfer in flight; the time it took is told."""
+
+import contextlib
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, why_not
+
+from tandem.mptcp import sockets
+from tandem.mptcp.paths import PathEvent, Paths
+from tandem.mptcp.statistics import Reader
+from tandem.mptcp.watch import Watch
+
+LACK = why_not() or (None if shutil.which("nft") else "nft is not installed")
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+
+
+class Watched:
+    """Both paths up and watched by a thread, as the collector does."""
+
+    def __init__(self, two: Lab) -> None:
+        self.two, self.paths = two, Paths(PATHS)
+        two.probe.inside(self.paths.apply)
+        await_true(lambda: two.probe.inside(self.paths.check) is not None and len(self.paths.addresses) == 2, 5, "up")
+        self.watch = two.probe.inside(lambda: Watch(self.paths))
+        assert self.watch.restoring is None
+        self.events: list[PathEvent] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=lambda: two.probe.inside(self._turn))
+        self._thread.start()
+
+    def _turn(self) -> None:
+        while not self._stop.is_set():
+            self.events += self.watch.turn()
+
+    def of(self, kind: str) -> list[PathEvent]:
+        return [event for event in self.events if event.kind == kind]
+
+    def close(self) -> None:
+        self._stop.set()
+        self.watch.wake()
+        self._thread.join()
+        self.watch.close()
+
+
+class Transfer:
+    """Bytes that go on and on, from the server to the probe."""
+
+    def __init__(self, two: Lab, primary: str) -> None:
+        def listen() -> socket.socket:
+            made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+            made.bind((SERVER, 0))
+            made.listen()
+            return made
+
+        self.listener = two.server.inside(listen)
+        to = self.listener.getsockname()
+        source = sockets.Source(f"tmp5-{primary}")
+        self.client = two.probe.inside(lambda: sockets.connect("mptcp", to, source, 5)).socket
+        self.server = self.listener.accept()[0]
+        self.reader = Reader(self.client)
+        self.received = 0
+        self.ended: OSError | None = None
+        self._threads = [threading.Thread(target=t) for t in (self._pump, self._drain)]
+        for thread in self._threads:
+            thread.start()
+
+    def _pump(self) -> None:
+        try:
+            while True:
+                self.server.sendall(bytes(65536))
+        except OSError:
+            return
+
+    def _drain(self) -> None:
+        try:
+            while piece := self.client.recv(1 << 16):
+                self.received += len(piece)
+        except OSError as error:
+            self.ended = error
+
+    @property
+    def token(self) -> int:
+        mptcp = self.reader.read().mptcp
+        assert mptcp is not None
+        return mptcp.token
+
+    def carrying(self) -> dict[str, int]:
+        return {s.local.host: s.tcp.bytes_received or 0 for s in self.reader.read().subflows if s.alive and s.local}
+
+    def close(self) -> None:
+        """End it; once more is no harm."""
+        for one in (self.client, self.server):
+            with contextlib.suppress(OSError):  # ended by the test already
+                one.shutdown(socket.SHUT_RDWR)
+        self.server.close()
+        for thread in self._threads:
+            thread.join()
+        self.client.close()
+        self.listener.close()
+
+
+@pytest.fixture
+def watched() -> Iterator[Watched]:
+    with lab() as two:
+        made = Watched(two)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+@pytest.fixture
+def transfer(watched: Watched) -> Iterator[Any]:
+    begun: list[Transfer] = []
+
+    def begin(primary: str) -> Transfer:
+        begun.append(Transfer(watched.two, primary))
+        await_true(lambda: set(begun[-1].carrying()) == set(ADDRESS.values()), 5, "both subflows")
+        return begun[-1]
+
+    yield begin
+    for one in begun:
+        one.close()
+
+
+def resets(two: Lab, path: str) -> None:
+    """Whatever comes over ``path`` to the server is answered by a reset, from now on."""
+    rule = f"ip saddr {ADDRESS[path]} meta l4proto tcp reject with tcp reset"
+    two.server.run(
+        f"nft 'add table ip cut; add chain ip cut in {{ type filter hook input priority 0; }}; add rule ip cut in {rule}'"
+    )
+
+
+@pytest.mark.parametrize(("primary", "lost"), [("a", "a"), ("a", "b"), ("b", "b")])
+def test_a_reset_subflow_returns_and_the_transfer_goes_on(watched, transfer, primary, lost):
+    """The first subflow of the connection, and one that joined."""
+    running = transfer(primary)
+    resets(watched.two, lost)
+    await_true(lambda: watched.watch.losses(running.token), 5, "the loss")
+    await_true(lambda: ADDRESS[lost] not in running.carrying(), 5, "the subflow's end")
+    before = running.received
+    await_true(lambda: running.received > before, 5, "bytes over the other")
+    watched.two.server.run("nft delete table ip cut")
+    await_true(lambda: watched.of("subflow_restored"), 15, "the return")
+    await_true(lambda: running.carrying().get(ADDRESS[lost]), 5, "bytes over the subflow that returned")
+    (told,) = watched.of("subflow_restored")
+    (loss,) = watched.watch.losses(running.token)
+    assert told.path == loss["path"] == lost
+    assert told.took_ms == loss["back_after_ms"] > 0
+    assert "connection reset by peer" in told.detail
+    assert running.ended is None
+
+
+def test_a_single_reset_is_mended_at_once(watched, transfer):
+    """As of a NAT that forgot the connection: what comes from the other port is answered with a reset, a new handshake is not."""
+    running = transfer("a")
+    watched.two.server.run(
+        "nft 'add table ip cut; add chain ip cut in { type filter hook input priority 0; }; "
+        f"add rule ip cut in ip saddr {ADDRESS['b']} tcp flags & (syn|ack) == ack limit rate 1/hour burst 1 packets "
+        "reject with tcp reset'"
+    )
+    await_true(lambda: watched.of("subflow_restored"), 10, "the return")
+    (told,) = watched.of("subflow_restored")
+    assert (told.path, told.took_ms < 3000) == ("b", True)
+    assert "attempts" not in told.detail
+    assert running.ended is None
+
+
+def test_another_connections_subflow_is_not_disturbed(watched, transfer):
+    """Making an endpoint anew closes every subflow from it: who lost one waits while another one lives there."""
+    losing, other = transfer("a"), transfer("a")
+    port = losing.reader.read().subflows[1].local.port
+    rule = f"ip saddr {ADDRESS['b']} tcp sport {port} reject with tcp reset"
+    watched.two.server.run(
+        f"nft 'add table ip cut; add chain ip cut in {{ type filter hook input priority 0; }}; add rule ip cut in {rule}'"
+    )
+    await_true(lambda: watched.watch.losses(losing.token), 5, "the loss")
+    carried = other.carrying()[ADDRESS["b"]]
+    await_true(lambda: other.carrying()[ADDRESS["b"]] > carried, 5, "bytes over the other's")
+    assert watched.of("subflow_restored") == []
+    assert watched.watch.losses(other.token) == []
+    other.close()
+    await_true(lambda: watched.of("subflow_restored"), 10, "the return once nobody else is there")
+
+
+def test_an_address_that_came_back_tells_how_long_the_subflow_was_away(watched, transfer):
+    running = transfer("a")
+    two = watched.two
+    two.probe.run(f"ip addr del {ADDRESS['b']}/24 dev tmp5-b")
+    await_true(lambda: "b" not in watched.paths.addresses, 5, "the path's end")
+    two.probe.run(f"ip addr add {ADDRESS['b']}/24 dev tmp5-b")
+    await_true(lambda: watched.of("subflow_restored"), 15, "the return")
+    (loss,) = watched.watch.losses(running.token)
+    assert loss["path"] == "b"
+    assert [e.kind for e in watched.events if e.path == "b"][:2] == ["path_state", "path_down"]
+
+
+def test_an_ordinary_end_is_no_loss(watched, transfer):
+    running = transfer("a")
+    token = running.token
+    running.close()
+    await_true(lambda: not watched.watch._losses._connections[token].alive, 10, "the kernel's word of the end")
+    assert watched.watch.losses(token) == []
+    assert watched.of("subflow_restored") == []

@@ -1,0 +1,157 @@
+"""The kernel's word of subflows: real messages of Linux 6.18, and any bytes at all."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tandem.mptcp.netlink import Heard, NetlinkError, attributes, family_request, group_of, messages, number
+from tandem.mptcp.pm_events import PmEvent, parse
+
+FAMILY = 28
+CREATED = bytes.fromhex(
+    "540000001c0000000000000000000000010100000800010092d78d730600020002000000080005000a47010108000700cb00710a"
+    "06000900dd20000006000a0098f3000005000300000000000500040000000000"
+)
+SUBFLOW_CLOSED = bytes.fromhex(
+    "6c0000001c00000000000000000000000b0100000800010092d78d730600020002000000080005000a47020108000700cb00710a"
+    "06000900b201000006000a0098f300000500030066000000050004000000000005000b000000000008000f000300000005000c0068000000"
+)
+CLOSED = bytes.fromhex("1c0000001c0000000000000000000000030100000800010092d78d73")
+SERVERS_CREATED = bytes.fromhex(
+    "640000001c00000000000000000000000101000008000100cc4ec1c2050012000100000006000d0002000000060002000200000008000500"
+    "cb00710a080007000a4701010600090098f3000006000a00dd20000005000300000000000500040000000000"
+)
+LISTENING = bytes.fromhex("2c0000001c00000000000000000000000f01000006000200020000000600090098f3000008000500cb00710a")
+REAL = CREATED + SUBFLOW_CLOSED + CLOSED + SERVERS_CREATED + LISTENING
+TOKEN = 0x738DD792
+FUZZED_BYTES = 2_000_000
+
+
+def test_what_linux_6_18_said_is_understood() -> None:
+    assert parse(REAL, FAMILY) == [
+        PmEvent("created", TOKEN, "10.71.1.1", "203.0.113.10", 56608, 39155),
+        PmEvent("subflow_closed", TOKEN, "10.71.2.1", "203.0.113.10", 45569, 39155, error=104),
+        PmEvent("closed", TOKEN),
+        PmEvent("created", 0xC2C14ECC, "203.0.113.10", "10.71.1.1", 39155, 56608, server_side=True),
+    ]
+
+
+def test_another_familys_messages_are_passed_over() -> None:
+    assert parse(REAL, FAMILY + 1) == []
+
+
+def message(command: int, *told: tuple[int, bytes]) -> bytes:
+    body = struct.pack("=BBH", command, 1, 0)
+    for kind, content in told:
+        body += struct.pack("=HH", 4 + len(content), kind) + content + bytes(-len(content) % 4)
+    return struct.pack("=IHHII", 16 + len(body), FAMILY, 0, 0, 0) + body
+
+
+def test_ipv6_and_mapped_addresses_and_the_older_word_for_the_servers_side() -> None:
+    token = (1, struct.pack("=I", 7))
+    six = socket.inet_pton(socket.AF_INET6, "2001:db8::5")
+    mapped = socket.inet_pton(socket.AF_INET6, "::ffff:192.0.2.9")
+    (event,) = parse(message(2, token, (6, six), (8, mapped), (18, b"\0")), FAMILY)
+    assert (event.local, event.remote, event.server_side) == ("2001:db8::5", "192.0.2.9", False)
+    (event,) = parse(message(2, token, (13, struct.pack("=H", 2))), FAMILY)
+    assert event.server_side is True
+
+
+def test_a_message_without_a_token_or_of_a_later_kind_is_passed_over() -> None:
+    assert parse(message(10) + message(200, (1, bytes(4))), FAMILY) == []
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [REAL[:10], REAL[:-3], struct.pack("=IHHII", 15, FAMILY, 0, 0, 0), message(10, (1, bytes(3))), message(10)[:19]],
+)
+def test_what_no_kernel_writes_is_a_named_error(broken: bytes) -> None:
+    if len(broken) == 19:
+        broken = struct.pack("=I", 19) + broken[4:]
+    with pytest.raises(NetlinkError):
+        parse(broken, FAMILY)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_give_events_or_a_named_error(data: bytes) -> None:
+    for call in (
+        lambda: parse(data, FAMILY),
+        lambda: list(messages(data)),
+        lambda: attributes(data),
+        lambda: number(data),
+    ):
+        with contextlib.suppress(NetlinkError):
+            call()
+
+
+@settings(max_examples=300)
+@given(st.dictionaries(st.integers(1, 20), st.binary(max_size=20)), st.sampled_from([1, 2, 3, 10, 11, 13, 99]))
+def test_attributes_of_any_size_never_surprise(told: dict[int, bytes], command: int) -> None:
+    try:
+        events = parse(message(command, *told.items()), FAMILY)
+    except NetlinkError:
+        return
+    assert all(event.local is None or socket.getaddrinfo(event.local, 1) for event in events)
+
+
+def test_damaged_real_messages_never_surprise() -> None:
+    """Two million bytes: real ones with bytes changed, cut and doubled; the seed is fixed."""
+    chance = random.Random(5)
+    done = 0
+    while done < FUZZED_BYTES:
+        data = bytearray(REAL)
+        for _ in range(chance.randint(1, 12)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        cut = chance.randrange(len(data))
+        piece = bytes(data[cut:] + data[:cut]) if chance.random() < 0.2 else bytes(data[: len(data) - cut // 4])
+        done += len(piece)
+        try:
+            parse(piece, FAMILY)
+        except NetlinkError:
+            continue
+
+
+def test_the_family_is_found_in_the_controllers_answer() -> None:
+    request = family_request("mptcp_pm")
+    ((kind, content),) = messages(request)
+    assert kind == 0x10
+    assert attributes(content[4:]) == {2: b"mptcp_pm\0"}
+
+    def attribute(kind: int, content: bytes) -> bytes:
+        return struct.pack("=HH", 4 + len(content), kind) + content + bytes(-len(content) % 4)
+
+    group = attribute(1, b"mptcp_pm_events\0") + attribute(2, struct.pack("=I", 9))
+    groups = attribute(1, attribute(1, b"other\0") + attribute(2, struct.pack("=I", 8))) + attribute(2, group)
+    body = struct.pack("=BBH", 1, 2, 0) + attribute(1, struct.pack("=H", 31)) + attribute(7, groups)
+    answer = struct.pack("=IHHII", 16 + len(body), 0x10, 0, 1, 0) + body
+    assert group_of(answer, "mptcp_pm_events") == (31, 9)
+    with pytest.raises(LookupError, match="no group cats"):
+        group_of(answer, "cats")
+    refused = struct.pack("=IHHIIi", 36, 2, 0, 1, 0, -2) + bytes(16)
+    with pytest.raises(LookupError, match="errno 2"):
+        group_of(refused, "mptcp_pm_events")
+
+
+def test_what_does_not_fit_into_the_sockets_buffer_is_told_as_missed() -> None:
+    class Full:
+        def __init__(self) -> None:
+            self.answers: list[bytes | OSError] = [b"one", OSError(105, "No buffer space"), b"two", BlockingIOError()]
+
+        def setblocking(self, _: bool) -> None:
+            return
+
+        def recv(self, _: int) -> bytes:
+            answer = self.answers.pop(0)
+            if isinstance(answer, OSError):
+                raise answer
+            return answer
+
+    heard = Heard(Full())  # type: ignore[arg-type]  a double of the socket
+    assert heard.read() == ([b"one", b"two"], True)
