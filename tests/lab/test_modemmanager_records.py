@@ -76,7 +76,9 @@ def polled(laid: Desk) -> Iterator[dict[str, Polled]]:
 def in_phase(polled: Polled, phase: int) -> list[Poll]:
     """The polls that fell into a phase."""
     begin_ns = polled.epoch_ns + round(phase * PHASE_S * 1e9)  # type: ignore[attr-defined]
-    return [p for p in polled.made if begin_ns <= p.began_monotonic_ns and p.ended_monotonic_ns < begin_ns + PHASE_S * 1e9]
+    return [
+        p for p in polled.made if begin_ns <= p.began_monotonic_ns and p.ended_monotonic_ns < begin_ns + PHASE_S * 1e9
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(HOME))
@@ -118,7 +120,9 @@ def test_modemmanager_dies_and_is_back_under_other_numbers(laid: Desk, polled: d
     assert between <= {"no_answer", "port_lost", None}
 
 
-def test_a_modem_that_dies_behind_modemmanager_is_a_named_failure(laid: Desk, polled: dict[str, Polled], tmp_path: Path) -> None:
+def test_a_modem_that_dies_behind_modemmanager_is_a_named_failure(
+    laid: Desk, polled: dict[str, Polled], tmp_path: Path
+) -> None:
     """ModemManager itself goes on showing the last levels of a modem whose port hung up."""
     assert tmp_path.is_dir()
     seen = polled["b-managed"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pkgutil
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from tandem.app.config_modem import ConnectionConfig, RecoveryConfig, connection_of, misfit, recovery_of
 from tandem.app.config_schema import DEFAULT_SECONDS, MOST_PATHS, REQUIRED_TABLES, SYSCTL_NAME, TABLES, Key
 from tandem.app.toml_lines import Place, line_of, places
 
@@ -19,10 +20,12 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ModemConfig:
-    """``port``: device or link to one; ``driver``: a family's name or ``auto``."""
+    """``port``: device or link to one, or ``modemmanager:`` and a USB or sysfs path; ``driver``: a family's name or ``auto``;
+    ``connection``: kept up through ModemManager, None when that is somebody else's business."""
 
     port: str
     driver: str
+    connection: ConnectionConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ class Config:
     capture: CaptureConfig
     drain_s: float
     sysctl: Mapping[str, str | int]
+    recovery: RecoveryConfig
 
 
 def load(file: Path) -> Config:
@@ -146,7 +150,7 @@ class _Reader:
                 header = "[[path]]" if name == "path" else f"[{name}]"
                 raise ConfigError(f"{self._file}:1: there is no {header}; mend: add it (collector/README.md shows one)")
         paths = self._paths()
-        flat = {name: self._table(name) for name in TABLES if name not in ("path", "path.modem")}
+        flat = {name: self._table(name) for name in TABLES if name.partition(".")[0] != "path"}
         runs = self._runs(flat["runs"], [p.name for p in paths])
         here = self._file.resolve().parent
         server = flat["server"]
@@ -168,6 +172,7 @@ class _Reader:
             capture=CaptureConfig(**flat["capture"]),
             drain_s=float(flat["export"]["drain_s"]),
             sysctl=self._sysctl(),
+            recovery=recovery_of(flat["recovery"]),
         )
 
     def _table(self, name: str) -> dict[str, Any]:
@@ -198,6 +203,7 @@ class _Reader:
         if len(listed) > MOST_PATHS:
             raise self._fail(("path", MOST_PATHS), f"{len(listed)} paths", f"at most {MOST_PATHS}")
         paths: list[PathConfig] = []
+        folder = self._file.resolve().parent / str(self._table("probe")["folder"])
         for index, content in enumerate(listed):
             place: Place = ("path", index)
             modem = content.get("modem")
@@ -205,7 +211,7 @@ class _Reader:
             if modem is not None:
                 if not isinstance(modem, dict):
                     raise self._fail((*place, "modem"), "'modem' is no table", "begin it with [path.modem]")
-                modem = ModemConfig(**self._checked(TABLES["path.modem"], modem, (*place, "modem")))
+                modem = self._modem(modem, (*place, "modem"), folder)
                 drivers = ("auto", *_drivers())
                 if modem.driver not in drivers:
                     what = f"path.modem.driver: there is no driver {modem.driver!r}"
@@ -225,6 +231,21 @@ class _Reader:
                     )
             paths.append(path)
         return tuple(paths)
+
+    def _modem(self, content: dict[str, Any], place: Place, folder: Path) -> ModemConfig:
+        told = {k: v for k, v in content.items() if k != "connection"}
+        modem = ModemConfig(**self._checked(TABLES["path.modem"], told, place))
+        connection = content.get("connection")
+        wrong = misfit(modem.port, modem.driver, connection is not None)
+        if wrong is not None:
+            raise self._fail((*place, wrong[0]), wrong[1], wrong[2])
+        if connection is None:
+            return modem
+        within = (*place, "connection")
+        if not isinstance(connection, dict):
+            raise self._fail(within, "'connection' is no table", "begin it with [path.modem.connection]")
+        values = self._checked(TABLES["path.modem.connection"], connection, within)
+        return replace(modem, connection=connection_of(values, self._file.resolve().parent, folder))
 
     def _runs(self, values: dict[str, Any], names: list[str]) -> RunsConfig:
         if values["seconds"] is not None and values["bytes"] is not None:

@@ -20,7 +20,11 @@ from tandem.app.parts import (
 from tandem.capture import Budget, Capture, CaptureError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
+from tandem.modem.mm_connection import ConnectionSettings
+from tandem.modem.mm_poller import PREFIX, ManagedPoller
 from tandem.modem.poller import Poller
+from tandem.modem.recovery_usb import UsbPlace, port_power, usb_place, usb_reset
+from tandem.modem.reset import AT, CFUN, USB, CannotStepError
 from tandem.mptcp import paths as kernel_paths
 from tandem.mptcp import sysctls
 from tandem.mptcp.iproute import IpError
@@ -36,13 +40,51 @@ def real_parts() -> Parts:
         set_sysctls=_set_sysctls,
         environment=lambda: {"sysctls": sysctls.read()},
         experiment=experiment_command,
+        actions=ModemActions,
     )
 
 
-def _poller(path: PathConfig, period_s: float, on_poll: Callable[[PollLike], None]) -> PollerLike:
+def _poller(path: PathConfig, period_s: float, on_poll: Callable[[PollLike | PathChange], None]) -> PollerLike:
     if path.modem is None:
         raise ValueError(f"path {path.name} has no modem")
+    if path.modem.port.startswith(PREFIX):
+        return ManagedPoller(
+            path.name,
+            path.operator,
+            path.modem.port.removeprefix(PREFIX),
+            period_s,
+            on_poll,
+            None if path.modem.connection is None else ConnectionSettings(**dataclasses.asdict(path.modem.connection)),
+            lambda state, detail: on_poll(PathChange("path_state", path.name, f"{state}: {detail}")),
+        )
     return Poller(path.name, path.operator, path.modem.port, path.modem.driver, period_s, on_poll)
+
+
+RESET_S = {AT: 12.0, CFUN: 45.0}
+"""How long a poller has for a step: its poll under way, and the commands' own deadlines."""
+
+
+class ModemActions:
+    """See ``parts.ModemActionsLike``."""
+
+    def __init__(self, path: PathConfig, poller: PollerLike) -> None:
+        if path.modem is None or not isinstance(poller, Poller | ManagedPoller):
+            raise ValueError(f"path {path.name} has no modem")
+        self._port, self._poller = path.modem.port.removeprefix(PREFIX), poller
+        self._place: UsbPlace | None = None
+
+    def seen(self) -> None:
+        """A modem that is moved to another port is noticed when it answers there."""
+        self._place = usb_place(self._port)
+
+    def do(self, step: str) -> str:
+        """See ``parts.ModemActionsLike``."""
+        if step in RESET_S:
+            return self._poller.reset(step, RESET_S[step])
+        place = usb_place(self._port) or self._place
+        if place is None:
+            raise CannotStepError(f"{self._port} is on no USB port that is known")
+        return usb_reset(place) if step == USB else port_power(place)
 
 
 def _detectors(config: Config) -> Detectors:

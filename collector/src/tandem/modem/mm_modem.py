@@ -11,8 +11,22 @@ from typing import Any
 from tandem.at.errors import NoAnswer, PortLost
 from tandem.modem.base import Identity
 from tandem.modem.mm_bus import (
-    LOCATION, MODEM, MODEM_3GPP, OBJECTS, PROFILES, ROOT, SERVICE, SIGNAL, Bus, BusLost, Call, NoReply, Refused, ask,
-    gather, get_all,
+    LOCATION,
+    MODEM,
+    MODEM_3GPP,
+    OBJECTS,
+    PROFILES,
+    ROOT,
+    SERVICE,
+    SIGNAL,
+    Bus,
+    BusLost,
+    Call,
+    NoReply,
+    Refused,
+    ask,
+    gather,
+    get_all,
 )
 from tandem.modem.mm_decode import DISABLED, ENABLED, LAC_CI, Told
 

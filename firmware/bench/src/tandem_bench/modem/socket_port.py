@@ -12,6 +12,9 @@ from collections.abc import Callable
 
 from tandem_bench.modem.port import READ_BYTES, PortError
 
+OVERHEAD_BYTES = 16384
+"""The kernel counts a send queue with its own bookkeeping, near a thousand bytes for each line of an answer."""
+
 
 class SocketPort:
     """Listens on the abstract name ``name``; one caller at a time, whose hang-up leaves the modem plugged in.
@@ -56,10 +59,11 @@ class SocketPort:
                 self._caller.send(sent)
 
     def unread(self) -> int:
-        """Bytes sent that the caller has not read yet (the kernel's count of the send queue)."""
+        """Bytes that a caller who does not read leaves in the socket; 0 up to a few answers' worth."""
         if self._caller is None:
             return 0
-        return int(struct.unpack("i", fcntl.ioctl(self._caller, termios.TIOCOUTQ, b"\0" * 4))[0])
+        queued = int(struct.unpack("i", fcntl.ioctl(self._caller, termios.TIOCOUTQ, b"\0" * 4))[0])
+        return queued if queued > OVERHEAD_BYTES else 0
 
     def _accept(self) -> None:
         if self._listening is None:
