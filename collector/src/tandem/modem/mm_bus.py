@@ -56,6 +56,11 @@ class Refused(BusError):  # noqa: N818 - as above
         return self.no_such_thing or self.name.endswith(".Unsupported")
 
     @property
+    def by_modem(self) -> bool:
+        """The modem itself refused: it is alive."""
+        return ".Error.MobileEquipment." in self.name or ".Error.Message." in self.name
+
+    @property
     def denied(self) -> bool:
         """The bus or polkit does not allow it to this user."""
         return self.name.endswith((".AccessDenied", ".Unauthorized"))

@@ -130,9 +130,10 @@ class Connection:
             if isinstance(answer, Refused):
                 if answer.denied:
                     marker.unlink(missing_ok=True)  # it never reached the card
+                    self._not_before = self._clock() + LONGEST_AGAIN_S
                     raise ValueError(f"{answer.text}; mend: install the polkit rule")
                 self._is("pin_refused", f"{answer.text}; mend: write the right PIN into {file}")
-            if self.state in ("pin_sent", "pin_refused") and marker.exists():
+            if self._clock() < self._not_before or (self.state in ("pin_sent", "pin_refused") and marker.exists()):
                 return
             left = told.modem.get("UnlockRetries", {}).get(_SIM_PIN)
             if isinstance(left, int) and left <= 1:
@@ -154,6 +155,8 @@ class Connection:
 
     def _unlocked(self) -> None:
         """The card is open, whoever opened it: what was remembered of tries is no longer true."""
+        if self.state == "pin_unusable":
+            self._not_before = 0.0
         if self._settings.pin_file is not None and self.state in (None, "pin_sent", "pin_refused"):
             with contextlib.suppress(OSError, ValueError):  # a file that is gone was no try
                 self._pin(self._settings.pin_file)[1].unlink(missing_ok=True)

@@ -215,7 +215,7 @@ class ManagedModem:
         """When the levels have long been the same, have the modem itself asked; ``_dead`` says that it did not answer."""
         now = self._clock()
         answer = self.outcome("proof")
-        if isinstance(answer, Refused):
+        if isinstance(answer, Refused) and not answer.by_modem:
             if answer.never or answer.denied:
                 self._refused("proof", answer)
             else:
@@ -223,7 +223,7 @@ class ManagedModem:
         elif answer is not None:
             self._dead = None
             self._changed_s = now
-        elif self.pending("proof") and now - self._proof_s > PROOF_S:
+        elif self.pending("proof") and now - self._proof_s > PROOF_S and self._changed_s < self._proof_s:
             self._dead = f"the modem did not answer ModemManager within {PROOF_S:g} s"
         if now - self._changed_s > QUIET_S and "proof" not in self._never and not self.pending("proof"):
             self._proof_s = now
