@@ -157,7 +157,7 @@ def test_disappearing_hangs_up_and_comes_back_under_another_number(tmp_path):
 
 def test_scheduled_fault_is_played_at_its_time(tmp_path):
     faults = tmp_path / "faults.jsonl"
-    faults.write_text('{"t_s": 100.4, "fault": "hang", "seconds": 0.1}\n{"t_s": 1, "fault": "hang", "seconds": 2}\n')
+    faults.write_text('{"t_s": 102, "fault": "hang", "seconds": 0.1}\n{"t_s": 1, "fault": "hang", "seconds": 2}\n')
     epoch = time.monotonic_ns() - 100 * 10**9
     with running(tmp_path, "--faults", str(faults), "--epoch-ns", str(epoch)) as _:
         until = time.monotonic() + 5
