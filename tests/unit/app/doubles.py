@@ -30,6 +30,7 @@ class FakePoll:
     driver: str | None = "quectel"
     model: str | None = "EC25"
     skipped: int = 0
+    stale: bool = False
     late_ns: int = 0
     began_monotonic_ns: int = field(default_factory=time.monotonic_ns)
 

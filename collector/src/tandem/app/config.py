@@ -5,31 +5,17 @@ from __future__ import annotations
 import pkgutil
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from tandem.app.config_modem import SIM_SECRET, ModemConfig, RecoveryConfig, connection_of, misfit, recovery_of
 from tandem.app.config_schema import DEFAULT_SECONDS, MOST_PATHS, REQUIRED_TABLES, SYSCTL_NAME, TABLES, Key
 from tandem.app.toml_lines import Place, line_of, places
-
-SIM_SECRET = "sim.secret"  # noqa: S105 - a file's name, in the probe's folder
-"""What the hashes of SIMs are made with; made when it is first needed."""
 
 
 class ConfigError(ValueError):
     """The configuration cannot be used: one line, ``FILE:LINE: what is wrong; mend: how``."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModemConfig:
-    """Exactly one of ``port`` (device, link to one, or a stick's ``http://ADDRESS``) and ``usb`` (its place) is set; ``driver``: a
-    family's name or ``auto``; ``sim``: the hash of the SIM that must be in it, made with the secret in ``sim_secret``."""
-
-    port: str | None
-    driver: str
-    usb: str | None
-    sim: str | None
-    sim_secret: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +90,7 @@ class Config:
     capture: CaptureConfig
     drain_s: float
     sysctl: Mapping[str, str | int]
+    recovery: RecoveryConfig
 
 
 def load(file: Path) -> Config:
@@ -158,7 +145,7 @@ class _Reader:
         here = self._file.resolve().parent
         probe = self._table("probe")
         paths = self._paths(here / probe["folder"])
-        flat = {name: self._table(name) for name in TABLES if name not in ("path", "path.modem")}
+        flat = {name: self._table(name) for name in TABLES if name.partition(".")[0] != "path"}
         runs = self._runs(flat["runs"], [p.name for p in paths])
         server = flat["server"]
         return Config(
@@ -179,6 +166,7 @@ class _Reader:
             capture=CaptureConfig(**flat["capture"]),
             drain_s=float(flat["export"]["drain_s"]),
             sysctl=self._sysctl(),
+            recovery=recovery_of(flat["recovery"]),
         )
 
     def _table(self, name: str) -> dict[str, Any]:
@@ -209,6 +197,7 @@ class _Reader:
         if len(listed) > MOST_PATHS:
             raise self._fail(("path", MOST_PATHS), f"{len(listed)} paths", f"at most {MOST_PATHS}")
         paths: list[PathConfig] = []
+        folder = self._file.resolve().parent / str(self._table("probe")["folder"])
         for index, content in enumerate(listed):
             place: Place = ("path", index)
             modem = content.get("modem")
@@ -216,18 +205,7 @@ class _Reader:
             if modem is not None:
                 if not isinstance(modem, dict):
                     raise self._fail((*place, "modem"), "'modem' is no table", "begin it with [path.modem]")
-                values_modem = self._checked(TABLES["path.modem"], modem, (*place, "modem"))
-                # A modem's place tells where its network function is, and the other way round.
-                if values_modem["port"] is None and values_modem["usb"] is None and values["usb"] is not None:
-                    values_modem["usb"] = values["usb"].partition(":")[0]
-                if values["interface"] is None and values["usb"] is None and values_modem["usb"] is not None:
-                    values["usb"] = values_modem["usb"].partition(":")[0]
-                modem = ModemConfig(**values_modem, sim_secret=folder / SIM_SECRET)
-                if (modem.port is None) == (modem.usb is None):
-                    what = (
-                        "[path.modem] has neither 'port' nor 'usb'" if modem.port is None else "both 'port' and 'usb'"
-                    )
-                    raise self._fail((*place, "modem"), what, 'name one: port = "/dev/ttyUSB2", or usb = "1-1.2"')
+                modem = self._modem(modem, (*place, "modem"), folder, values)
                 drivers = ("auto", *_drivers())
                 if modem.driver not in drivers:
                     what = f"path.modem.driver: there is no driver {modem.driver!r}"
@@ -255,6 +233,30 @@ class _Reader:
                         raise self._fail((*place, "modem", what), f"{what} {mine!r} is another path's already", mend)
             paths.append(path)
         return tuple(paths)
+
+    def _modem(self, content: dict[str, Any], place: Place, folder: Path, path: dict[str, Any]) -> ModemConfig:
+        """The modem of a path, whose checked values are ``path``: a modem's place tells where its network function is, and the other
+        way round."""
+        told = self._checked(TABLES["path.modem"], {k: v for k, v in content.items() if k != "connection"}, place)
+        if told["port"] is None and told["usb"] is None and path["usb"] is not None:
+            told["usb"] = path["usb"].partition(":")[0]
+        if path["interface"] is None and path["usb"] is None and told["usb"] is not None:
+            path["usb"] = told["usb"].partition(":")[0]
+        modem = ModemConfig(**told, sim_secret=folder / SIM_SECRET)
+        if (modem.port is None) == (modem.usb is None):
+            what = "[path.modem] has neither 'port' nor 'usb'" if modem.port is None else "both 'port' and 'usb'"
+            raise self._fail(place, what, 'name one: port = "/dev/ttyUSB2", or usb = "1-1.2"')
+        connection = content.get("connection")
+        wrong = misfit(modem.port or "", modem.driver, connection is not None)
+        if wrong is not None:
+            raise self._fail((*place, wrong[0]), wrong[1], wrong[2])
+        if connection is None:
+            return modem
+        within = (*place, "connection")
+        if not isinstance(connection, dict):
+            raise self._fail(within, "'connection' is no table", "begin it with [path.modem.connection]")
+        values = self._checked(TABLES["path.modem.connection"], connection, within)
+        return replace(modem, connection=connection_of(values, self._file.resolve().parent, folder))
 
     def _runs(self, values: dict[str, Any], names: list[str]) -> RunsConfig:
         if values["seconds"] is not None and values["bytes"] is not None:

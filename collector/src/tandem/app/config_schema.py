@@ -116,6 +116,18 @@ def _sim(value: str) -> str | None:
     return None if re.fullmatch(r"[0-9a-f]{24}", value) else f"{value!r} is no hash of 24 hexadecimal digits"
 
 
+def _steps(value: str) -> str | None:
+    given = [step.strip() for step in value.split(",")]
+    wrong = [step for step in given if step not in RECOVERY_STEPS]
+    return f"{wrong[0]!r} is no step of the recovery ladder" if wrong else None
+
+
+RECOVERY_STEPS = ("at", "cfun", "usb", "power")
+"""In the order of the ladder, whatever the order in the file."""
+
+MANAGED = "modemmanager:"
+"""Begins a port that is a modem of ModemManager: its USB path or sysfs path follows."""
+
 _NAMED = "use letters, digits, '-', '_' and '.', at most 63"
 
 TABLES: dict[str, tuple[Key, ...]] = {
@@ -152,12 +164,33 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key(
             "port",
             "text",
-            "the AT port, as in /dev/ttyUSB2, or a stick's web server, as in http://192.168.8.1",
+            "the AT port, as in /dev/ttyUSB2, a stick's web server, as in http://192.168.8.1, or modemmanager:1-1.2 (its USB path)",
             check=_port,
         ),
         Key("driver", "text", "auto, or a folder's name in tandem/modem", default="auto", check=_name),
         Key("usb", "text", "its place, as in 1-1.2 (tandem modem list shows it), instead of port", check=_usb),
         Key("sim", "text", "the SIM's hash that tandem modem list shows; leave it out for any SIM", check=_sim),
+    ),
+    "path.modem.connection": (
+        Key("apn", "text", "the access point's name, as the operator gives it", required=True),
+        Key("pin_file", "text", "a file with the SIM's PIN"),
+        Key("roaming", "truth", "true or false", default=False),
+        Key("user", "text", "as the operator gives it"),
+        Key("password_file", "text", "a file with the access point's password"),
+        Key("ip_type", "text", "ipv4, ipv6 or ipv4v6", default="ipv4v6", choices=("ipv4", "ipv6", "ipv4v6")),
+    ),
+    "recovery": (
+        Key("enabled", "truth", "true or false", default=True),
+        Key(
+            "after_s",
+            "number",
+            "seconds of silence before the first step, 5 to 3600",
+            default=60.0,
+            minimum=5,
+            maximum=3600,
+        ),
+        Key("steps", "text", "of at, cfun, usb and power, with commas", default="at,cfun,usb,power", check=_steps),
+        Key("longest_back_off_s", "number", "seconds, 10 to 86400", default=3600.0, minimum=10, maximum=86400),
     ),
     "polling": (Key("period_s", "number", "seconds between polls, 0.2 to 60", default=1.0, minimum=0.2, maximum=60),),
     "mobility": (
@@ -221,7 +254,8 @@ TABLES: dict[str, tuple[Key, ...]] = {
         ),
     ),
 }
-"""Tables by name. ``path`` is a list of tables, each with at most one ``modem``; ``sysctl`` is free (names of net.*)."""
+"""Tables by name. ``path`` is a list of tables, each with at most one ``modem``, which has at most one ``connection``; ``sysctl``
+is free (names of net.*)."""
 
 REQUIRED_TABLES = ("probe", "server", "path")
 SYSCTL_NAME = re.compile(r"net(\.[A-Za-z0-9_-]+)+\Z")

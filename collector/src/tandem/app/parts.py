@@ -34,6 +34,8 @@ class PollLike(Protocol):
     def began_monotonic_ns(self) -> int: ...
     @property
     def skipped(self) -> int: ...
+    @property
+    def stale(self) -> bool: ...
 
     def record(self) -> Record:
         """The radio record."""
@@ -49,6 +51,18 @@ class PollerLike(Protocol):
 
     def stop(self, timeout: float = 5.0) -> None:
         """End; TimeoutError when it has not ended in ``timeout`` seconds."""
+        ...
+
+
+class ModemActionsLike(Protocol):
+    """What can be done to one modem that does not answer. Called by one thread."""
+
+    def seen(self) -> None:
+        """It answers: now is the time to note where it is plugged in."""
+        ...
+
+    def do(self, step: str) -> str:
+        """Do a step of ``tandem.modem.reset.STEPS``; one line of what was done. Raises what is named there, or TimeoutError."""
         ...
 
 
@@ -158,6 +172,7 @@ class Parts:
     """Factories of everything that touches hardware, the kernel or other programs."""
 
     poller: Callable[[PathConfig, float, Callable[[PollLike | PathChange], None]], PollerLike]
+    """``path_state`` changes come by the same way as polls."""
     detectors: Callable[[Config], DetectorsLike]
     paths: Callable[[Config], PathsLike]
     captures: Callable[[Config, int], CapturesLike]
@@ -167,6 +182,8 @@ class Parts:
     """What shapes every measurement: sysctls, for the manifest."""
     experiment: Callable[[str], Sequence[str]]
     """The command line of an experiment's process."""
+    actions: Callable[[PathConfig, PollerLike], ModemActionsLike] | None = None
+    """For the recovery ladder; None: modems are left as they are."""
 
 
 def experiment_command(name: str) -> list[str]:

@@ -24,8 +24,12 @@ from tandem.capture import Budget, Capture, CaptureError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
 from tandem.modem.access import access
+from tandem.modem.mm_connection import ConnectionSettings
+from tandem.modem.mm_poller import PREFIX, ManagedPoller
 from tandem.modem.poller import Poller
+from tandem.modem.recovery_usb import UsbPlace, port_power, usb_place, usb_reset
 from tandem.modem.registry import UnknownDriver
+from tandem.modem.reset import AT, CFUN, USB, CannotStepError
 from tandem.modem.sim import SecretError, SimWatch, secret_of
 from tandem.mptcp import paths as kernel_paths
 from tandem.mptcp import sysctls
@@ -57,6 +61,7 @@ def real_parts(find: FindInterface = find_interface) -> Parts:
         set_sysctls=_set_sysctls,
         environment=lambda: {"sysctls": sysctls.read()},
         experiment=experiment_command,
+        actions=ModemActions,
     )
 
 
@@ -69,6 +74,16 @@ def _poller(
     modem = path.modem
     if modem is None:
         raise ValueError(f"path {path.name} has no modem")
+    if modem.port is not None and modem.port.startswith(PREFIX):
+        return ManagedPoller(
+            path.name,
+            path.operator,
+            modem.port.removeprefix(PREFIX),
+            period_s,
+            put,
+            None if modem.connection is None else ConnectionSettings(**dataclasses.asdict(modem.connection)),
+            lambda state, detail: put(PathChange("path_state", path.name, f"{state}: {detail}")),
+        )
     try:
         reached = access(modem.port, modem.usb, partial(interface_of, path))
         sim = None
@@ -80,6 +95,35 @@ def _poller(
         raise EnvironmentLackError(f"path {path.name}: {error}") from error
     except SecretError as error:
         raise EnvironmentLackError(str(error)) from error
+
+
+RESET_S = {AT: 12.0, CFUN: 45.0}
+"""How long a poller has for a step: its poll under way, and the commands' own deadlines."""
+
+
+class ModemActions:
+    """See ``parts.ModemActionsLike``."""
+
+    def __init__(self, path: PathConfig, poller: PollerLike) -> None:
+        if path.modem is None or not isinstance(poller, Poller | ManagedPoller):
+            raise ValueError(f"path {path.name} has no modem")
+        # A place on USB is named by the device: the interface behind a colon is not reset by itself.
+        self._port = (path.modem.usb or "").partition(":")[0] or (path.modem.port or "").removeprefix(PREFIX)
+        self._poller = poller
+        self._place: UsbPlace | None = None
+
+    def seen(self) -> None:
+        """A modem that is moved to another port is noticed when it answers there."""
+        self._place = usb_place(self._port)
+
+    def do(self, step: str) -> str:
+        """See ``parts.ModemActionsLike``."""
+        if step in RESET_S:
+            return self._poller.reset(step, RESET_S[step])
+        place = usb_place(self._port) or self._place
+        if place is None:
+            raise CannotStepError(f"{self._port} is on no USB port that is known")
+        return usb_reset(place) if step == USB else port_power(place)
 
 
 def _detectors(config: Config) -> Detectors:

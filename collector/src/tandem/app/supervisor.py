@@ -20,8 +20,9 @@ from tandem.app.config import Config
 from tandem.app.live import Live
 from tandem.app.pair_run import Surroundings, captures_on_disk
 from tandem.app.pairs import Manifests, Pairs
-from tandem.app.parts import EnvironmentLackError, Parts, PathChange, PollerLike
+from tandem.app.parts import EnvironmentLackError, Parts, PathChange
 from tandem.app.path_watch import PathWatch
+from tandem.app.polling import Polling
 from tandem.app.run_manifest import write_json
 from tandem.app.status_server import StatusServer
 from tandem.app.status_socket import NAME, listen
@@ -44,7 +45,7 @@ class Supervisor:
         self.config, self._parts, self._modems = config, parts, modems
         self._undo: list[tuple[str, Callable[[], None]]] = []
         self._stop = threading.Event()
-        self._pollers: list[PollerLike] = []
+        self._polling: Polling | None = None
         self._server: StatusServer | None = None
         self._retried_s = 0.0
         self._collector: Collector | None = None
@@ -124,11 +125,8 @@ class Supervisor:
         self._undo.append(("exporter", self._abandon_export))
         self.exporter.start()
         if self._modems:
-            for path in config.paths:
-                if path.modem is not None:
-                    self._pollers.append(parts.poller(path, config.period_s, self.collector.put))
-            for poller in self._pollers:
-                poller.start()
+            self._polling = Polling(config, parts, self.collector.put)
+            self._polling.start()
 
     def _listen(self) -> socket.socket:
         file = self.config.folder / NAME
@@ -196,11 +194,8 @@ class Supervisor:
             self.collector.take_all()
             self.collector.journal.commit()  # kill -9 must not lose more now than at any other time
             self.pairs.join(0.5)
-        for poller in self._pollers:
-            try:
-                poller.stop(3.0)
-            except TimeoutError as error:
-                log.warning("%s", error)
+        if self._polling is not None:
+            self._polling.stop()
         self.collector.take_all()
         if self._modems:
             self.collector.event("collector_stop")

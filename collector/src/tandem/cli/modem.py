@@ -142,7 +142,8 @@ def _say(text: str, code: int) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from tandem.app.config import SIM_SECRET, ConfigError
+    from tandem.app.config import ConfigError
+    from tandem.app.config_modem import SIM_SECRET
     from tandem.app.modem_list import listed, table
     from tandem.modem.ports import PortsError
     from tandem.modem.sim import SecretError, secret_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import select
 import threading
 import time
@@ -13,8 +12,10 @@ from collections.abc import Callable
 from tandem.at.errors import AtError, NoAnswer, PortLost
 from tandem.at.unsolicited import Unsolicited
 from tandem.modem.access import Access, WebServer, access
+from tandem.modem.errands import Errands
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, in_range
 from tandem.modem.registry import check_transport
+from tandem.modem.reset import reset
 from tandem.modem.schedule import Schedule
 from tandem.modem.session import Session
 from tandem.modem.sim import SimWatch
@@ -59,8 +60,8 @@ class Poller:
         self._on_poll = on_poll
         self._failing: str | None = None
         self._stopping = False
-        self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._session = Session(reached, driver, self._wake_fd, on_unsolicited, sim.secret if sim else None)
+        self._errands = Errands()
+        self._session = Session(reached, driver, self._errands.wake_fd, on_unsolicited, sim.secret if sim else None)
         self._staleness = Staleness()
         self._thread = threading.Thread(target=self._run, name=f"poller-{path}", daemon=True)
 
@@ -70,17 +71,20 @@ class Poller:
 
     def stop(self, timeout: float = 5.0) -> None:
         """End the thread and close the port; TimeoutError when it has not ended within ``timeout`` seconds. Twice is fine."""
-        if self._wake_fd < 0:
+        if self._errands.wake_fd < 0:
             return
         self._stopping = True
-        os.eventfd_write(self._wake_fd, 1)
+        self._errands.wake()
         if self._thread.ident is not None:
             self._thread.join(timeout)
         if self._thread.is_alive():
             raise TimeoutError(f"the poller of {self.path} is still busy after {timeout} s")
         self._session.close()
-        os.close(self._wake_fd)
-        self._wake_fd = -1
+        self._errands.close()
+
+    def reset(self, step: str, timeout: float) -> str:
+        """Have the poller's thread do a step of ``modem.reset``, from another thread; its text, or what it raises. TimeoutError."""
+        return self._errands.ask(lambda: reset(self._session, step), timeout)
 
     def _run(self) -> None:
         try:
@@ -102,11 +106,13 @@ class Poller:
     def _wait_until(self, due_ns: int) -> bool:
         """Wait for the due time, taking what the modem says unasked; False when stopping."""
         while not self._stopping:
+            if self._errands.run():
+                continue
             remaining_s = (due_ns - time.monotonic_ns()) / 1e9
             if remaining_s <= 0:
                 return True
             if self._session.channel is None:
-                select.select([self._wake_fd], [], [], remaining_s)
+                select.select([self._errands.wake_fd], [], [], remaining_s)
                 continue
             try:
                 self._session.channel.listen(time.monotonic() + remaining_s)

@@ -21,6 +21,9 @@ FIRST_BACK_OFF_S = 0.5
 LONGEST_BACK_OFF_S = 8.0
 """Between attempts to open a port that is there but cannot be opened. One that is not there is looked for at every poll."""
 
+RADIO_S = 15.0
+"""+CFUN may take so long."""
+
 SILENT_POLLS = 3
 """After so many missed deadlines in a row the modem may have been reset: it is set up again when it answers."""
 
@@ -54,6 +57,8 @@ class Session:
         self.identity = Identity()
         self.driver: Driver | None = None
         self.sim: str | None = None
+        self.switch_on = False
+        """The radio may have been left off: it is switched on at the next set-up."""
 
     def prepare(self) -> bool:
         """Have the port open and the modem set up; True when that had to be done now. NoAnswer or PortLost when it failed."""
@@ -62,6 +67,8 @@ class Session:
             return False
         try:
             if isinstance(channel, Channel):
+                if self.switch_on:
+                    self.switch_on = not channel.ask("AT+CFUN=1", RADIO_S).final.ok
                 self.identity, self.driver = prepare(channel, self._driver_name)
                 if self._sim_secret is not None:
                     self.sim = card_hash(channel, self._sim_secret)
@@ -93,6 +100,12 @@ class Session:
             raise
         self._silent = 0
         return answers
+
+    def reopen(self) -> Conversation:
+        """Close the port and open it now, whatever was owed and however often it was refused; PortLost when it cannot be."""
+        self.lost()
+        self._not_before = 0.0
+        return self._opened()
 
     def lost(self) -> None:
         """The port is gone: close what is left of it."""

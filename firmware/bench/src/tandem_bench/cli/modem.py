@@ -20,9 +20,10 @@ from tandem_bench.modem.timeline import TimelineError, read
 DESCRIPTION = """Be an AT modem: open a pseudo-terminal, link PATH to it, and answer as a modem of the family does at the
 radio conditions that the timeline gives at this moment. Prints "ready PATH" when it answers; ends on SIGTERM."""
 EPILOG = """Faults by the control socket, one JSON object a line:
-  {"fault": "hang"|"garbage"|"disappear"|"cme_error", "seconds": S}
+  {"fault": "hang"|"garbage"|"disappear"|"cme_error", "seconds": S}  ("cured_by": "AT+CFUN" ends a hang early)
   {"fault": "wrong_sim", "seconds": S, "how": "pin"|"absent"|"foreign"}
-and {"rrc": "connected"|"idle"} for the state that Quectel's AT+QENG tells. Each line is answered by {"ok": true} or
+and {"rrc": "connected"|"idle"} for the state that Quectel's AT+QENG tells,
+{"power": "cycle"} to be off and on again. Each line is answered by {"ok": true} or
 {"ok": false, "error": WHY}. A schedule (--faults) has the same objects with "t_s", seconds since the start, one a line."""
 
 
@@ -37,8 +38,10 @@ def add(subparsers: Any) -> None:  # noqa: ANN401  # argparse keeps the type of 
     )
     parser.add_argument("--family", required=True, choices=sorted(FAMILIES), help="whose dialogue it speaks")
     parser.add_argument("--timeline", required=True, type=Path, metavar="FILE", help="radio conditions of its operator")
-    parser.add_argument(
-        "--link", required=True, type=Path, metavar="PATH", help="symbolic link to make to the terminal"
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--link", type=Path, metavar="PATH", help="symbolic link to make to the terminal")
+    where.add_argument(
+        "--socket", metavar="NAME", help="be reached by this abstract socket instead (ModemManager's test interface)"
     )
     parser.add_argument("--operator-name", metavar="NAME", help="what +COPS says (default: the timeline's operator)")
     parser.add_argument(
@@ -73,7 +76,8 @@ def modem(args: argparse.Namespace) -> int:
         timeline=timeline,
         operator=operator,
         epoch_ns=time.monotonic_ns() if args.epoch_ns is None else args.epoch_ns,
-        link=args.link,
+        link=args.link or Path(),
+        socket=args.socket,
         imei=args.imei or made_up_imei(operator, args.seed),
         seed=args.seed,
         echo=args.echo,
@@ -83,7 +87,7 @@ def modem(args: argparse.Namespace) -> int:
         schedule=schedule,
     )
     try:
-        ended_by = run(setup, lambda: print(f"ready {args.link}", flush=True))
+        ended_by = run(setup, lambda: print(f"ready {args.socket or args.link}", flush=True))
     except (PortError, ControlError) as error:
         return _refuse(str(error), ExitCode.ENVIRONMENT)
     except OSError as error:

@@ -67,6 +67,7 @@ class Emulator:
         self._waiting: deque[str | None] = deque(maxlen=WAITING_LINES)
         self._busy = False
         self._mode = "well"
+        self._cure = b""
         self._turn = 0  # grows whenever what is under way is to be forgotten
         self._episodes: dict[str, int] = {}
         self._held: list[Callable[[], None]] = []
@@ -81,6 +82,8 @@ class Emulator:
 
     def received(self, data: bytes) -> None:
         """Bytes from the other side."""
+        if self._mode == "hang" and self._cure and self._cure in data.upper():
+            self._recover()
         if self._mode in ("hang", "away"):
             return
         if self._mode == "garbage":
@@ -117,7 +120,12 @@ class Emulator:
             return partial(self._swap_sim, fault.how), partial(self._swap_sim, "ready")
         if fault.kind == "cme_error":
             return partial(self._ail, fault.code), partial(self._ail, None)
+        self._cure = fault.cured_by.encode()
         return partial(self._fall, fault.kind), self._recover
+
+    def power_cycle(self) -> None:
+        """Off the bus and back, whatever state it was in: a hang does not outlive its power."""
+        self._restart()
 
     # Commands
 
@@ -238,7 +246,7 @@ class Emulator:
         self._wire.write(self._chance.randbytes(self._chance.randint(1, 60)))
 
     def _recover(self) -> None:
-        if self._mode == "away":
+        if self._mode in ("away", "well"):
             return
         self._sweep()
         self._mode = "well"

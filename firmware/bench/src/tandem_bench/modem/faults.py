@@ -23,23 +23,24 @@ class FaultError(ValueError):
 class Fault:
     """One fault: ``kind`` for ``seconds``.
 
-    hang: it takes bytes and says nothing. garbage: it sends nothing but noise. disappear: the port is closed, and comes back
-    under another number with the settings as delivered. wrong_sim: ``how`` is ``pin`` (locked), ``absent`` or ``foreign`` (of
-    another operator, refused by the network). cme_error: every command fails with ``code`` (3GPP TS 27.007 9.2); a bare AT, which
-    holds no command, still gets its OK.
+    hang: it takes bytes and says nothing; with ``cured_by``, until it is sent that text (``AT+CFUN``). garbage: it sends
+    nothing but noise. disappear: the port is closed, and comes back under another number with the settings as delivered.
+    wrong_sim: ``how`` is ``pin`` (locked), ``absent`` or ``foreign`` (of another operator, refused by the network).
+    cme_error: every command fails with ``code`` (3GPP TS 27.007 9.2); a bare AT, which holds no command, still gets its OK.
     """
 
     kind: str
     seconds: float
     how: Sim = "pin"
     code: int = 100
+    cured_by: str = ""
 
 
 def parse(entry: object) -> Fault:
     """The fault in a decoded JSON object; FaultError when a key is unknown, missing or out of range."""
     if not isinstance(entry, dict):
         raise FaultError("a fault is a JSON object")
-    unknown = sorted(set(entry) - {"fault", "seconds", "how", "code"})
+    unknown = sorted(set(entry) - {"fault", "seconds", "how", "code", "cured_by"})
     if unknown:
         raise FaultError(f"unknown key {unknown[0]!r}")
     kind = entry.get("fault")
@@ -51,7 +52,10 @@ def parse(entry: object) -> Fault:
         raise FaultError(f"how is {how!r}; known: {', '.join(SIMS)}")
     if isinstance(code, bool) or not isinstance(code, int) or not 0 <= code <= 999:
         raise FaultError(f"code is {code!r}, not a number from 0 to 999")
-    return Fault(str(kind), seconds, SIMS[how], code)
+    cured_by = entry.get("cured_by", "")
+    if not isinstance(cured_by, str) or not cured_by.isascii():
+        raise FaultError(f"cured_by is {cured_by!r}, not a command")
+    return Fault(str(kind), seconds, SIMS[how], code, cured_by.upper())
 
 
 def _seconds(entry: dict[str, Any], key: str, top: float) -> float:

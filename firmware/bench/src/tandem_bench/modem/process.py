@@ -22,12 +22,14 @@ from tandem_bench.modem.dialogue import Family, Modem
 from tandem_bench.modem.emulator import Emulator
 from tandem_bench.modem.faults import Fault, FaultError
 from tandem_bench.modem.port import Port
+from tandem_bench.modem.socket_port import SocketPort
 from tandem_bench.modem.timeline import Timeline
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What one modem process is given. ``epoch_ns``: CLOCK_MONOTONIC at the scenario's start. ``port_mode``: of the terminal."""
+    """What one modem process is given. ``epoch_ns``: CLOCK_MONOTONIC at the scenario's start. ``port_mode``: of the terminal.
+    ``socket``: name of an abstract socket to be reached by, then there is no terminal and ``link`` is not made."""
 
     family: Family
     timeline: Timeline
@@ -40,6 +42,7 @@ class Setup:
     control: Path | None = None
     json_log: Path | None = None
     port_mode: int = 0o660
+    socket: str | None = None
     schedule: Iterable[tuple[float, Fault]] = field(default_factory=tuple)
 
 
@@ -92,7 +95,7 @@ def run(setup: Setup, ready: Callable[[], None]) -> int:
                 log.write(json.dumps(_truth(setup, clock(), fault)) + "\n")
                 log.flush()
 
-        port = Port(setup.link, setup.port_mode, selector, lambda received: emulator.received(received))
+        port = _port(setup, selector, lambda received: emulator.received(received))
         chance = random.Random(f"modem {setup.operator} {setup.seed}")
         emulator = Emulator(setup.family, modem(setup), setup.timeline, port, agenda, clock, chance, note)
         if setup.control:
@@ -110,6 +113,12 @@ def run(setup: Setup, ready: Callable[[], None]) -> int:
     return caught[0]
 
 
+def _port(setup: Setup, selector: selectors.BaseSelector, received: Callable[[bytes], None]) -> Port | SocketPort:
+    if setup.socket is not None:
+        return SocketPort(setup.socket, selector, received)
+    return Port(setup.link, setup.port_mode, selector, received)
+
+
 def _plan(setup: Setup, agenda: Agenda, now_s: float, emulator: Emulator) -> None:
     """Put down the scheduled faults; of one that should be under way already, the rest."""
     for t_s, fault in setup.schedule:
@@ -119,8 +128,13 @@ def _plan(setup: Setup, agenda: Agenda, now_s: float, emulator: Emulator) -> Non
 
 
 def _obey(emulator: Emulator, wish: object) -> None:
-    """A fault, or ``{"rrc": "connected"|"idle"}``: whether the bearer carries traffic, which the radio does not tell."""
-    if isinstance(wish, dict) and set(wish) == {"rrc"}:
+    """A fault; ``{"rrc": "connected"|"idle"}``: whether the bearer carries traffic, which the radio does not tell; or
+    ``{"power": "cycle"}``: off and on again, which ends any hang."""
+    if isinstance(wish, dict) and set(wish) == {"power"}:
+        if wish["power"] != "cycle":
+            raise FaultError(f"power is {wish['power']!r}; known: cycle")
+        emulator.power_cycle()
+    elif isinstance(wish, dict) and set(wish) == {"rrc"}:
         if wish["rrc"] not in ("connected", "idle"):
             raise FaultError(f"rrc is {wish['rrc']!r}; known: connected, idle")
         emulator.modem = replace(emulator.modem, connected=wish["rrc"] == "connected")

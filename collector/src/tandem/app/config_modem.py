@@ -1,0 +1,77 @@
+"""The configuration of modems: where they are, their connection through ModemManager, and the recovery ladder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tandem.app.config_schema import MANAGED, RECOVERY_STEPS
+
+SIM_SECRET = "sim.secret"  # noqa: S105 - a file's name, in the probe's folder
+"""What the hashes of SIMs are made with; made when it is first needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionConfig:
+    """See ``tandem.modem.mm_connection.ConnectionSettings``; files are absolute, ``tried`` is in the probe's folder."""
+
+    apn: str
+    tried: Path
+    pin_file: Path | None
+    roaming: bool
+    user: str | None
+    password_file: Path | None
+    ip_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModemConfig:
+    """Exactly one of ``port`` (device, link to one, a stick's ``http://ADDRESS``, or ``modemmanager:`` and a USB or sysfs path) and
+    ``usb`` (its place) is set; ``driver``: a family's name or ``auto``; ``sim``: the hash of the SIM that must be in it, made with
+    the secret in ``sim_secret``; ``connection``: kept up through ModemManager, None when that is somebody else's business."""
+
+    port: str | None
+    driver: str
+    usb: str | None
+    sim: str | None
+    sim_secret: Path
+    connection: ConnectionConfig | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryConfig:
+    """See ``tandem.modem.recovery.RecoverySettings``."""
+
+    enabled: bool
+    after_s: float
+    steps: tuple[str, ...]
+    longest_back_off_s: float
+
+
+def connection_of(values: Mapping[str, Any], here: Path, folder: Path) -> ConnectionConfig:
+    """From checked values; files are relative to ``here``."""
+    files = {name: None if values[name] is None else here / values[name] for name in ("pin_file", "password_file")}
+    return ConnectionConfig(**{**values, **files, "tried": folder / "sim"})
+
+
+def recovery_of(values: Mapping[str, Any]) -> RecoveryConfig:
+    """From checked values; the ladder's order is its own, not the file's."""
+    given = [step.strip() for step in values["steps"].split(",")]
+    steps = tuple(step for step in RECOVERY_STEPS if step in given)
+    return RecoveryConfig(values["enabled"], float(values["after_s"]), steps, float(values["longest_back_off_s"]))
+
+
+def misfit(port: str, driver: str, connected: bool) -> tuple[str, str, str] | None:
+    """What in a modem's table does not go together: the key, what is wrong, the mend."""
+    if not port.startswith(MANAGED):
+        if not connected:
+            return None
+        what = "path.modem.connection is for modems that ModemManager has"
+        return "connection", what, 'write port = "modemmanager:USB-PATH", or leave the table out'
+    if not port.removeprefix(MANAGED):
+        return "port", f"path.modem.port: {port!r} names no modem", "as in modemmanager:1-1.2"
+    if driver != "auto":
+        return "driver", "path.modem.driver: a modem of ModemManager has no driver of ours", "leave it out"
+    return None

@@ -1,0 +1,57 @@
+"""All modems' pollers, and the ladder that looks after the modems they lose."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable
+
+from tandem.app.config import Config
+from tandem.app.parts import Parts, PathChange, PollerLike, PollLike
+from tandem.app.recovering import Recovering
+from tandem.modem.recovery import RecoverySettings
+from tandem.schema.record import Record
+
+log = logging.getLogger(__name__)
+
+STOP_S = 3.0
+
+
+class Polling:
+    """``put`` takes polls and changes from the pollers' threads and events from the ladder's."""
+
+    def __init__(
+        self, config: Config, parts: Parts, put: Callable[[PollLike | PathChange | list[Record] | None], None]
+    ) -> None:
+        self._put = put
+        self._recovering: Recovering | None = None
+        paths = [path for path in config.paths if path.modem is not None]
+        self._pollers: dict[str, PollerLike] = {
+            path.name: parts.poller(path, config.period_s, self._polled) for path in paths
+        }
+        if parts.actions is not None and config.recovery.enabled:
+            actions = {path.name: parts.actions(path, self._pollers[path.name]) for path in paths}
+            settings = RecoverySettings(**dataclasses.asdict(config.recovery))
+            self._recovering = Recovering(settings, actions, {path.name: path.operator for path in paths}, put)
+
+    def start(self) -> None:
+        """Begin to poll, and to look after what is polled."""
+        if self._recovering is not None:
+            self._recovering.start()
+        for poller in self._pollers.values():
+            poller.start()
+
+    def stop(self) -> None:
+        """End. A poller that is still busy is left behind, and told of."""
+        if self._recovering is not None:
+            self._recovering.stop()
+        for poller in self._pollers.values():
+            try:
+                poller.stop(STOP_S)
+            except TimeoutError as error:
+                log.warning("%s", error)
+
+    def _polled(self, poll: PollLike | PathChange) -> None:
+        self._put(poll)
+        if self._recovering is not None and not isinstance(poll, PathChange):
+            self._recovering.polled(poll)

@@ -1,0 +1,204 @@
+"""When to do what to a modem that is silent or repeats itself: the ladder, as a pure state machine over polls and time.
+
+Nothing is done here. ``Ladders`` is told of polls and of the time, says which step is due for which modem, and is told how it
+went. One modem at a time: modems on one powered hub share its fate, and a probe should keep one network while it mends the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tandem.modem.reset import AT, CFUN, POWER, STEPS, USB
+
+Sickness = Literal["silent", "stale"]
+Kind = Literal["recovery_step", "recovered", "recovery_gave_up"]
+
+PROVE_S = {AT: 10.0, CFUN: 30.0, USB: 45.0, POWER: 60.0}
+"""How long a step has to show that it helped: modems need so long to be back (facts of the field: 20 s for a reboot, and registering)."""
+
+FIRST_BACK_OFF_S = 5.0
+"""Before the second step; twice as long before each later one."""
+
+RELAPSE_S = 900.0
+"""A modem that falls sick again so soon begins above the step that last seemed to help."""
+
+HARMLESS = (AT, CFUN)
+"""All that is done to a modem that answers, if always the same: a kit that lies still in good coverage may look so too."""
+
+
+@dataclass(frozen=True)
+class RecoverySettings:
+    """``after_s``: how long a modem must have been sick. ``steps``: of ``STEPS``, in that order. ``longest_back_off_s``: cap of the
+    waits between steps, and the wait after giving up."""
+
+    enabled: bool = True
+    after_s: float = 60.0
+    steps: tuple[str, ...] = STEPS
+    longest_back_off_s: float = 3600.0
+    first_back_off_s: float = FIRST_BACK_OFF_S
+    prove_s: Mapping[str, float] = field(default_factory=lambda: PROVE_S)
+
+
+@dataclass(frozen=True)
+class Due:
+    """Do ``step`` to the modem of ``path`` now, then call ``Ladders.did``."""
+
+    path: str
+    step: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """An event for the records. ``took_ms``: of the step, or of the whole recovery."""
+
+    kind: Kind
+    path: str
+    step: str | None
+    took_ms: float | None
+    detail: str
+
+
+@dataclass
+class _Modem:
+    """``step``: index of the step under way or last done in this recovery; ``waits_until_s``: of its proof or the back-off."""
+
+    sick: Sickness | None = None
+    since_s: float = 0.0
+    locked: bool = False
+    phase: Literal["well", "sick", "acting", "proving", "waiting", "gave_up"] = "well"
+    step: int = -1
+    began_s: float = 0.0
+    waits_until_s: float = 0.0
+    relapsed: bool = False
+    helped: int = -1
+    helped_s: float | None = None
+    tried: list[str] = field(default_factory=list)
+
+
+class Ladders:
+    """All modems of a probe. Times are seconds on one monotonic clock."""
+
+    def __init__(self, paths: Iterable[str], settings: RecoverySettings) -> None:
+        self._settings = settings
+        self._steps = tuple(step for step in STEPS if step in settings.steps)
+        self._modems = {path: _Modem() for path in paths}
+
+    @property
+    def busy(self) -> str | None:
+        """The path whose modem is being recovered."""
+        return next((p for p, m in self._modems.items() if m.phase in ("acting", "proving", "waiting")), None)
+
+    def polled(self, path: str, sick: Sickness | None, now_s: float, *, locked: bool = False) -> list[Told]:
+        """One poll: well (None) or sick, and whether the SIM asks for a PIN, which a modem is left alone with."""
+        modem = self._modems[path]
+        modem.locked = locked
+        if locked:
+            if modem.phase in ("proving", "waiting"):
+                modem.phase = "sick"
+            modem.sick = None
+            return []
+        if sick is None:
+            return self._well(path, modem, now_s)
+        if modem.sick is None:
+            modem.sick, modem.since_s = sick, now_s
+        modem.sick = sick
+        if modem.phase == "well":
+            modem.phase = "sick"
+        return []
+
+    def due(self, now_s: float) -> tuple[Due | None, list[Told]]:
+        """What is to be done now, if anything, and what is to be told. After a Due nothing is due until ``did``."""
+        told: list[Told] = []
+        if not self._settings.enabled:
+            return None, told
+        for path, modem in self._modems.items():
+            if modem.locked or modem.sick is None or modem.phase in ("well", "acting"):
+                continue
+            if modem.phase in ("sick", "gave_up"):
+                if self.busy is not None or not self._ripe(modem, now_s):
+                    continue
+                self._begin(modem, now_s)
+            elif now_s < modem.waits_until_s:
+                continue
+            elif modem.phase == "proving":
+                modem.phase = "waiting"
+                modem.waits_until_s = now_s + self._back_off_s(modem)
+                if self._next(modem) is not None:
+                    continue
+            step = self._next(modem)
+            if step is None:
+                told.append(self._give_up(path, modem, now_s))
+                continue
+            modem.phase, modem.step = "acting", step
+            return Due(path, self._steps[step]), told
+        return None, told
+
+    def did(
+        self, due: Due, how: Literal["done", "failed", "skipped", "locked"], detail: str, took_s: float, now_s: float
+    ) -> list[Told]:
+        """How the step went: ``done`` and ``failed`` get their time to prove themselves (a command may work though its answer was
+        lost), ``skipped`` is none and the next follows at once, ``locked`` ends the recovery."""
+        modem = self._modems[due.path]
+        told = [
+            Told("recovery_step", due.path, due.step, took_s * 1000, detail if how == "done" else f"{how}: {detail}")
+        ]
+        if modem.phase != "acting":
+            return told  # it was well again before the step was over
+        if how == "locked":
+            modem.locked, modem.phase, modem.sick = True, "sick", None
+            return told
+        if how == "skipped":
+            modem.phase, modem.waits_until_s = "waiting", now_s
+            return told
+        modem.tried.append(due.step)
+        modem.phase = "proving"
+        modem.waits_until_s = now_s + self._settings.prove_s[due.step]
+        return told
+
+    # --- inside --------------------------------------------------------------------------------------------------------
+
+    def _well(self, path: str, modem: _Modem, now_s: float) -> list[Told]:
+        was, modem.sick = modem.phase, None
+        if was == "acting":
+            return []  # the poll began before the step; the next one counts
+        modem.phase = "well"
+        if was in ("well", "sick"):
+            return []
+        took_ms = (now_s - modem.began_s) * 1000
+        if was == "gave_up" or not modem.tried:
+            return [Told("recovered", path, None, took_ms, "by itself")]
+        modem.helped, modem.helped_s = modem.step, now_s
+        return [Told("recovered", path, modem.tried[-1], took_ms, f"after {', '.join(modem.tried)}")]
+
+    def _ripe(self, modem: _Modem, now_s: float) -> bool:
+        if modem.phase == "gave_up":
+            return now_s >= modem.waits_until_s
+        return now_s - modem.since_s >= self._settings.after_s
+
+    def _begin(self, modem: _Modem, now_s: float) -> None:
+        modem.relapsed = modem.phase == "sick" and modem.helped_s is not None and now_s - modem.helped_s < RELAPSE_S
+        modem.step = modem.helped if modem.relapsed else -1
+        modem.began_s = now_s
+        modem.tried = []
+
+    def _next(self, modem: _Modem) -> int | None:
+        allowed: Sequence[str] = HARMLESS if modem.sick == "stale" else STEPS
+        later = range(modem.step + 1, len(self._steps))
+        return next((i for i in later if self._steps[i] in allowed), None)
+
+    def _back_off_s(self, modem: _Modem) -> float:
+        return float(
+            min(self._settings.first_back_off_s * 2 ** max(0, len(modem.tried) - 1), self._settings.longest_back_off_s)
+        )
+
+    def _give_up(self, path: str, modem: _Modem, now_s: float) -> Told:
+        modem.phase = "gave_up"
+        modem.waits_until_s = now_s + self._settings.longest_back_off_s
+        if modem.tried:
+            tried = f"{', '.join(modem.tried)} did not help"
+        else:
+            tried = "what helped did so for a while only" if modem.relapsed else "no step can be done here"
+        detail = f"{modem.sick} for {now_s - modem.since_s:.0f} s; {tried}; tried again in {self._settings.longest_back_off_s:.0f} s"
+        return Told("recovery_gave_up", path, None, (now_s - modem.began_s) * 1000, detail)

@@ -1,0 +1,245 @@
+"""The recovery ladder on a fake clock: whatever the polls say, it climbs in order, waits, never handles two modems, and ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tandem.modem.recovery import FIRST_BACK_OFF_S, PROVE_S, RELAPSE_S, Ladders, RecoverySettings, Told
+from tandem.modem.reset import STEPS
+
+AFTER_S = 60.0
+
+
+@dataclass
+class Field:
+    """Two modems, a clock, and steps that go as told. Polled once a second."""
+
+    settings: RecoverySettings = field(default_factory=RecoverySettings)
+    how: dict[str, str] = field(default_factory=dict)
+    now_s: float = 0.0
+    sick: dict[str, Any] = field(default_factory=lambda: {"a": None, "b": None})
+    locked: set[str] = field(default_factory=set)
+    cured_by: dict[str, str] = field(default_factory=dict)
+    told: list[tuple[float, Told]] = field(default_factory=list)
+    done: list[tuple[float, str, str]] = field(default_factory=list)
+    took_s: float = 2.0
+
+    def __post_init__(self) -> None:
+        self.ladders = Ladders(self.sick, self.settings)
+
+    def turn(self) -> None:
+        """One second: polls, then what is due."""
+        self.now_s += 1
+        for path, sick in self.sick.items():
+            self._note(self.ladders.polled(path, sick, self.now_s, locked=path in self.locked))
+        busy = self.ladders.busy
+        due, told = self.ladders.due(self.now_s)
+        self._note(told)
+        gave_up = {one.path for one in told if one.kind == "recovery_gave_up"}
+        assert due is None or busy in (None, due.path, *gave_up), "two recoveries at once"
+        if due is not None:
+            assert self.ladders.busy == due.path
+            assert self.ladders.due(self.now_s) == (None, []), "nothing while a step is under way"
+            self.done.append((self.now_s, due.path, due.step))
+            how: Any = self.how.get(due.step, "done")
+            self.now_s += self.took_s if how != "skipped" else 0
+            if how == "done" and self.cured_by.get(due.path) == due.step:
+                self.sick[due.path] = None
+            self._note(self.ladders.did(due, how, "so", self.took_s, self.now_s))
+
+    def run(self, seconds: float) -> None:
+        until = self.now_s + seconds
+        while self.now_s < until:
+            self.turn()
+
+    def _note(self, told: list[Told]) -> None:
+        self.told.extend((self.now_s, one) for one in told)
+
+    def kinds(self, path: str = "a") -> list[str]:
+        return [
+            one.kind if one.step is None or one.kind != "recovery_step" else one.step
+            for _, one in self.told
+            if one.path == path
+        ]
+
+    def steps(self, path: str = "a") -> list[str]:
+        return [step for _, of, step in self.done if of == path]
+
+
+def test_a_modem_that_stays_silent_is_taken_up_the_ladder_and_given_up_and_tried_again_rarely() -> None:
+    field = Field()
+    field.sick["a"] = "silent"
+    field.run(600)
+    assert field.kinds() == [*STEPS, "recovery_gave_up"]
+    assert field.told[-1][1].detail.startswith("silent for ")
+    assert "at, cfun, usb, power did not help" in field.told[-1][1].detail
+    gave_up_s = field.told[-1][0]
+    field.run(3600 - (field.now_s - gave_up_s) - 2)
+    assert field.steps() == [*STEPS]
+    field.run(600)
+    assert field.steps() == [*STEPS, *STEPS]
+
+
+def test_each_step_has_its_time_to_prove_itself_and_a_growing_wait_follows() -> None:
+    field = Field()
+    field.sick["a"] = "silent"
+    field.run(600)
+    times = [at for at, _, _ in field.done]
+    assert times[0] == AFTER_S + 1
+    waits = [later - earlier - field.took_s for earlier, later in pairwise(times)]
+    least = [PROVE_S[step] + FIRST_BACK_OFF_S * 2**n for n, step in enumerate(STEPS[:-1])]
+    assert all(low <= wait <= low + 2 for low, wait in zip(least, waits, strict=True)), (least, waits)
+
+
+@pytest.mark.parametrize("cure", STEPS)
+def test_the_step_that_helps_is_the_last_and_is_named(cure: str) -> None:
+    field = Field(cured_by={"a": cure})
+    field.sick["a"] = "silent"
+    field.run(900)
+    assert field.kinds() == [*STEPS[: STEPS.index(cure) + 1], "recovered"]
+    recovered = field.told[-1][1]
+    assert recovered.step == cure
+    assert recovered.took_ms is not None
+    assert recovered.took_ms > 0
+
+
+def test_a_relapse_begins_above_what_last_helped_and_later_ones_from_the_bottom() -> None:
+    field = Field(cured_by={"a": "at"})
+    field.sick["a"] = "silent"
+    field.run(100)
+    assert field.steps() == ["at"]
+    field.sick["a"], field.cured_by["a"] = "silent", "cfun"
+    field.run(120)
+    assert field.steps() == ["at", "cfun"]
+    field.run(RELAPSE_S)
+    field.sick["a"], field.cured_by["a"] = "silent", "at"
+    field.run(120)
+    assert field.steps() == ["at", "cfun", "at"]
+
+
+def test_two_sick_modems_wait_for_one_another() -> None:
+    field = Field(cured_by={"a": "usb", "b": "at"})
+    field.sick = {"a": "silent", "b": "silent"}
+    field.run(600)
+    assert [(path, step) for _, path, step in field.done] == [("a", "at"), ("a", "cfun"), ("a", "usb"), ("b", "at")]
+
+
+def test_a_modem_given_up_lets_the_other_one_be_mended() -> None:
+    field = Field(cured_by={"b": "cfun"})
+    field.sick = {"a": "silent", "b": "silent"}
+    field.run(900)
+    assert field.kinds("a")[-1] == "recovery_gave_up"
+    assert field.kinds("b") == ["at", "cfun", "recovered"]
+
+
+def test_what_this_machine_cannot_do_is_told_and_passed_over_at_once() -> None:
+    field = Field(how={"at": "skipped", "cfun": "skipped", "usb": "skipped", "power": "skipped"})
+    field.sick["a"] = "silent"
+    field.run(AFTER_S + 10)
+    assert field.kinds() == [*STEPS, "recovery_gave_up"]
+    assert [one.detail for _, one in field.told[:4]] == ["skipped: so"] * 4
+    assert "no step can be done here" in field.told[-1][1].detail
+
+
+def test_a_sim_that_asks_for_its_pin_is_left_alone() -> None:
+    field = Field(locked={"a"})
+    field.sick["a"] = "silent"
+    field.run(600)
+    assert field.done == []
+    field.locked.clear()
+    field.how["at"] = "locked"
+    field.run(AFTER_S + 10)
+    assert field.steps() == ["at"], "the step itself found the PIN asked for"
+    assert field.ladders.busy is None
+
+
+def test_a_modem_that_only_repeats_itself_is_never_cut_from_power() -> None:
+    field = Field()
+    field.sick["a"] = "stale"
+    field.run(900)
+    assert field.kinds() == ["at", "cfun", "recovery_gave_up"]
+
+
+def test_one_that_comes_back_by_itself_is_told_once_and_one_that_was_well_is_not() -> None:
+    field = Field()
+    field.sick["a"] = "silent"
+    field.run(AFTER_S - 2)
+    field.sick["a"] = None
+    field.run(5)
+    assert field.told == []
+    field.sick["a"] = "silent"
+    field.run(600)
+    field.sick["a"] = None
+    field.run(5)
+    assert field.kinds()[-2:] == ["recovery_gave_up", "recovered"]
+    assert field.told[-1][1].detail == "by itself"
+
+
+def test_only_the_steps_that_are_wanted_and_none_when_switched_off() -> None:
+    field = Field(RecoverySettings(steps=("power", "at")))
+    field.sick["a"] = "silent"
+    field.run(600)
+    assert field.steps() == ["at", "power"]
+    off = Field(RecoverySettings(enabled=False))
+    off.sick["a"] = "silent"
+    off.run(600)
+    assert off.told == []
+
+
+MINUTES = st.tuples(
+    st.sampled_from("ab"), st.sampled_from([None, "silent", "silent", "stale", "locked"]), st.integers(1, 240)
+)
+HOWS = st.fixed_dictionaries({step: st.sampled_from(["done", "failed", "skipped", "locked"]) for step in STEPS})
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(MINUTES, max_size=12), HOWS, st.sampled_from([None, *STEPS]), st.sets(st.sampled_from(STEPS)))
+def test_any_course_of_things_keeps_the_rules(
+    course: list[Any], how: dict[str, str], cure: str | None, steps: set[str]
+) -> None:
+    settings = RecoverySettings(steps=tuple(steps), longest_back_off_s=300.0)
+    field = Field(settings, how=how, cured_by={} if cure is None else {"a": cure, "b": cure})
+    for path, state, seconds in course:
+        field.locked.discard(path)
+        if state == "locked":
+            field.locked.add(path)
+        else:
+            field.sick[path] = state
+        before = len(field.done)
+        field.run(seconds)
+        assert not [1 for _, of, _ in field.done[before:] if of in field.locked]
+    assert {step for _, _, step in field.done} <= steps
+    open_recovery: dict[str, list[tuple[float, str]]] = {"a": [], "b": []}
+    for at, one in field.told:
+        if one.kind == "recovery_step":
+            assert one.step is not None
+            row = open_recovery[one.path]
+            if row and STEPS.index(one.step) <= STEPS.index(row[-1][1]):
+                row.clear()  # only a locked SIM ends a recovery without a word; the next begins at the bottom
+            row.append((at, one.step))
+            assert one.detail.split(":")[0] in ("so", "failed", "skipped", "locked")
+        else:
+            open_recovery[one.path].clear()
+    for path in "ab":
+        mine = [(at, step) for at, of, step in field.done if of == path]
+        for (earlier, low), (later, high) in pairwise(mine):
+            if STEPS.index(high) > STEPS.index(low) and how[low] in ("done", "failed") and field.told:
+                assert later - earlier >= min(PROVE_S[low], AFTER_S)
+    # Left sick for long enough, each is given up or still waits for its hour; left well, each is well again.
+    field.locked.clear()
+    field.sick = {"a": "silent", "b": "silent"}
+    field.cured_by.clear()
+    field.how = dict.fromkeys(STEPS, "done")
+    field.run(1500)
+    for path in "ab":
+        assert "recovery_gave_up" in field.kinds(path)
+    field.sick = {"a": None, "b": None}
+    field.run(3)
+    assert field.ladders.busy is None
+    assert {field.kinds(path)[-1] for path in "ab"} == {"recovered"}

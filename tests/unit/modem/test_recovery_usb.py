@@ -1,0 +1,116 @@
+"""The steps that touch USB, on a sysfs and a uhubctl made of files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.modem.recovery_usb import UsbPlace, port_power, switches_alone, usb_place, usb_reset
+from tandem.modem.reset import CannotStepError, StepFailedError
+
+LISTING = """Current status for hub 1-1 [2109:3431 USB2.0 Hub, USB 2.10, 4 ports, {switching}]
+  Port 1: 0100 power
+  Port 2: 0103 power enable connect [2c7c:0125 Android Android]
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A modem at 1-1.2 whose third interface is ttyUSB2."""
+    usb = tmp_path / "sys/devices/platform/usb1/1-1/1-1.2"
+    tty = usb / "1-1.2:1.2/ttyUSB2/tty/ttyUSB2"
+    tty.mkdir(parents=True)
+    (tty / "device").symlink_to("../..")
+    for name, text in (("busnum", "1\n"), ("devnum", "7\n"), ("authorized", "1\n")):
+        (usb / name).write_text(text)
+    (usb.parent / "devnum").write_text("2\n")
+    for name, to in (("class/tty/ttyUSB2", tty), ("bus/usb/devices/1-1.2", usb)):
+        (tmp_path / "sys" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "sys" / name).symlink_to(to)
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev/modem-a").symlink_to("ttyUSB2")
+    return tmp_path
+
+
+def test_a_modem_is_found_by_port_by_link_and_by_its_path(machine: Path) -> None:
+    sys = machine / "sys"
+    for port in ("/dev/ttyUSB2", str(machine / "dev/modem-a"), "1-1.2", "/sys/devices/platform/usb1/1-1/1-1.2"):
+        assert usb_place(port, sys) == UsbPlace("1-1.2")
+    assert usb_place("/dev/ttyUSB3", sys) is None
+    assert usb_place("/dev/ttyS0", sys) is None
+
+
+@pytest.mark.parametrize(("path", "hub", "port"), [("1-1.2", "1-1", "2"), ("1-1", "1", "1"), ("2-1.4.3", "2-1.4", "3")])
+def test_hub_and_port_as_uhubctl_names_them(path: str, hub: str, port: str) -> None:
+    assert (UsbPlace(path).hub, UsbPlace(path).port) == (hub, port)
+
+
+def test_without_its_device_file_the_authorisation_is_taken_and_given(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tandem.modem.recovery_usb.UNAUTHORIZED_S", 0.0)
+    told = usb_reset(UsbPlace("1-1.2"), machine / "sys", machine / "dev")
+    assert "unauthorised and authorised" in told
+    assert (machine / "sys/bus/usb/devices/1-1.2/authorized").read_text() == "1"
+
+
+def test_a_device_that_refuses_the_reset_is_a_failed_step(machine: Path) -> None:
+    file = machine / "dev/bus/usb/001/007"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    with pytest.raises(StepFailedError, match="USB reset: Inappropriate ioctl"):
+        usb_reset(UsbPlace("1-1.2"), machine / "sys", machine / "dev")
+
+
+def test_a_modem_that_is_not_plugged_in_cannot_be_reset(machine: Path) -> None:
+    with pytest.raises(CannotStepError, match="no USB device at"):
+        usb_reset(UsbPlace("1-1.3"), machine / "sys", machine / "dev")
+
+
+@pytest.fixture
+def uhubctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A uhubctl that lists what ``listing`` holds and notes how it was called."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "uhubctl"
+    program.write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/called\ncase "$*" in -l*) cat {tmp_path}/listing ;; *) exit $(cat {tmp_path}/status) ;; esac\n'
+    )
+    program.chmod(0o755)
+    (tmp_path / "listing").write_text(LISTING.format(switching="ppps"))
+    (tmp_path / "status").write_text("0")
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    return tmp_path
+
+
+def test_a_hub_that_can_has_its_port_cycled(uhubctl: Path) -> None:
+    assert "hub 1-1 port 2" in port_power(UsbPlace("1-1.2"))
+    assert (uhubctl / "called").read_text().splitlines() == ["-l 1-1", "-a cycle -d 2 -l 1-1 -p 2"]
+
+
+def test_a_hub_that_switches_all_ports_together_is_left_alone(uhubctl: Path) -> None:
+    (uhubctl / "listing").write_text(LISTING.format(switching="ganged"))
+    with pytest.raises(CannotStepError, match="cannot switch one port"):
+        port_power(UsbPlace("1-1.2"))
+    assert (uhubctl / "called").read_text().splitlines() == ["-l 1-1"]
+
+
+def test_a_uhubctl_that_fails_is_a_failed_step(uhubctl: Path) -> None:
+    (uhubctl / "status").write_text("1")
+    with pytest.raises(StepFailedError, match="status 1"):
+        port_power(UsbPlace("1-1.2"))
+
+
+def test_no_uhubctl_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_args, **_more: None)
+    with pytest.raises(CannotStepError, match="uhubctl is not installed"):
+        port_power(UsbPlace("1-1.2"))
+
+
+@given(st.text(max_size=200), st.text(max_size=8))
+def test_any_listing_is_read(text: str, hub: str) -> None:
+    assert switches_alone(text, hub) in (True, False)
+    assert not switches_alone(text, "1-1") or "ppps" in text

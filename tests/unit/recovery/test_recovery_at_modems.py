@@ -1,0 +1,158 @@
+"""The real poller and the real ladder at the bench's modem, hung: it is recovered by the step that can, and the other is let be."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandem.app.recovering import Recovering
+from tandem.modem.poll import Poll
+from tandem.modem.poller import Poller
+from tandem.modem.recovery import RecoverySettings
+from tandem.modem.reset import STEPS, CannotStepError
+from tandem.schema.record import Record
+
+TICK = {
+    "rsrp_dbm": -97.0, "rsrq_db": -10.0, "sinr_db": 11.0, "rssi_dbm": -67.0, "plmn": "00101", "tac": 6699, "eci": 0x1902E01,
+    "pci": 54, "earfcn": 1300, "band": 3, "rat": "LTE", "registered": True, "t_s": 0.0,
+}  # fmt: skip
+QUICK = RecoverySettings(
+    after_s=0.5, first_back_off_s=0.1, longest_back_off_s=600.0, prove_s={**dict.fromkeys(STEPS, 1.5), "power": 60.0}
+)
+
+
+@dataclass
+class Rescue:
+    """One emulated modem, its poller, the ladder. Its power can be cut by the bench's control socket."""
+
+    folder: Path
+    polls: list[Poll] = field(default_factory=list)
+    events: list[Record] = field(default_factory=list)
+    usb_is_there: bool = True
+
+    def __post_init__(self) -> None:
+        self._changed = threading.Condition()
+        timeline = self.folder / "t.jsonl"
+        header = {"format": "tandem-timeline/1", "operator": "A", "tick_s": 0.1, "duration_s": 0.1}
+        timeline.write_text(json.dumps(header) + "\n" + json.dumps(TICK) + "\n")
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "tandem_bench", "modem", "--family", "generic", "--timeline", str(timeline)),
+                *("--link", str(self.folder / "tty"), "--control", str(self.folder / "control")),
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline().startswith("ready")
+        self.poller = Poller("a", "A", str(self.folder / "tty"), "auto", 0.3, self._polled)
+        self.recovering = Recovering(QUICK, {"a": self}, {"a": "A"}, self._happened)
+        self.recovering.start()
+        self.poller.start()
+
+    def close(self) -> None:
+        self.recovering.stop()
+        self.poller.stop()
+        self.process.terminate()
+        self.process.wait(10)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def seen(self) -> None:
+        """Nothing to note of a modem that is on no USB."""
+
+    def do(self, step: str) -> str:
+        if step in ("at", "cfun"):
+            return self.poller.reset(step, 30.0)
+        if step == "usb":
+            raise CannotStepError("no USB device")
+        self.wish({"power": "cycle"})
+        return "power off and on"
+
+    def wish(self, wish: dict[str, Any]) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
+            asked.connect(str(self.folder / "control"))
+            asked.sendall(json.dumps(wish).encode() + b"\n")
+            assert json.loads(asked.recv(4096)) == {"ok": True}
+
+    def wait(self, condition: Callable[[], bool], seconds: float = 90.0) -> None:
+        with self._changed:
+            assert self._changed.wait_for(condition, seconds), (self.kinds(), self.polls[-2:])
+
+    def kinds(self) -> list[Any]:
+        return [(e.tags["kind"], e.fields.get("step")) for e in self.events]
+
+    def _polled(self, poll: Poll) -> None:
+        self.recovering.polled(poll)
+        with self._changed:
+            self.polls.append(poll)
+            self._changed.notify_all()
+
+    def _happened(self, records: list[Record]) -> None:
+        with self._changed:
+            self.events.extend(records)
+            self._changed.notify_all()
+
+
+@pytest.fixture
+def rescue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rescue]:
+    monkeypatch.setattr("tandem.modem.reset.ANSWER_S", 0.5)
+    monkeypatch.setattr("tandem.modem.reset.RADIO_S", 1.5)
+    made = Rescue(tmp_path)
+    made.wait(lambda: bool(made.polls) and made.polls[-1].failure is None)
+    yield made
+    made.close()
+
+
+def test_a_hung_modem_is_recovered_by_switching_its_radio(rescue: Rescue) -> None:
+    rescue.wish({"fault": "hang", "seconds": 3600, "cured_by": "AT+CFUN"})
+    rescue.wait(lambda: ("recovered", "cfun") in rescue.kinds())
+    assert rescue.kinds() == [("recovery_step", "at"), ("recovery_step", "cfun"), ("recovered", "cfun")]
+    step, _, recovered = rescue.events
+    assert step.fields["detail"].startswith("failed: AT: no final result")
+    assert step.fields["took_ms"] > 0
+    assert recovered.tags["operator"] == "A"
+    count = len(rescue.polls)
+    rescue.wait(lambda: len(rescue.polls) >= count + 3)
+    assert {p.failure for p in rescue.polls[count:]} == {None}
+    assert rescue.polls[-1].reading is not None
+    assert rescue.polls[-1].reading.eci == TICK["eci"]
+
+
+def test_one_that_only_power_helps_gets_it_after_what_cannot_be_done_was_told(rescue: Rescue) -> None:
+    rescue.wish({"fault": "hang", "seconds": 3600})
+    rescue.wait(lambda: rescue.kinds()[-1:] == [("recovered", "power")])
+    steps = [step for kind, step in rescue.kinds() if kind == "recovery_step"]
+    assert steps == ["at", "cfun", "usb", "power"]
+    assert rescue.events[2].fields["detail"] == "skipped: no USB device"
+
+
+def test_a_dialogue_that_can_be_begun_anew_is_all_that_is_done(rescue: Rescue) -> None:
+    assert rescue.poller.reset("at", 10.0) == "port opened anew, answers AT and ATZ"
+    count = len(rescue.polls)
+    rescue.wait(lambda: len(rescue.polls) >= count + 3)
+    assert rescue.polls[-1].failure is None
+    assert rescue.poller.reset("cfun", 10.0) == "radio switched off and on"
+    rescue.wait(lambda: rescue.polls[-1].failure is None and rescue.polls[-1].reading is not None)
+    assert rescue.events == []
+
+
+def test_a_sim_that_asks_for_its_pin_stops_the_ladder(rescue: Rescue) -> None:
+    rescue.wish({"fault": "wrong_sim", "seconds": 3600, "how": "pin"})
+    rescue.wish({"fault": "hang", "seconds": 3600, "cured_by": "AT\r"})
+    rescue.wait(lambda: len(rescue.events) > 0)
+    assert rescue.kinds()[0] == ("recovery_step", "at")
+    assert rescue.events[0].fields["detail"] == "locked: the SIM asks for a code: +CPIN: SIM PIN"
+    began = time.monotonic()
+    rescue.wait(lambda: time.monotonic() - began > 3)
+    assert rescue.kinds() == [("recovery_step", "at")]
