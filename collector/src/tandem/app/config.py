@@ -5,11 +5,12 @@ from __future__ import annotations
 import pkgutil
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from tandem.app.config_schema import DEFAULT_SECONDS, MOST_PATHS, REQUIRED_TABLES, SYSCTL_NAME, TABLES, Key
+from tandem.app.position_config import PositionConfig, position_config
 from tandem.app.toml_lines import Place, line_of, places
 
 
@@ -27,7 +28,8 @@ class ModemConfig:
 
 @dataclass(frozen=True, slots=True)
 class PathConfig:
-    """A path; ``modem`` None for Wi-Fi and Ethernet; ``gateway`` None on point-to-point interfaces."""
+    """A path; ``modem`` None for Wi-Fi and Ethernet; ``gateway`` None on point-to-point interfaces; ``gnss``: its modem's GNSS is the
+    position's source."""
 
     name: str
     operator: str | None
@@ -35,6 +37,7 @@ class PathConfig:
     gateway: str | None
     address: str | None
     modem: ModemConfig | None
+    gnss: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,8 @@ class Config:
     capture: CaptureConfig
     drain_s: float
     sysctl: Mapping[str, str | int]
+    position: PositionConfig | None = None
+    """None: mode off."""
 
 
 def load(file: Path) -> Config:
@@ -146,8 +151,11 @@ class _Reader:
                 header = "[[path]]" if name == "path" else f"[{name}]"
                 raise ConfigError(f"{self._file}:1: there is no {header}; mend: add it (collector/README.md shows one)")
         paths = self._paths()
-        flat = {name: self._table(name) for name in TABLES if name not in ("path", "path.modem")}
+        flat = {name: self._table(name) for name in TABLES if name.partition(".")[0] not in ("path", "position")}
         runs = self._runs(flat["runs"], [p.name for p in paths])
+        position = position_config(
+            self._content.get("position", {}), self._checked, self._fail, [p.name for p in paths if p.modem is not None]
+        )
         here = self._file.resolve().parent
         server = flat["server"]
         return Config(
@@ -161,13 +169,14 @@ class _Reader:
                 None if server["ca_file"] is None else here / server["ca_file"],
                 here / server["token_file"],
             ),
-            paths=paths,
+            paths=tuple(replace(p, gnss=position is not None and position.modem == p.name) for p in paths),
             period_s=float(flat["polling"]["period_s"]),
             mobility=MobilityConfig(**flat["mobility"]),
             runs=runs,
             capture=CaptureConfig(**flat["capture"]),
             drain_s=float(flat["export"]["drain_s"]),
             sysctl=self._sysctl(),
+            position=position,
         )
 
     def _table(self, name: str) -> dict[str, Any]:

@@ -16,6 +16,13 @@ class EnvironmentLackError(RuntimeError):
     """This machine lacks something (rights, Multipath TCP, a program, disk); one line with the mend. Exit status 3."""
 
 
+UtcOf = Callable[[int], int | None]
+"""UTC in ns of CLOCK_MONOTONIC ns of this boot, None while the clock is not set."""
+
+PositionState = dict[str, Any]
+"""See ``tandem.position.observer.State``: never where, only whether."""
+
+
 class PollLike(Protocol):
     """One poll of a modem. Times are CLOCK_MONOTONIC ns."""
 
@@ -146,6 +153,10 @@ class Parts:
     """What shapes every measurement: sysctls, for the manifest."""
     experiment: Callable[[str], Sequence[str]]
     """The command line of an experiment's process."""
+    position: (
+        Callable[[Config, UtcOf, Callable[[list[Record]], None], Callable[[PositionState], None]], PollerLike] | None
+    ) = None
+    """The receiver of position: UTC of an instant, where records go, where its state goes. Asked only when position is on."""
 
 
 def experiment_command(name: str) -> list[str]:

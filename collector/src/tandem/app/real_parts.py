@@ -17,6 +17,7 @@ from tandem.app.parts import (
     PollLike,
     experiment_command,
 )
+from tandem.app.position_part import gnss_commands, position_receiver
 from tandem.capture import Budget, Capture, CaptureError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
@@ -36,13 +37,15 @@ def real_parts() -> Parts:
         set_sysctls=_set_sysctls,
         environment=lambda: {"sysctls": sysctls.read()},
         experiment=experiment_command,
+        position=position_receiver,
     )
 
 
 def _poller(path: PathConfig, period_s: float, on_poll: Callable[[PollLike], None]) -> PollerLike:
     if path.modem is None:
         raise ValueError(f"path {path.name} has no modem")
-    return Poller(path.name, path.operator, path.modem.port, path.modem.driver, period_s, on_poll)
+    gnss = gnss_commands if path.gnss else None
+    return Poller(path.name, path.operator, path.modem.port, path.modem.driver, period_s, on_poll, gnss)
 
 
 def _detectors(config: Config) -> Detectors:

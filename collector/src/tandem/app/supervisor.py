@@ -124,6 +124,9 @@ class Supervisor:
         self._undo.append(("exporter", self._abandon_export))
         self.exporter.start()
         if self._modems:
+            if config.position is not None and parts.position is not None:
+                receiver = parts.position(config, self.clock.utc_ns, self.collector.put, self.live.position_is)
+                self._pollers.append(receiver)
             for path in config.paths:
                 if path.modem is not None:
                     self._pollers.append(parts.poller(path, config.period_s, self.collector.put))

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tandem.at.errors import AtError, NoAnswer, PortLost
+from tandem.modem.identification import MoreSetup
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, in_range
 from tandem.modem.registry import check_name
 from tandem.modem.schedule import Schedule
@@ -28,12 +29,20 @@ class Poller:
 
     ``port``: a device or a symbolic link to one; opened here, and again after it vanished, under whatever number it has then.
     ``driver``: a family's name, or ``auto`` to let the modem's own answers decide; UnknownDriver when there is no such family.
-    ``on_poll`` is called from this modem's thread, so a slow one delays this modem only. ``dropped`` counts, by name, the
-    quantities that a modem gave outside the schema's range. One thread a modem: modems do not wait for one another.
+    ``more_setup``: see ``identification``. ``on_poll`` is called from this modem's thread, so a slow one delays this modem only.
+    ``dropped`` counts, by name, the quantities that a modem gave outside the schema's range. One thread a modem: modems do not
+    wait for one another.
     """
 
     def __init__(
-        self, path: str, operator: str | None, port: str, driver: str, period_s: float, on_poll: Callable[[Poll], None]
+        self,
+        path: str,
+        operator: str | None,
+        port: str,
+        driver: str,
+        period_s: float,
+        on_poll: Callable[[Poll], None],
+        more_setup: MoreSetup | None = None,
     ) -> None:
         check_name(driver)
         self.path = path
@@ -44,7 +53,7 @@ class Poller:
         self._failing: str | None = None
         self._stopping = False
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._session = Session(port, driver, self._wake_fd)
+        self._session = Session(port, driver, self._wake_fd, more_setup)
         self._staleness = Staleness()
         self._thread = threading.Thread(target=self._run, name=f"poller-{path}", daemon=True)
 

@@ -12,7 +12,7 @@ from tandem.at.channel import Channel, open_port
 from tandem.at.dialogue import Response
 from tandem.at.errors import NoAnswer, PortLost
 from tandem.modem.base import Driver, Identity
-from tandem.modem.identification import prepare
+from tandem.modem.identification import MoreSetup, prepare
 
 log = logging.getLogger(__name__)
 
@@ -27,9 +27,10 @@ SILENT_POLLS = 3
 class Session:
     """Owned by one poller thread. ``driver`` and ``identity`` stay those of the last set-up while the port is away."""
 
-    def __init__(self, port: str, driver_name: str, wake_fd: int) -> None:
+    def __init__(self, port: str, driver_name: str, wake_fd: int, more_setup: MoreSetup | None = None) -> None:
         self._port = port
         self._driver_name = driver_name
+        self._more_setup = more_setup
         self._wake_fd = wake_fd
         self._ready = False
         self._silent = 0
@@ -46,7 +47,7 @@ class Session:
         if self._ready:
             return False
         try:
-            self.identity, self.driver = prepare(channel, self._driver_name)
+            self.identity, self.driver = prepare(channel, self._driver_name, self._more_setup)
         except PortLost:
             self.lost()
             raise
