@@ -60,6 +60,16 @@ def test_reports_of_one_epoch_become_one_fix() -> None:
     assert fix.age_ms == 120.0  # of the first arrival
 
 
+def test_gpsds_first_reports_of_a_receiver_have_no_time() -> None:
+    """As gpsd 3.22 says it: two without a time and speed, then the whole."""
+    whole = tpv(51.9, -8.5, 100 * S)
+    first = replace(whole, time_utc_ns=None, speed_m_per_s=None, track_deg=None, error_m=20.9)
+    reports = [(first, 100 * S), (first, 100 * S), (whole, 100 * S + 1), (tpv(51.9, -8.5, 101 * S), 101 * S)]
+    found = collected(Fixes(utc_ns, 5.0), reports)
+    assert [f.tpv.time_utc_ns for f in found] == [utc_ns(100 * S) - 120_000_000, utc_ns(101 * S) - 120_000_000]
+    assert found[0].tpv == whole
+
+
 def test_ten_fixes_a_second_are_one() -> None:
     reports = [(tpv(51.9, -8.5, 100 * S + n * S // 10), 100 * S + n * S // 10) for n in range(50)]
     found = collected(Fixes(utc_ns, 5.0), reports)
@@ -96,7 +106,7 @@ def test_of_two_receivers_one_speaks_until_it_has_no_fix() -> None:
         a = tpv(10, 10, at, device="a", **({} if n < 5 else {"mode": 1, "latitude_deg": None, "longitude_deg": None}))
         found += [fixes.tpv(a, at), fixes.tpv(tpv(20, 20, at, device="b"), at)]
     places = [f.tpv.latitude_deg for f in found if f is not None and f.found]
-    assert places == [10] * 5 + [20] * 8
+    assert places == [10] * 5 + [20] * 9
 
 
 def test_found_and_lost_are_events_once() -> None:
@@ -120,9 +130,9 @@ def test_found_and_lost_are_events_once() -> None:
 
 def test_a_receiver_that_only_searches_is_no_loss() -> None:
     observer = full()
-    records = [r for n in range(20) for r in observer.heard(Tpv(1, "d"), (100 + n) * S)]
+    records = [r for n in range(21) for r in observer.heard(Tpv(1, "d"), (100 + n) * S)]
     assert kinds(records) == ["position"] * 20
-    assert observer.state(119 * S, connected=True).state == "searching"
+    assert observer.state(120 * S, connected=True).state == "searching"
 
 
 def test_speed_is_told_inside_the_probe() -> None:

@@ -61,23 +61,20 @@ class Fixes:
                 self._sky[name] = (now_ns, value)
 
     def tpv(self, tpv: Tpv, now_ns: int) -> Fix | None:
-        """A report of position; the fix that it completes: of the epoch before, or of its own when it has no time."""
+        """A report of position; the fix that it completes: of the epoch before."""
         if not self._ours(tpv, now_ns):
             return None
         if self._open is not None:
             opened, arrived_ns = self._open
-            if tpv.time_utc_ns is not None and tpv.time_utc_ns == opened.time_utc_ns:
+            if _same_epoch(opened, tpv, now_ns - arrived_ns):
                 self._open = (_together(opened, tpv), arrived_ns)
                 return None
         done = self._close()
         if tpv.time_utc_ns is None:
-            # Before the first fix there is no time: one a second by arrival.
-            if self._given_ns is not None and now_ns - self._given_ns < 900_000_000:
-                return done
-            self._given_ns = now_ns
-            return done or self._fix(tpv, now_ns)
-        if tpv.time_utc_ns // 10**9 != self._second:  # a receiver may find a place five times a second
-            self._second = tpv.time_utc_ns // 10**9
+            # Before a receiver knows the time: one a second by arrival.
+            if self._given_ns is None or now_ns - self._given_ns >= 900_000_000:
+                self._open = (tpv, now_ns)
+        elif tpv.time_utc_ns // 10**9 != self._second:  # a receiver may find a place five times a second
             self._open = (tpv, now_ns)
         return done
 
@@ -104,6 +101,7 @@ class Fixes:
             return None
         (tpv, arrived_ns), self._open = self._open, None
         self._given_ns = arrived_ns
+        self._second = None if tpv.time_utc_ns is None else tpv.time_utc_ns // 10**9
         return self._fix(tpv, arrived_ns)
 
     def _fix(self, tpv: Tpv, arrived_ns: int) -> Fix:
@@ -124,6 +122,13 @@ class Fixes:
         )
 
 
+def _same_epoch(first: Tpv, later: Tpv, apart_ns: int) -> bool:
+    """The same time; or, as in gpsd's first reports of a receiver, not yet a time on one of them."""
+    if first.time_utc_ns is None or later.time_utc_ns is None:
+        return apart_ns < SETTLE_NS
+    return first.time_utc_ns == later.time_utc_ns
+
+
 def _together(first: Tpv, later: Tpv) -> Tpv:
     """Two reports of one epoch: what the later knows holds; what it does not know stays. A position is never of two reports."""
     base, over = (first, later) if later.mode >= first.mode else (later, first)
@@ -135,7 +140,7 @@ def _together(first: Tpv, later: Tpv) -> Tpv:
     return Tpv(
         over.mode,
         over.device,
-        over.time_utc_ns,
+        base.time_utc_ns if over.time_utc_ns is None else over.time_utc_ns,
         over.latitude_deg,
         over.longitude_deg,
         known("altitude_m") if over.mode == 3 else None,

@@ -79,6 +79,7 @@ class Gpsd:
             if time.monotonic() < self._not_before_s:
                 return None
             self._start(device)
+            return None  # at the next look it listens
         return "127.0.0.1", self._port
 
     def stop(self) -> None:
