@@ -25,7 +25,7 @@ PLAIN = Values(8e6, 25_000, 500_000, 0.0)
 def test_delay_and_loss_above_rate_and_queue() -> None:
     assert Direction("ran0").begin(Values(45e6, 27_300.4, 1_000_000, 0.000001)) == [
         "qdisc replace dev ran0 root handle 1: netem limit 100000 delay 27300us loss 0.0001%",
-        "qdisc replace dev ran0 parent 1:1 handle 10: tbf rate 45000000bit burst 5625 limit 1000000",
+        "qdisc replace dev ran0 parent 1:1 handle 10: tbf rate 45000000bit burst 28125 limit 1000000",
     ]
 
 
@@ -34,7 +34,7 @@ def test_only_what_differs_is_changed() -> None:
     direction.begin(PLAIN)
     assert direction.change(PLAIN) == []
     assert direction.change(Values(9e6, 25_000, 500_000, 0.0)) == [
-        "qdisc change dev ran0 parent 1:1 handle 10: tbf rate 9000000bit burst 1514 limit 500000"
+        "qdisc change dev ran0 parent 1:1 handle 10: tbf rate 9000000bit burst 5625 limit 500000"
     ]
     assert direction.change(Values(9e6, 30_000, 500_000, 0.0)) == [
         "qdisc change dev ran0 root handle 1: netem limit 100000 delay 30000us"
@@ -57,7 +57,7 @@ def test_an_outage_closes_the_queue_or_throws_it_away() -> None:
     assert direction.change(dropping) == []
     assert direction.change(PLAIN) == [
         "qdisc change dev ran0 root handle 1: netem limit 100000 delay 25000us",
-        "qdisc change dev ran0 parent 1:1 handle 11: tbf rate 8000000bit burst 1514 limit 500000",
+        "qdisc change dev ran0 parent 1:1 handle 11: tbf rate 8000000bit burst 5000 limit 500000",
     ]
 
 

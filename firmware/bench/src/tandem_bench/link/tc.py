@@ -23,8 +23,9 @@ LIMIT_PACKETS = 100_000
 
 
 def bucket_bytes(bit_per_s: float) -> int:
-    """tbf's burst: a frame, or at high rates a millisecond of them."""
-    return max(MTU, math.ceil(bit_per_s / 8 / 1000))
+    """tbf's burst: five milliseconds, two frames at least. What a late timer would have to send beyond the bucket is lost to the rate, so
+    a small one makes a busy machine's links slow."""
+    return max(2 * MTU, math.ceil(bit_per_s / 8 / 200))
 
 
 def _netem(values: Values) -> str:
