@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tandem_bench.link.backend import Link
 from tandem_bench.link.emulator import Constant, LinkProcess, LinkSpec, Played
 from tandem_bench.topology.namespace import Namespace
 
@@ -21,7 +22,7 @@ PROBE, OPERATOR = "10.64.0.2", "10.64.0.1"
 class TwoEnds:
     probe: Namespace
     operator: Namespace
-    link: LinkProcess
+    link: Link
     log: Path
 
     def datagrams(
@@ -81,14 +82,16 @@ class Timeline:
 
 
 @contextmanager
-def two_ends(offer: Constant | Played, folder: Path, *more: str) -> Iterator[TwoEnds]:
+def two_ends(
+    offer: Constant | Played, folder: Path, *more: str, make: Callable[[LinkSpec], Link] = LinkProcess
+) -> Iterator[TwoEnds]:
     probe, operator = Namespace("probe", {}), Namespace("operator", {})
     try:
         for namespace in (probe, operator):
             namespace.open()
             namespace.sysctl({"net.ipv6.conf.default.disable_ipv6": "1"})
         log = folder / "link.jsonl"
-        with LinkProcess(LinkSpec(probe.path, "wwan0", operator.path, "ran0", offer, log, "A", more=more)) as link:
+        with make(LinkSpec(probe.path, "wwan0", operator.path, "ran0", offer, log, "A", more=more)) as link:
             probe.run(["ip", "address", "add", f"{PROBE}/30", "dev", "wwan0"])
             operator.run(["ip", "address", "add", f"{OPERATOR}/30", "dev", "ran0"])
             yield TwoEnds(probe, operator, link, log)

@@ -50,7 +50,7 @@ def test_a_path_is_named_by_its_usb_place(place: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (by_usb("usb1"), r":25: path.usb: 'usb1' is no place on USB; mend: the USB place"),
+        (by_usb("usb1"), r":25: path.usb: 'usb1' is no USB path; mend: the USB place"),
         (GOOD.replace('interface = "wwan1"', ""), r"\[path\] has neither 'interface' nor 'usb'; mend: give one"),
         (GOOD.replace('interface = "wwan1"', 'interface = "wwan1"\nusb = "1-1"'), r":26: \[path\] has both"),
         (by_usb("1-1").replace('interface = "wwan0"', 'usb = "1-1"'), "usb '1-1' is another path's already"),

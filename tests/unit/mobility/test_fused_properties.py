@@ -126,7 +126,7 @@ def test_a_constant_signal_is_no_movement(level: int, polls: int) -> None:
 
 @given(POLLS, st.integers(-20, 20))
 def test_levels_count_by_their_differences_only(a: list, offset_db: int) -> None:
-    kept = [(s, None if level is None else max(-130.0, min(-60.0, level)), *rest) for s, level, *rest in a]
+    kept = [(s, None if level is None else max(-115.0, min(-60.0, level)), *rest) for s, level, *rest in a]
     shifted = [(s, None if level is None else level + offset_db, *rest) for s, level, *rest in kept]
     assert run(series("a", kept))[1] == run(series("a", shifted))[1]
 

@@ -9,27 +9,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tandem.app.config_modem import SIM_SECRET, ModemConfig, RecoveryConfig, connection_of, misfit, recovery_of
+from tandem.app.config_modem import (
+    SIM_SECRET,
+    ModemConfig,
+    PathConfig,
+    RecoveryConfig,
+    connection_of,
+    misfit,
+    recovery_of,
+)
 from tandem.app.config_schema import DEFAULT_SECONDS, MOST_PATHS, REQUIRED_TABLES, SYSCTL_NAME, TABLES, Key
+from tandem.app.position_config import PositionConfig, position_config
 from tandem.app.toml_lines import Place, line_of, places
+
+__all__ = ["Config", "ConfigError", "ModemConfig", "PathConfig", "load", "parse"]
 
 
 class ConfigError(ValueError):
     """The configuration cannot be used: one line, ``FILE:LINE: what is wrong; mend: how``."""
-
-
-@dataclass(frozen=True, slots=True)
-class PathConfig:
-    """A path; either ``interface`` or ``usb``, the place of its modem, is set; ``modem`` None for Wi-Fi and Ethernet; ``gateway`` None
-    on point-to-point interfaces, or to take the interface's own."""
-
-    name: str
-    operator: str | None
-    interface: str | None
-    usb: str | None
-    gateway: str | None
-    address: str | None
-    modem: ModemConfig | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +88,8 @@ class Config:
     drain_s: float
     sysctl: Mapping[str, str | int]
     recovery: RecoveryConfig
+    position: PositionConfig | None = None
+    """None: mode off."""
 
 
 def load(file: Path) -> Config:
@@ -145,8 +144,11 @@ class _Reader:
         here = self._file.resolve().parent
         probe = self._table("probe")
         paths = self._paths(here / probe["folder"])
-        flat = {name: self._table(name) for name in TABLES if name.partition(".")[0] != "path"}
+        flat = {name: self._table(name) for name in TABLES if name.partition(".")[0] not in ("path", "position")}
         runs = self._runs(flat["runs"], [p.name for p in paths])
+        position = position_config(
+            self._content.get("position", {}), self._checked, self._fail, [p.name for p in paths if p.modem is not None]
+        )
         server = flat["server"]
         return Config(
             file=self._file,
@@ -159,7 +161,7 @@ class _Reader:
                 None if server["ca_file"] is None else here / server["ca_file"],
                 here / server["token_file"],
             ),
-            paths=paths,
+            paths=tuple(replace(p, gnss=position is not None and position.modem == p.name) for p in paths),
             period_s=float(flat["polling"]["period_s"]),
             mobility=MobilityConfig(**flat["mobility"]),
             runs=runs,
@@ -167,6 +169,7 @@ class _Reader:
             drain_s=float(flat["export"]["drain_s"]),
             sysctl=self._sysctl(),
             recovery=recovery_of(flat["recovery"]),
+            position=position,
         )
 
     def _table(self, name: str) -> dict[str, Any]:

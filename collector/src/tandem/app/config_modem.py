@@ -1,4 +1,4 @@
-"""The configuration of modems: where they are, their connection through ModemManager, and the recovery ladder."""
+"""The configuration of paths and their modems: where they are, their connection through ModemManager, and the recovery ladder."""
 
 from __future__ import annotations
 
@@ -38,6 +38,21 @@ class ModemConfig:
     sim: str | None
     sim_secret: Path
     connection: ConnectionConfig | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PathConfig:
+    """A path; either ``interface`` or ``usb``, the place of its modem, is set; ``modem`` None for Wi-Fi and Ethernet; ``gateway`` None
+    on point-to-point interfaces, or to take the interface's own; ``gnss``: its modem's GNSS is the position's source."""
+
+    name: str
+    operator: str | None
+    interface: str | None
+    usb: str | None
+    gateway: str | None
+    address: str | None
+    modem: ModemConfig | None
+    gnss: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ WORDS = {"text": "text in quotes", "number": "a number", "whole": "a whole numbe
 @dataclass(frozen=True, slots=True)
 class Key:
     """One key. Range inclusive unless ``above`` is set (then the minimum itself is too small); ``check`` returns what is wrong
-    with a value, None when nothing; ``default`` None and not ``required``: may be absent."""
+    with a value, None when nothing; ``default`` None and not ``required``: may be absent; ``private``: no message quotes the value."""
 
     name: str
     kind: Kind
@@ -28,9 +28,14 @@ class Key:
     above: bool = False
     choices: tuple[str, ...] = ()
     check: Callable[[str], str | None] | None = None
+    private: bool = False
 
     def wrong(self, value: object) -> str | None:
         """What is wrong with ``value``; None when nothing."""
+        found = self._wrong(value)
+        return "not a value that can be (it is private and not shown)" if found is not None and self.private else found
+
+    def _wrong(self, value: object) -> str | None:
         if self.kind == "truth":
             return None if isinstance(value, bool) else f"{value!r} is not true or false"
         if self.kind == "text":
@@ -243,6 +248,27 @@ TABLES: dict[str, tuple[Key, ...]] = {
             maximum=10**14,
         ),
     ),
+    "position": (
+        Key("mode", "text", "off, coarse or full", default="off", choices=("off", "coarse", "full")),
+        Key(
+            "source",
+            "text",
+            "gpsd (one that runs), device (a receiver) or modem (a modem's GNSS)",
+            default="gpsd",
+            choices=("gpsd", "device", "modem"),
+        ),
+        Key("host", "text", "where gpsd runs, as in localhost", default="localhost"),
+        Key("port", "whole", "gpsd's port, 1 to 65535", default=2947, minimum=1, maximum=65535),
+        Key("device", "text", "the receiver, as in /dev/ttyACM0 or, better, a link below /dev/serial/by-id"),
+        Key("modem", "text", "the name of a path with a modem", check=_name),
+        Key("grid_deg", "number", "degrees, 0.001 to 0.5; 0.01 is 1.1 km", default=0.01, minimum=0.001, maximum=0.5),
+        Key("lost_after_s", "number", "seconds without a fix, 2 to 600", default=5.0, minimum=2, maximum=600),
+    ),
+    "position.home_zone": (
+        Key("latitude_deg", "number", "degrees, -90 to 90", required=True, minimum=-90, maximum=90, private=True),
+        Key("longitude_deg", "number", "degrees, -180 to 180", required=True, minimum=-180, maximum=180, private=True),
+        Key("radius_m", "number", "metres, 100 to 20000", default=500.0, minimum=100, maximum=20000),
+    ),
     "export": (
         Key(
             "drain_s",
@@ -254,8 +280,8 @@ TABLES: dict[str, tuple[Key, ...]] = {
         ),
     ),
 }
-"""Tables by name. ``path`` is a list of tables, each with at most one ``modem``, which has at most one ``connection``; ``sysctl``
-is free (names of net.*)."""
+"""Tables by name. ``path`` is a list of tables, each with at most one ``modem``, which has at most one ``connection``;
+``position.home_zone`` is a list of tables; ``sysctl`` is free (names of net.*)."""
 
 REQUIRED_TABLES = ("probe", "server", "path")
 SYSCTL_NAME = re.compile(r"net(\.[A-Za-z0-9_-]+)+\Z")

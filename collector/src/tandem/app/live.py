@@ -60,6 +60,8 @@ class Live:
         self.polls: dict[str, int] = {"made": 0, "late": 0}
         self.captures_bytes = 0
         self.trouble: str | None = None
+        self.position: dict[str, Any] | None = None
+        """Whether there is a fix, never where; None: position is off."""
 
     def polled(self, record: Record, driver: str | None, model: str | None) -> None:
         """A radio record."""
@@ -83,6 +85,10 @@ class Live:
         with self._lock:
             self._events.append(shown)
         self.changed()
+
+    def position_is(self, state: dict[str, Any]) -> None:
+        """The receiver's state."""
+        self.position = state
 
     def modems(self) -> dict[str, dict[str, Any]]:
         """Who the modems are and what they said last, for a manifest."""
@@ -192,6 +198,7 @@ class Live:
                 "spool": dict(self.spool),
                 "polls": dict(self.polls),
                 "captures_bytes": self.captures_bytes,
+                "position": self.position,
                 "trouble": self.trouble,
             }
 

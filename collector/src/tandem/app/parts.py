@@ -17,6 +17,13 @@ class EnvironmentLackError(RuntimeError):
     """This machine lacks something (rights, Multipath TCP, a program, disk); one line with the mend. Exit status 3."""
 
 
+UtcOf = Callable[[int], int | None]
+"""UTC in ns of CLOCK_MONOTONIC ns of this boot, None while the clock is not set."""
+
+PositionState = dict[str, Any]
+"""See ``tandem.position.observer.State``: never where, only whether."""
+
+
 class PollLike(Protocol):
     """One poll of a modem. Times are CLOCK_MONOTONIC ns."""
 
@@ -184,6 +191,10 @@ class Parts:
     """The command line of an experiment's process."""
     actions: Callable[[PathConfig, PollerLike], ModemActionsLike] | None = None
     """For the recovery ladder; None: modems are left as they are."""
+    position: (
+        Callable[[Config, UtcOf, Callable[[list[Record]], None], Callable[[PositionState], None]], PollerLike] | None
+    ) = None
+    """The receiver of position: UTC of an instant, where records go, where its state goes. Asked only when position is on."""
 
 
 def experiment_command(name: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tandem.app.config import Config
 from tandem.app.parts import Parts, PathChange, PollerLike, PollLike
@@ -18,10 +18,15 @@ STOP_S = 3.0
 
 
 class Polling:
-    """``put`` takes polls and changes from the pollers' threads and events from the ladder's."""
+    """``put`` takes polls and changes from the pollers' threads and events from the ladder's.
+    ``beside``: what else is started and ended with them."""
 
     def __init__(
-        self, config: Config, parts: Parts, put: Callable[[PollLike | PathChange | list[Record] | None], None]
+        self,
+        config: Config,
+        parts: Parts,
+        put: Callable[[PollLike | PathChange | list[Record] | None], None],
+        beside: Sequence[PollerLike] = (),
     ) -> None:
         self._put = put
         self._recovering: Recovering | None = None
@@ -29,6 +34,7 @@ class Polling:
         self._pollers: dict[str, PollerLike] = {
             path.name: parts.poller(path, config.period_s, self._polled) for path in paths
         }
+        self._all = [*beside, *self._pollers.values()]
         if parts.actions is not None and config.recovery.enabled:
             actions = {path.name: parts.actions(path, self._pollers[path.name]) for path in paths}
             settings = RecoverySettings(**dataclasses.asdict(config.recovery))
@@ -38,14 +44,14 @@ class Polling:
         """Begin to poll, and to look after what is polled."""
         if self._recovering is not None:
             self._recovering.start()
-        for poller in self._pollers.values():
+        for poller in self._all:
             poller.start()
 
     def stop(self) -> None:
         """End. A poller that is still busy is left behind, and told of."""
         if self._recovering is not None:
             self._recovering.stop()
-        for poller in self._pollers.values():
+        for poller in self._all:
             try:
                 poller.stop(STOP_S)
             except TimeoutError as error:

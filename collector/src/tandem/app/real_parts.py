@@ -15,22 +15,14 @@ from tandem.app.parts import (
     EnvironmentLackError,
     Parts,
     PathChange,
-    PollerLike,
-    PollLike,
     experiment_command,
 )
+from tandem.app.position_part import position_receiver
+from tandem.app.real_modems import ModemActions, modem_poller
 from tandem.app.usb_interface import FindInterface, find_interface
 from tandem.capture import Budget, Capture, CaptureError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
-from tandem.modem.access import access
-from tandem.modem.mm_connection import ConnectionSettings
-from tandem.modem.mm_poller import PREFIX, ManagedPoller
-from tandem.modem.poller import Poller
-from tandem.modem.recovery_usb import UsbPlace, port_power, usb_place, usb_reset
-from tandem.modem.registry import UnknownDriver
-from tandem.modem.reset import AT, CFUN, USB, CannotStepError
-from tandem.modem.sim import SecretError, SimWatch, secret_of
 from tandem.mptcp import paths as kernel_paths
 from tandem.mptcp import sysctls
 from tandem.mptcp.iproute import IpError
@@ -54,7 +46,7 @@ def real_parts(find: FindInterface = find_interface) -> Parts:
         return path.interface if reach is None else reach.interface
 
     return Parts(
-        poller=partial(_poller, interface_of=interface_of),
+        poller=partial(modem_poller, interface_of=interface_of),
         detectors=_detectors,
         paths=paths,
         captures=_Captures,
@@ -62,68 +54,8 @@ def real_parts(find: FindInterface = find_interface) -> Parts:
         environment=lambda: {"sysctls": sysctls.read()},
         experiment=experiment_command,
         actions=ModemActions,
+        position=position_receiver,
     )
-
-
-def _poller(
-    path: PathConfig,
-    period_s: float,
-    put: Callable[[PollLike | PathChange], None],
-    interface_of: Callable[[PathConfig], str | None],
-) -> PollerLike:
-    modem = path.modem
-    if modem is None:
-        raise ValueError(f"path {path.name} has no modem")
-    if modem.port is not None and modem.port.startswith(PREFIX):
-        return ManagedPoller(
-            path.name,
-            path.operator,
-            modem.port.removeprefix(PREFIX),
-            period_s,
-            put,
-            None if modem.connection is None else ConnectionSettings(**dataclasses.asdict(modem.connection)),
-            lambda state, detail: put(PathChange("path_state", path.name, f"{state}: {detail}")),
-        )
-    try:
-        reached = access(modem.port, modem.usb, partial(interface_of, path))
-        sim = None
-        if modem.sim is not None:
-            secret = secret_of(modem.sim_secret)
-            sim = SimWatch(modem.sim, secret, lambda detail: put(PathChange("sim_mismatch", path.name, detail)))
-        return Poller(path.name, path.operator, reached, modem.driver, period_s, put, sim=sim)
-    except UnknownDriver as error:
-        raise EnvironmentLackError(f"path {path.name}: {error}") from error
-    except SecretError as error:
-        raise EnvironmentLackError(str(error)) from error
-
-
-RESET_S = {AT: 12.0, CFUN: 45.0}
-"""How long a poller has for a step: its poll under way, and the commands' own deadlines."""
-
-
-class ModemActions:
-    """See ``parts.ModemActionsLike``."""
-
-    def __init__(self, path: PathConfig, poller: PollerLike) -> None:
-        if path.modem is None or not isinstance(poller, Poller | ManagedPoller):
-            raise ValueError(f"path {path.name} has no modem")
-        # A place on USB is named by the device: the interface behind a colon is not reset by itself.
-        self._port = (path.modem.usb or "").partition(":")[0] or (path.modem.port or "").removeprefix(PREFIX)
-        self._poller = poller
-        self._place: UsbPlace | None = None
-
-    def seen(self) -> None:
-        """A modem that is moved to another port is noticed when it answers there."""
-        self._place = usb_place(self._port)
-
-    def do(self, step: str) -> str:
-        """See ``parts.ModemActionsLike``."""
-        if step in RESET_S:
-            return self._poller.reset(step, RESET_S[step])
-        place = usb_place(self._port) or self._place
-        if place is None:
-            raise CannotStepError(f"{self._port} is on no USB port that is known")
-        return usb_reset(place) if step == USB else port_power(place)
 
 
 def _detectors(config: Config) -> Detectors:

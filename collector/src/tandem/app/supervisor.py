@@ -125,7 +125,10 @@ class Supervisor:
         self._undo.append(("exporter", self._abandon_export))
         self.exporter.start()
         if self._modems:
-            self._polling = Polling(config, parts, self.collector.put)
+            beside = []
+            if config.position is not None and parts.position is not None:
+                beside = [parts.position(config, self.clock.utc_ns, self.collector.put, self.live.position_is)]
+            self._polling = Polling(config, parts, self.collector.put, beside)
             self._polling.start()
 
     def _listen(self) -> socket.socket:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from tandem.at.channel import Channel
 from tandem.at.dialogue import Response
@@ -22,13 +22,18 @@ FIRST_DEADLINE_S = 0.5
 COMMAND_DEADLINE_S = 2.0
 """For each later one: modems that just registered are slow."""
 
+MoreSetup = Callable[[str, Identity], Sequence[str]]
+"""Commands to be sent once after a family's own set-up, by the driver's name and what the modem is: the wiring asks for what other
+parts of the kit need of a modem (its GNSS), without a family knowing of it."""
+
 _LABEL = re.compile(r"(manufacturer|model|revision)\s*:\s*(.+)\Z", re.IGNORECASE)
 _SERIAL_NUMBER = re.compile(r"[0-9]{14,20}")
 MAX_NAME = 64
 
 
-def prepare(channel: Channel, driver_name: str) -> tuple[Identity, Driver]:
-    """Echo off, errors as numbers, who are you, the family's set-up commands. NoAnswer or PortLost when that fails.
+def prepare(channel: Channel, driver_name: str, more_setup: MoreSetup | None = None) -> tuple[Identity, Driver]:
+    """Echo off, errors as numbers, who are you, the family's set-up commands, then ``more_setup``'s. NoAnswer or PortLost when
+    that fails.
 
     Echo off is V.250 clause 6.2.4, errors as numbers 27.007 clause 9.1. A modem may refuse any of it: the channel bears echo
     and plain ERROR too.
@@ -42,7 +47,8 @@ def prepare(channel: Channel, driver_name: str) -> tuple[Identity, Driver]:
     driver = choose(driver_name, identity)
     if driver.transport != "at":  # the maker's name fits both, but what answers here is an AT port
         driver = drivers()[FALLBACK]
-    for command in driver.setup_commands(identity):
+    more = () if more_setup is None else more_setup(driver.name, identity)
+    for command in (*driver.setup_commands(identity), *more):
         answer = channel.ask(command, COMMAND_DEADLINE_S)
         if not answer.final.ok:
             log.warning("%s %s refuses %s: %s", identity.manufacturer, identity.model, command, answer.final.code)

@@ -13,6 +13,7 @@ from tandem.at.errors import AtError, NoAnswer, PortLost
 from tandem.at.unsolicited import Unsolicited
 from tandem.modem.access import Access, WebServer, access
 from tandem.modem.errands import Errands
+from tandem.modem.identification import MoreSetup
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, in_range
 from tandem.modem.registry import check_transport
 from tandem.modem.reset import reset
@@ -36,7 +37,7 @@ class Poller:
     ``on_poll`` is called from this modem's thread, so a slow one delays this modem only. ``dropped`` counts, by name, the
     quantities that a modem gave outside the schema's range. One thread a modem: modems do not wait for one another.
     ``on_unsolicited`` gets what the modem says unasked, with the time, from this thread too. ``sim``: which SIM must be there and
-    who is told of another one; asked once at each set-up.
+    who is told of another one; asked once at each set-up. ``more_setup``: see ``identification``.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Poller:
         on_poll: Callable[[Poll], None],
         on_unsolicited: Callable[[Unsolicited], None] | None = None,
         sim: SimWatch | None = None,
+        more_setup: MoreSetup | None = None,
     ) -> None:
         reached = access(port) if isinstance(port, str) else port
         check_transport(driver, "http" if isinstance(reached, WebServer) else "at")
@@ -61,7 +63,8 @@ class Poller:
         self._failing: str | None = None
         self._stopping = False
         self._errands = Errands()
-        self._session = Session(reached, driver, self._errands.wake_fd, on_unsolicited, sim.secret if sim else None)
+        secret = sim.secret if sim else None
+        self._session = Session(reached, driver, self._errands.wake_fd, on_unsolicited, secret, more_setup)
         self._staleness = Staleness()
         self._thread = threading.Thread(target=self._run, name=f"poller-{path}", daemon=True)
 

@@ -12,7 +12,7 @@ from tandem.at.errors import NoAnswer, PortLost
 from tandem.at.unsolicited import Unsolicited
 from tandem.modem.access import Access, Conversation
 from tandem.modem.base import Driver, Identity
-from tandem.modem.identification import prepare, prepare_web
+from tandem.modem.identification import MoreSetup, prepare, prepare_web
 from tandem.modem.sim import card_hash
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class Session:
     """Owned by one poller thread. ``driver`` and ``identity`` stay those of the last set-up while the modem is away.
 
     ``on_unsolicited`` gets what it says unasked. ``sim_secret``: when given, each set-up asks once for the SIM's number, and
-    ``sim`` is its hash, None when the modem does not tell.
+    ``sim`` is its hash, None when the modem does not tell. ``more_setup``: see ``identification``.
     """
 
     def __init__(
@@ -42,9 +42,11 @@ class Session:
         wake_fd: int,
         on_unsolicited: Callable[[Unsolicited], None] | None = None,
         sim_secret: bytes | None = None,
+        more_setup: MoreSetup | None = None,
     ) -> None:
         self._access = access
         self._driver_name = driver_name
+        self._more_setup = more_setup
         self._wake_fd = wake_fd
         self._on_unsolicited = on_unsolicited
         self._sim_secret = sim_secret
@@ -69,7 +71,7 @@ class Session:
             if isinstance(channel, Channel):
                 if self.switch_on:
                     self.switch_on = not channel.ask("AT+CFUN=1", RADIO_S).final.ok
-                self.identity, self.driver = prepare(channel, self._driver_name)
+                self.identity, self.driver = prepare(channel, self._driver_name, self._more_setup)
                 if self._sim_secret is not None:
                     self.sim = card_hash(channel, self._sim_secret)
             else:

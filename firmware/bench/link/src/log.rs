@@ -17,7 +17,7 @@ pub struct Row {
     pub monotonic_ns: u64,
     /// At the interval's end.
     pub queue_bytes: u64,
-    /// Offered at the interval's end, bit/s.
+    /// Offered at the interval's end, bit/s; by a packet-delivery trace: mean over the interval.
     pub capacity: u64,
     pub counts: Counts,
     pub written: Written,

@@ -5,6 +5,7 @@ mod control;
 mod json;
 mod log;
 mod model;
+mod opportunities;
 mod options;
 mod pump;
 mod random;
@@ -18,6 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use model::Step;
+use opportunities::{Opportunities, Trace};
 use options::{Asked, Options, Source};
 use values::Values;
 
@@ -49,10 +51,22 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<u8, Failure> {
-    let plan = plan(options)?;
+    let mut plan = plan(options)?;
+    let traces = [&options.down_trace, &options.up_trace].map(|path| path.as_deref().map(trace).transpose());
+    let [down_trace, up_trace] = traces;
+    let (down_trace, up_trace) = (down_trace?, up_trace?);
+    for tick in &mut plan.ticks {
+        tick.down.outage &= down_trace.is_none();
+        tick.up.outage &= up_trace.is_none();
+    }
     if options.check {
         let last = plan.ticks.last().map_or(0, |tick| tick.t_ns);
         println!("{} ticks, the last at {:.3} s", plan.ticks.len(), last as f64 / 1e9);
+        for (name, (count, period_ms)) in
+            [("down", &down_trace), ("up", &up_trace)].iter().filter_map(|(n, t)| t.as_ref().map(|t| (n, t.size())))
+        {
+            println!("{name}: {count} opportunities in {:.3} s", period_ms as f64 / 1e3);
+        }
         return Ok(0);
     }
     let stop_signals = supervisor::hold_signals().map_err(|e| (ENVIRONMENT, e))?;
@@ -65,11 +79,14 @@ fn run(options: &Options) -> Result<u8, Failure> {
     let side = |pick: fn(&timeline::Tick) -> Values| -> Vec<Step> {
         plan.ticks.iter().map(|tick| Step { at_ns: epoch_ns.saturating_add(tick.t_ns), values: pick(tick) }).collect()
     };
+    let laid = |trace: Option<Trace>| trace.map(|trace| Opportunities::new(trace, epoch_ns, start_ns));
     let link = supervisor::Link {
         a: Arc::new(a),
         b: Arc::new(b),
-        down: model::Direction::new(side(|tick| tick.down), start_ns, random::Random::new(options.seed, 0)),
-        up: model::Direction::new(side(|tick| tick.up), start_ns, random::Random::new(options.seed, 1)),
+        down: model::Direction::new(side(|tick| tick.down), start_ns, random::Random::new(options.seed, 0))
+            .with_opportunities(laid(down_trace)),
+        up: model::Direction::new(side(|tick| tick.up), start_ns, random::Random::new(options.seed, 1))
+            .with_opportunities(laid(up_trace)),
         grain_ns: options.grain_us.saturating_mul(1000),
         log,
         operator: options.operator.clone().or(plan.operator).unwrap_or_else(|| options.a_name.clone()),
@@ -83,16 +100,21 @@ fn create(path: &str) -> Result<File, Failure> {
     File::create(path).map_err(|e| (ENVIRONMENT, format!("{path}: cannot write the log: {e}")))
 }
 
+fn text(path: &str) -> Result<String, Failure> {
+    let bytes = fs::read(path).map_err(|e| (USAGE, format!("{path}: {e}")))?;
+    String::from_utf8(bytes).map_err(|e| {
+        let line = 1 + e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|&&b| b == b'\n').count();
+        (USAGE, format!("{path}:{line}: not UTF-8"))
+    })
+}
+
+fn trace(path: &str) -> Result<Trace, Failure> {
+    Trace::parse(&text(path)?).map_err(|e| (USAGE, format!("{path}:{e}")))
+}
+
 fn plan(options: &Options) -> Result<timeline::Timeline, Failure> {
     match &options.source {
-        Source::Timeline(path) => {
-            let bytes = fs::read(path).map_err(|e| (USAGE, format!("{path}: {e}")))?;
-            let text = String::from_utf8(bytes).map_err(|e| {
-                let line = 1 + e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|&&b| b == b'\n').count();
-                (USAGE, format!("{path}:{line}: not UTF-8"))
-            })?;
-            timeline::parse(&text).map_err(|e| (USAGE, format!("{path}:{e}")))
-        }
+        Source::Timeline(path) => timeline::parse(&text(path)?).map_err(|e| (USAGE, format!("{path}:{e}"))),
         Source::Constant(constant) => {
             let values = |rate, buffer, loss| Values {
                 rate,

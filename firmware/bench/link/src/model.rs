@@ -5,9 +5,13 @@
 //! units of bit·ns/s, across changes of capacity in the middle of a packet, and what one nanosecond offers beyond a
 //! packet's last bit goes to the next. Everything is computed lazily up to the time asked for, so a thread that wakes
 //! late changes when packets are written, never how many the link lets through.
+//!
+//! With a packet-delivery trace the capacity comes in opportunities instead: at its instant each carries up to 1500 bytes of
+//! what waits. A rate that is set at run time holds against the trace until it is cleared; an outage wastes opportunities.
 
 use std::collections::VecDeque;
 
+use crate::opportunities::{self, Opportunities};
 use crate::random::Random;
 use crate::values::{Change, Overrides, Values};
 
@@ -75,6 +79,9 @@ pub struct Direction {
     random: Random,
     counts: Counts,
     delivered_packets: u64,
+    opportunities: Option<Opportunities>,
+    /// Bits that opportunities would have carried, used or not.
+    offered_bits: u64,
 }
 
 impl Direction {
@@ -95,9 +102,26 @@ impl Direction {
             random,
             counts: Counts::default(),
             delivered_packets: 0,
+            opportunities: None,
+            offered_bits: 0,
         };
         direction.advance(start_ns);
         direction
+    }
+
+    /// Let the capacity come in opportunities from now on; none of them may lie before the start.
+    pub fn with_opportunities(mut self, opportunities: Option<Opportunities>) -> Self {
+        self.opportunities = opportunities;
+        self
+    }
+
+    /// Bits that opportunities offered since the start, outages not counted; None where the capacity is a rate.
+    pub fn offered_bits(&self) -> Option<u64> {
+        self.traced().then_some(self.offered_bits)
+    }
+
+    fn traced(&self) -> bool {
+        self.opportunities.is_some() && !self.overrides.has_rate()
     }
 
     pub fn counts(&self) -> Counts {
@@ -148,8 +172,15 @@ impl Direction {
         }
     }
 
-    /// Constant capacity from `now_ns` to `until_ns`.
+    /// Constant values from `now_ns` to `until_ns`.
     fn serve(&mut self, until_ns: u64) {
+        if self.traced() {
+            self.serve_opportunities(until_ns);
+            return;
+        }
+        if let Some(opportunities) = &mut self.opportunities {
+            opportunities.pass(until_ns);
+        }
         let capacity = u128::from(self.values.capacity());
         while capacity > 0 && !self.queue.is_empty() {
             let finish_ns = self.now_ns.saturating_add(span(self.left, capacity));
@@ -165,6 +196,30 @@ impl Direction {
                 self.left = work(&next.bytes).saturating_sub(surplus);
             }
         }
+        self.now_ns = until_ns;
+    }
+
+    /// Each opportunity by `until_ns` carries what waits at its instant.
+    fn serve_opportunities(&mut self, until_ns: u64) {
+        let open = !self.values.outage;
+        while open && !self.queue.is_empty() {
+            let Some(opportunities) = self.opportunities.as_mut().filter(|o| o.next_ns() <= until_ns) else { break };
+            self.now_ns = self.now_ns.max(opportunities.next_ns());
+            opportunities.take();
+            self.offered_bits += opportunities::BYTES * 8;
+            let mut budget = u128::from(opportunities::BYTES * 8) * UNITS_PER_BIT;
+            while budget > 0 && !self.queue.is_empty() {
+                let carried = budget.min(self.left);
+                budget -= carried;
+                self.left -= carried;
+                if self.left == 0 {
+                    self.depart();
+                    self.left = self.queue.front().map_or(0, |next| work(&next.bytes));
+                }
+            }
+        }
+        let passed = self.opportunities.as_mut().map_or(0, |o| o.pass(until_ns));
+        self.offered_bits += if open { passed * opportunities::BYTES * 8 } else { 0 };
         self.now_ns = until_ns;
     }
 
@@ -217,6 +272,11 @@ impl Direction {
             return Some(first.due_ns);
         }
         self.queue.front()?;
+        if let Some(opportunities) = self.opportunities.as_ref().filter(|_| self.traced()) {
+            // While it is closed nothing happens before the next change.
+            let change_ns = self.steps.get(self.cursor + 1).map(|step| step.at_ns);
+            return if self.values.outage { change_ns } else { Some(opportunities.next_ns()) };
+        }
         let mut now_ns = self.now_ns;
         let mut left = self.left;
         let mut values = self.values;

@@ -37,6 +37,11 @@ or constant:
   --loss-down P          share of packets lost, 0 to 1  [0]
   --loss-up P            [0]
 
+or, in place of a direction's rate:
+  --down-trace FILE      a packet-delivery trace (mahimahi): one millisecond a line at which 1500
+  --up-trace FILE        bytes may pass; it begins anew after its last, at the epoch for one. The
+                         timeline's outages do not close that direction: the trace has its own
+
 More:
   --log FILE             ten lines a second and direction: queue, delay, bytes, drops, lateness
   --operator NAME        name in the log  [the timeline's, else the name of a's interface]
@@ -87,6 +92,8 @@ pub struct Options {
     pub seed: u64,
     pub grain_us: u64,
     pub check: bool,
+    pub down_trace: Option<String>,
+    pub up_trace: Option<String>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -132,7 +139,9 @@ const CONSTANTS: [&str; 7] = [
     "--loss-down",
     "--loss-up",
 ];
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 20] = [
+    "--down-trace",
+    "--up-trace",
     "--a-netns",
     "--a-name",
     "--b-netns",
@@ -185,8 +194,8 @@ impl Given {
                 Some(name) => Err(format!("{name} and --timeline exclude each other; change a running link on stdin")),
             };
         }
-        for name in &CONSTANTS[..2] {
-            if self.text(name).is_none() {
+        for (name, trace) in [(CONSTANTS[0], "--down-trace"), (CONSTANTS[1], "--up-trace")] {
+            if self.text(name).is_none() && self.text(trace).is_none() {
                 return Err(format!("{name} is missing; give it or --timeline"));
             }
         }
@@ -223,6 +232,8 @@ impl Given {
             seed: self.whole("--seed")?.unwrap_or(1),
             grain_us,
             check: self.check,
+            down_trace: self.text("--down-trace"),
+            up_trace: self.text("--up-trace"),
         })
     }
 }

@@ -70,6 +70,8 @@ pub struct Pump {
     pub grain_ns: u64,
     /// Where rows of the log go, and when the first is due.
     pub log: Option<(Sender<Row>, u64)>,
+    /// What opportunities had offered when the last row ended, and when that was.
+    pub offered: (Option<u64>, u64),
 }
 
 impl Pump {
@@ -128,11 +130,19 @@ impl Pump {
         self.model.advance(end_ns);
         self.deliver(end_ns, written)?;
         let total = self.model.counts();
+        let offered_bits = self.model.offered_bits();
+        let capacity = match (offered_bits, self.offered) {
+            (Some(bits), (Some(before), from_ns)) if end_ns > from_ns => {
+                ((bits - before) as f64 * 1e9 / (end_ns - from_ns) as f64).round() as u64
+            }
+            _ => self.model.values().capacity(),
+        };
+        self.offered = (offered_bits, end_ns);
         let row = Row {
             direction: self.name,
             monotonic_ns: end_ns,
             queue_bytes: self.model.queue_bytes(),
-            capacity: self.model.values().capacity(),
+            capacity,
             counts: total.since(seen),
             written: std::mem::take(written),
         };

@@ -62,6 +62,7 @@ pub fn run(link: Link, signals: &OwnedFd) -> Result<u8, Failure> {
     let mut directions = Vec::new();
     for (name, from, to, model) in [("down", &b, &a, down), ("up", &a, &b, up)] {
         let inbox = Arc::new(Inbox::new(bell()?));
+        let offered = (model.offered_bits(), start_ns);
         let pump = Pump {
             name,
             from: from.clone(),
@@ -70,6 +71,7 @@ pub fn run(link: Link, signals: &OwnedFd) -> Result<u8, Failure> {
             inbox: inbox.clone(),
             grain_ns,
             log: log.as_ref().map(|_| (rows.clone(), first_row_ns)),
+            offered,
         };
         let failed = failed.clone();
         let thread = thread::Builder::new().name(name.into()).spawn(move || {

@@ -96,6 +96,11 @@ impl Overrides {
         }
     }
 
+    /// Whether a rate was set.
+    pub fn has_rate(&self) -> bool {
+        self.rate.is_some()
+    }
+
     pub fn over(&self, base: &Values) -> Values {
         Values {
             rate: self.rate.unwrap_or(base.rate),

@@ -7,7 +7,9 @@ import sys
 import time
 from pathlib import Path
 
+from tandem_bench.cli import playing
 from tandem_bench.cli.main import ExitCode
+from tandem_bench.scenario import ScenarioError
 
 DEFAULT_DURATION_S = 180.0
 
@@ -40,6 +42,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         type=Path,
         help="two G-NetTrack Pro logs played as operators A and B",
     )
+    source.add_argument("--from-run", metavar="DIR", type=Path, help="a finished campaign's folder, played again")
+    playing.add_traces(parser)
+    playing.add_link(parser)
     parser.add_argument(
         "--seed", type=int, metavar="N", help="of the scenario and of the order of runs (default: the scenario's own)"
     )
@@ -70,4 +75,10 @@ def _demo(args: argparse.Namespace) -> int:
     if not 30 <= args.duration <= 7200:
         print(f"tandem-bench demo: --duration {args.duration:g}: give 30 to 7200 seconds", file=sys.stderr)
         return ExitCode.USAGE
-    return demo(args.scenario, args.replay, args.duration, args.seed, out, keep=args.keep, wifi=args.wifi)
+    try:
+        traces = playing.traces_of(args)
+        played = playing.played(args.scenario, args.replay, args.from_run, args.duration, args.seed, traces)
+    except ScenarioError as error:
+        print(f"tandem-bench demo: {error}", file=sys.stderr)
+        return ExitCode.USAGE
+    return demo(played, out, keep=args.keep, wifi=args.wifi, link=args.link)

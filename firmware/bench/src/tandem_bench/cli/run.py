@@ -8,14 +8,16 @@ import tempfile
 import time
 from pathlib import Path
 
+from tandem_bench.cli import playing
 from tandem_bench.cli.main import ExitCode
 from tandem_bench.demo.stopping import Stopped, StopSignals
-from tandem_bench.link.build import LinkMissingError, find_binary
+from tandem_bench.link.backend import choose
+from tandem_bench.link.build import LinkMissingError
 from tandem_bench.link.emulator import LinkError
 from tandem_bench.rig.programs import ProgramError
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import Owner
-from tandem_bench.scenario import Played, ScenarioError, load, play
+from tandem_bench.scenario import Played, ScenarioError
 from tandem_bench.topology import private
 from tandem_bench.topology.requirements import MachineError, require
 from tandem_bench.topology.spec import SERVER_NAME
@@ -30,9 +32,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "is over or Ctrl-C. Prints how to enter each namespace. Needs root. No collector and no server are started.",
         epilog="Exit status: 0 played, 2 wrong scenario, 3 this machine lacks something, 130 Ctrl-C.",
     )
-    parser.add_argument(
-        "--scenario", default="commute", metavar="NAME|FILE", help="commute (default), still, walk, drive, or a file"
-    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--scenario", metavar="NAME|FILE", help="commute (default), still, walk, drive, or a file")
+    source.add_argument("--replay", nargs=2, metavar=("A.csv", "B.csv"), help="two G-NetTrack Pro logs as A and B")
+    source.add_argument("--from-run", metavar="DIR", help="a finished campaign's folder, played again")
+    playing.add_traces(parser)
+    playing.add_link(parser)
     parser.add_argument("--duration", type=float, default=180.0, metavar="S", help="seconds (default %(default).0f)")
     parser.add_argument("--seed", type=int, metavar="N", help="default: the scenario's own")
     parser.add_argument(
@@ -52,11 +57,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 def _run(args: argparse.Namespace) -> int:
     try:
-        played = play(load(args.scenario, duration_s=args.duration, seed=args.seed))
-        find_binary()
+        traces = playing.traces_of(args)
+        played = playing.played(args.scenario, args.replay, args.from_run, args.duration, args.seed, traces)
         folder = args.out or Path(tempfile.mkdtemp(prefix="tandem-bench-"))
         folder.mkdir(parents=True, exist_ok=True)
         require()
+        choose(args.link)
         private.enter()
         return _inside(played, folder.absolute(), args)
     except ScenarioError as error:
@@ -74,8 +80,9 @@ def _inside(played: Played, folder: Path, args: argparse.Namespace) -> int:
     signals = StopSignals()
     signals.install()
     status = int(ExitCode.OK)
+    owner = Owner.of_caller()
     try:
-        with Rig(played, folder, Owner.of_caller(), wifi=args.wifi, server_addresses=args.server_addresses) as rig:
+        with Rig(played, folder, owner, wifi=args.wifi, server_addresses=args.server_addresses, link=args.link) as rig:
             try:
                 rig.start_radio()
                 _explain(rig, folder)

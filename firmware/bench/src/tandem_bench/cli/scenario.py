@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem_bench import scenario
+from tandem_bench.cli import playing
 from tandem_bench.scenario import plot, table
 
 _OK, _USAGE, _ENVIRONMENT = 0, 2, 3
@@ -45,6 +46,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     show.add_argument(
         "--replay", nargs=2, metavar=("A.csv", "B.csv"), help="two G-NetTrack Pro logs as the operators A and B"
     )
+    show.add_argument("--from-run", metavar="DIR", help="a finished campaign's folder, played again")
+    playing.add_traces(show)
     show.add_argument("--duration", type=float, metavar="S", help="seconds, 10 to 7200, instead of the file's")
     show.add_argument("--seed", type=int, metavar="N", help="instead of the file's")
     show.add_argument("--json", action="store_true", help="the summary and all events as JSON")
@@ -80,13 +83,15 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _shown(args: argparse.Namespace) -> int:
-    if (args.scenario is None) == (args.replay is None):
-        print("tandem-bench: give a scenario, or --replay with two logs", file=sys.stderr)
+    if [args.scenario, args.replay, args.from_run].count(None) != 2:
+        print("tandem-bench: give a scenario, or --replay with two logs, or --from-run with a folder", file=sys.stderr)
         return _USAGE
     if args.file:
-        print(scenario.source(args.scenario or args.replay[0]), end="")
+        print(scenario.source(args.scenario or (args.replay or [args.from_run])[0]), end="")
         return _OK
-    played = _played(args)
+    played = playing.played(
+        args.scenario, args.replay, args.from_run, args.duration, args.seed, playing.traces_of(args)
+    )
     if args.json:
         result: dict[str, Any] = {"summary": played.summary(), "events": played.events}
         print(json.dumps(result, indent=1))
@@ -99,10 +104,3 @@ def _shown(args: argparse.Namespace) -> int:
         plot.save(played, args.plot)
         print(f"picture: {args.plot}", file=sys.stderr)
     return _OK
-
-
-def _played(args: argparse.Namespace) -> scenario.Played:
-    if args.replay is not None:
-        a_csv, b_csv = args.replay
-        return scenario.replay(a_csv, b_csv, args.duration, 1 if args.seed is None else args.seed)
-    return scenario.play(scenario.load(args.scenario, args.duration, args.seed))

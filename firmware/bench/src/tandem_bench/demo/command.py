@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from tandem_bench.demo.folder import DemoFolder, FolderError
@@ -14,12 +13,13 @@ from tandem_bench.demo.outcome import table, verdict
 from tandem_bench.demo.plan import PlanError, plan
 from tandem_bench.demo.rehearsal import Rehearsal, Setting, summary_of
 from tandem_bench.demo.stopping import Stopped, StopSignals
+from tandem_bench.link.backend import choose
 from tandem_bench.link.build import LinkMissingError, find_binary
 from tandem_bench.link.emulator import LinkError
 from tandem_bench.rig.programs import ProgramError
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import Owner
-from tandem_bench.scenario import Played, Scenario, ScenarioError, load, play, replay
+from tandem_bench.scenario import Played
 from tandem_bench.topology import private
 from tandem_bench.topology.requirements import MachineError, require
 
@@ -28,46 +28,33 @@ PROMISED = "commute"
 """The scenario for whose scores a rehearsal answers; drives of the user's own may score as they will."""
 
 
-def demo(
-    scenario: str | None,
-    drives: Sequence[Path] | None,
-    duration_s: float,
-    seed: int | None,
-    out: Path,
-    *,
-    keep: bool = False,
-    wifi: bool = False,
-) -> int:
-    """Rehearse; the exit status as ``cli.main.ExitCode``. Everything that can be wrong is said before anything is started."""
+def demo(played: Played, out: Path, *, keep: bool = False, wifi: bool = False, link: str = "auto") -> int:
+    """Rehearse; the exit status as ``cli.main.ExitCode``. Everything that can be wrong is said before anything is started.
+
+    ``link``: as ``link.backend.choose``.
+    """
     try:
-        played = _played(scenario, drives, duration_s, seed)
         first = next((phase for phase in played.phases), None)
         still_s = first["until_s"] if first is not None and first["activity"] == "still" else 0.0
         planned = plan(still_s, played.duration_s, len(played.operators) + wifi)
-        link, influxd = find_binary(), _influxd()
-    except (ScenarioError, PlanError) as error:
+        influxd = _influxd()
+    except PlanError as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)
         return USAGE
-    except (LinkMissingError, MachineError) as error:
+    except MachineError as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)
         return LACKS
-    setting = Setting(played.name, played.seed, played.duration_s, planned, keep, influxd, link)
     owner = Owner.of_caller()
     folder = DemoFolder(out)
     try:
         require()
+        program = find_binary() if choose(link) == "tun" else None
+        setting = Setting(played.name, played.seed, played.duration_s, planned, keep, influxd, program)
         private.enter()
-        return _inside(setting, Rig(played, folder.bench, owner, wifi=wifi), folder, owner)
-    except MachineError as error:
+        return _inside(setting, Rig(played, folder.bench, owner, wifi=wifi, link=link), folder, owner)
+    except (MachineError, LinkMissingError) as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)
         return LACKS
-
-
-def _played(scenario: str | None, drives: Sequence[Path] | None, duration_s: float, seed: int | None) -> Played:
-    if drives is not None:
-        return replay(drives[0], drives[1], duration_s=duration_s, seed=seed if seed is not None else 1)
-    loaded: Scenario = load(scenario or PROMISED, duration_s=duration_s, seed=seed)
-    return play(loaded)
 
 
 def _influxd() -> Path:

@@ -40,7 +40,8 @@ class Setting:
     plan: Plan
     keep: bool
     influxd: Path
-    link: Path
+    link: Path | None
+    """The program tandem-link; None with netem."""
 
 
 class Rehearsal:

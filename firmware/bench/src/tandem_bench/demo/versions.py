@@ -22,14 +22,14 @@ def _says(argv: list[str]) -> str | None:
     return found.group() if found else None
 
 
-def versions(influxd: Path, link: Path) -> dict[str, str | None]:
+def versions(influxd: Path, link: Path | None) -> dict[str, str | None]:
     """Program to version; None where a program does not tell."""
     return {
         "tandem": __version__,
         "kernel": platform.release(),
         "python": platform.python_version(),
         "influxdb": _says([str(influxd), "version"]),
-        "tandem-link": _says([str(link), "--version"]),
+        "tandem-link": None if link is None else _says([str(link), "--version"]),
         "tcpdump": _says(["tcpdump", "--version"]),
         "iproute2": _says(["ip", "-V"]),
         "nftables": _says(["nft", "--version"]),

@@ -49,15 +49,21 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A link that plays a timeline file. ``epoch_ns``: CLOCK_MONOTONIC at the timeline's t_s = 0; None: when it starts."""
+    """A link that plays a timeline file. ``epoch_ns``: CLOCK_MONOTONIC at the timeline's t_s = 0; None: when it starts.
+
+    ``down_trace``, ``up_trace``: packet-delivery traces (mahimahi) in place of that direction's rate.
+    """
 
     timeline: Path
     epoch_ns: int | None = None
+    down_trace: Path | None = None
+    up_trace: Path | None = None
 
     def arguments(self) -> list[str]:
         """As options of tandem-link."""
         epoch = [] if self.epoch_ns is None else [f"--epoch-ns={self.epoch_ns}"]
-        return [f"--timeline={self.timeline}", *epoch]
+        traces = [f"--{side}-trace={path}" for side, path in (("down", self.down_trace), ("up", self.up_trace)) if path]
+        return [f"--timeline={self.timeline}", *epoch, *traces]
 
 
 @dataclass(frozen=True, slots=True)

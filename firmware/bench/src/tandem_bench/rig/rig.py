@@ -48,7 +48,7 @@ class ProbePath:
 class Rig:
     """``with Rig(…) as rig``: topology is up. ``start_radio`` begins the scenario. ``folder`` gets timelines, ports and logs.
 
-    ``faults``: a file of modem faults by operator. ``server_addresses``: 1 or 2.
+    ``faults``: a file of modem faults by operator. ``server_addresses``: 1 or 2. ``link``: as ``link.backend.choose``.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Rig:
         wifi: bool = False,
         server_addresses: int = 1,
         faults: dict[str, Path] | None = None,
+        link: str = "auto",
     ) -> None:
         self.played = played
         self.folder = folder
@@ -71,7 +72,7 @@ class Rig:
         self.epoch_monotonic_ns = 0
         self.operators = {name.lower(): name for name in played.operators}
         """Operator by path."""
-        timelines = {path: emulator.Played(self._timeline(operator)) for path, operator in self.operators.items()}
+        timelines = {path: self._offer(operator) for path, operator in self.operators.items()}
         self.topology = Topology(
             TopologySpec(
                 commuting(timelines, WIFI if wifi else None),
@@ -80,6 +81,7 @@ class Rig:
                 seed=played.seed,
                 links_later=True,
                 sysctls={"server": SERVER_SYSCTLS},
+                link=link,
             )
         )
         self._link_usage: list[Usage] = []
@@ -131,6 +133,10 @@ class Rig:
         self.topology.start_links(self.epoch_monotonic_ns)
         for number, path in enumerate(self.operators):
             self._modem(path, self.families[number % len(self.families)])
+
+    def _offer(self, operator: str) -> emulator.Played:
+        traces = self.played.traces.get(operator, {})
+        return emulator.Played(self._timeline(operator), down_trace=traces.get("down"), up_trace=traces.get("up"))
 
     def _timeline(self, operator: str) -> Path:
         return self.folder / f"timeline-{operator}.jsonl"

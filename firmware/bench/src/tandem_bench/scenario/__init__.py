@@ -1,11 +1,11 @@
-"""Scenarios: commutes computed from a TOML file, a seed and a duration, or replayed from two recorded drives."""
+"""Scenarios: commutes computed from a TOML file, a seed and a duration, or replayed from two recorded drives or a campaign."""
 
 from tandem_bench.scenario.errors import ScenarioError
 from tandem_bench.scenario.file import load, names, source
 from tandem_bench.scenario.model import TICK_S, Scenario
 from tandem_bench.scenario.play import play
 from tandem_bench.scenario.played import Played, write_timelines
-from tandem_bench.scenario.recorded import replay
+from tandem_bench.scenario.recorded import from_run, replay, with_traces
 from tandem_bench.scenario.timeline import Timeline
 
 __all__ = [
@@ -14,10 +14,12 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Timeline",
+    "from_run",
     "load",
     "names",
     "play",
     "replay",
     "source",
+    "with_traces",
     "write_timelines",
 ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,10 @@ class Played:
     operators: dict[str, Timeline]
     phases: list[Event]
     events: list[Event]
+    traces: Mapping[str, Mapping[str, Path]] = field(default_factory=dict)
+    """By operator and direction (``down``, ``up``): a packet-delivery trace that the link plays; the timeline then has its means."""
+    notes: tuple[str, ...] = ()
+    """What a recording did not know, for people."""
 
     def of_type(self, kind: str, operator: str | None = None) -> list[Event]:
         """Events of one type, of one operator when given."""

@@ -22,7 +22,7 @@ class MachineError(RuntimeError):
 
 
 def require() -> None:
-    """Raise MachineError for the first thing that is missing: root, Multipath TCP, TUN, a program."""
+    """Raise MachineError for the first thing that is missing: root, Multipath TCP, a program. Links say themselves what they lack."""
     if os.geteuid() != 0:
         raise MachineError("not root: the bench makes network namespaces; mend: run it with sudo")
     for program, package in PROGRAMS.items():
@@ -33,5 +33,3 @@ def require() -> None:
         raise MachineError(
             "the kernel has no Multipath TCP (CONFIG_MPTCP); mend: use Debian's or Ubuntu's kernel, 5.15 or later"
         )
-    if not Path("/dev/net/tun").exists():
-        raise MachineError("/dev/net/tun is missing; mend: modprobe tun")

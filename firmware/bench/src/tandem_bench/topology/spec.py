@@ -72,6 +72,8 @@ class TopologySpec:
     """Entering the topology starts no links; ``Topology.start_links`` does, when their epoch is known."""
     sysctls: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """More settings: namespace → dotted name → value."""
+    link: str = "auto"
+    """``auto``, ``tun`` or ``netem``: see ``link.backend``."""
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.accesses) <= MAX_ACCESSES:

@@ -17,7 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tandem_bench.link.emulator import LinkProcess, LinkSpec, Played
+from tandem_bench.link.backend import Backend, Link, choose, make
+from tandem_bench.link.emulator import LinkSpec, Played
 from tandem_bench.topology import files
 from tandem_bench.topology.namespace import Namespace
 from tandem_bench.topology.requirements import MachineError, require
@@ -52,13 +53,15 @@ class Topology:
 
     def __init__(self, spec: TopologySpec) -> None:
         self.spec = spec
-        self.links: dict[str, LinkProcess] = {}
+        self.links: dict[str, Link] = {}
         """Running links by path; ``links["a"].set("down", "rate", 1e6)`` changes one."""
         self._namespaces: dict[str, Namespace] = {}
         self._stack = ExitStack()
+        self._backend: Backend = "tun"
 
     def __enter__(self) -> Self:
         require()
+        self._backend = choose(self.spec.link)
         try:
             self._build()
         except BaseException:
@@ -147,7 +150,7 @@ class Topology:
 
     def _link(self, access: Access, offer: Offer) -> None:
         log = None if self.spec.log_folder is None else self.spec.log_folder / f"link-{access.path}.jsonl"
-        link = LinkProcess(
+        link = make(
             LinkSpec(
                 a_netns=self.netns_path("probe"),
                 a_name=access.interface,
@@ -157,7 +160,8 @@ class Topology:
                 log=log,
                 operator=access.operator,
                 seed=self.spec.seed * 64 + self.spec.accesses.index(access),
-            )
+            ),
+            self._backend,
         )
         self._stack.callback(link.stop)
         link.start()

@@ -1,5 +1,7 @@
-"""Recorded drives played as scenarios."""
+"""What was recorded, played as scenarios: drives, finished campaigns, packet-delivery traces."""
 
+from tandem_bench.scenario.recorded.campaign import from_run
+from tandem_bench.scenario.recorded.mahimahi import with_traces
 from tandem_bench.scenario.recorded.replay import replay
 
-__all__ = ["replay"]
+__all__ = ["from_run", "replay", "with_traces"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -46,16 +46,33 @@ def replay(
     interrupt, which no log tells. ScenarioError names the file and line that cannot be used.
     """
     logs = {"A": read(a_csv), "B": read(b_csv)}
-    if duration_s is not None and not SHORTEST_S <= duration_s <= LONGEST_S:
-        raise ScenarioError(
-            "replay", None, f"a duration of {duration_s:g} s", f"give {SHORTEST_S:g} to {LONGEST_S:g} s"
-        )
     for path, rows in zip((a_csv, b_csv), logs.values(), strict=True):
         if rows[-1].t_s < SHORTEST_S:
             raise ScenarioError(
                 path, None, f"only {rows[-1].t_s:.0f} s long", f"give a log of {SHORTEST_S:g} s or more"
             )
     whole_s = min(rows[-1].t_s for rows in logs.values())
+    return play_rows("replay", logs, whole_s, duration_s, seed, outage_after_s)
+
+
+def play_rows(
+    name: str,
+    logs: Mapping[str, Sequence[Row]],
+    whole_s: float,
+    duration_s: float | None,
+    seed: int,
+    outage_after_s: float = OUTAGE_AFTER_S,
+    why: str = "gap in the log",
+    *,
+    no_service_is_outage: bool = False,
+) -> Played:
+    """Lay the rows of two operators, A and B, on the ticks of ``whole_s`` seconds or of ``duration_s`` when that is shorter.
+
+    A's speed is the truth of motion. ``why``: of the outages; ``no_service_is_outage``: also where a row has no
+    technology, which an app's log leaves out for other reasons too. ScenarioError for a duration that cannot be.
+    """
+    if duration_s is not None and not SHORTEST_S <= duration_s <= LONGEST_S:
+        raise ScenarioError(name, None, f"a duration of {duration_s:g} s", f"give {SHORTEST_S:g} to {LONGEST_S:g} s")
     ticks = math.floor(min(whole_s, LONGEST_S if duration_s is None else duration_s) / TICK_S + 1e-6)
     length_s = round(ticks * TICK_S, 1)
     speed = [round(v, 2) for v in _held(logs["A"], ticks, lambda row: row.speed_m_s, 0.0)]
@@ -63,18 +80,18 @@ def replay(
     events: list[Event] = [*phases, *truth_events.of_mobility(speed, TICK_S)]
     timelines = {}
     for operator, rows in logs.items():
-        columns = _radio(operator, rows, ticks, outage_after_s)
+        columns = _radio(operator, rows, ticks, outage_after_s, no_service_is_outage)
         offer = capacity(rows, ticks)
         columns |= _link(operator, rows, offer, columns["outage"], ticks)
         columns["speed_m_s"] = speed
         events += _handovers(operator, columns, seed)
-        events += _outages(operator, columns["outage"])
+        events += _outages(operator, columns["outage"], why)
         level = [
             v if rat in ("LTE", "NR-NSA") else None for v, rat in zip(columns["rsrp_dbm"], columns["rat"], strict=True)
         ]
         events += truth_events.of_drops(operator, level, TICK_S)
-        timelines[operator] = Timeline(operator, "replay", seed, length_s, columns)
-    return Played("replay", seed, length_s, timelines, phases, truth_events.in_order(events))
+        timelines[operator] = Timeline(operator, name, seed, length_s, columns)
+    return Played(name, seed, length_s, timelines, phases, truth_events.in_order(events))
 
 
 def _row_at(times: Sequence[float], tick: int) -> int:
@@ -108,7 +125,9 @@ def _clip(value: float | None, low: float, high: float) -> float | None:
     return None if value is None else min(high, max(low, value))
 
 
-def _radio(operator: str, rows: Sequence[Row], ticks: int, outage_after_s: float) -> dict[str, list[Any]]:
+def _radio(
+    operator: str, rows: Sequence[Row], ticks: int, outage_after_s: float, no_service_is_outage: bool
+) -> dict[str, list[Any]]:
     """Radio columns and ``outage``: each tick holds the last row, nothing during an outage."""
     times = [row.t_s for row in rows]
     names = ("rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "plmn", "tac", "eci", "rat", "registered", "outage")
@@ -117,7 +136,7 @@ def _radio(operator: str, rows: Sequence[Row], ticks: int, outage_after_s: float
         i = _row_at(times, tick)
         row = rows[i]
         gap = i + 1 < len(rows) and rows[i + 1].t_s - row.t_s > outage_after_s
-        out = gap and tick * TICK_S - row.t_s >= 1.0
+        out = (gap and tick * TICK_S - row.t_s >= 1.0) or (no_service_is_outage and row.rat is None)
         heard = not out and row.rat is not None
         # Levels are kept within what modems report.
         levels = (
@@ -171,7 +190,7 @@ def _handovers(operator: str, columns: dict[str, list[Any]], seed: int) -> list[
     return events
 
 
-def _outages(operator: str, outage: Sequence[bool]) -> list[Event]:
+def _outages(operator: str, outage: Sequence[bool], why: str) -> list[Event]:
     edges = [i for i, (a, b) in enumerate(pairwise([False, *outage, False])) if a != b]
     return [
         {
@@ -179,7 +198,7 @@ def _outages(operator: str, outage: Sequence[bool]) -> list[Event]:
             "type": "outage",
             "operator": operator,
             "until_s": round(end * TICK_S, 1),
-            "why": "gap in the log",
+            "why": why,
         }
         for begin, end in zip(edges[::2], edges[1::2], strict=True)
     ]

@@ -1,0 +1,57 @@
+"""The real receiver of position, made from the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import SystemRandom
+from typing import Any
+
+from tandem.app.config import Config
+from tandem.app.nmea_port import nmea_port
+from tandem.app.parts import EnvironmentLackError, UtcOf
+from tandem.app.position_config import PositionConfig
+from tandem.modem.base import Identity
+from tandem.modem.discovery import find
+from tandem.position.gpsd import Gpsd, GpsdMissingError
+from tandem.position.key import own_key
+from tandem.position.observer import Observer
+from tandem.position.privacy import Privacy
+from tandem.position.receiver import Receiver, RunningGpsd, Source
+from tandem.position.start_commands import start_commands
+from tandem.position.zones import Zone, Zones
+from tandem.schema.record import Record
+
+
+def position_receiver(
+    config: Config, utc_ns: UtcOf, records: Callable[[list[Record]], None], state: Callable[[dict[str, Any]], None]
+) -> Receiver:
+    """See ``parts.Parts.position``. EnvironmentLackError when a gpsd of our own is wanted and there is none."""
+    position = config.position
+    if position is None:
+        raise ValueError("position is off")
+    zones = [Zone(zone.latitude_deg, zone.longitude_deg, zone.radius_m) for zone in position.zones]
+    key = own_key(config.folder / "spool" / "zones.key") if zones else b""
+    privacy = Privacy(position.mode, position.grid_deg, Zones(zones, key, SystemRandom()))
+    observer = Observer(privacy, utc_ns, position.lost_after_s)
+    return Receiver(_source(config, position), observer, records, lambda now: state(now.as_json()))
+
+
+def gnss_commands(driver: str, identity: Identity) -> Sequence[str]:
+    """What the modem whose GNSS is the source is told after its set-up (``modem.identification.MoreSetup``)."""
+    return start_commands(driver, identity.model)
+
+
+def _source(config: Config, position: PositionConfig) -> Source:
+    try:
+        if position.source == "device":
+            return Gpsd(lambda: position.device)
+        if position.source == "modem":
+            (modem,) = [p.modem for p in config.paths if p.gnss and p.modem is not None]
+            if modem.usb is not None:
+                place = modem.usb.partition(":")[0]
+                return Gpsd(lambda: find(place, "nmea"))
+            port = modem.port or ""
+            return Gpsd(lambda: nmea_port(port))
+    except GpsdMissingError as error:
+        raise EnvironmentLackError(str(error)) from error
+    return RunningGpsd(position.host, position.port)

@@ -1,0 +1,269 @@
+"""A finished campaign's folder (server/spec/campaign-folder.md) as a scenario.
+
+What is read, in every folder, kept whole or not:
+- ``campaign.json``: when it was and which paths there were; the first two with radio are the operators A and B;
+- ``probe/*/runs/*.json``: what single-path runs got is the least that the network offered.
+The radio is in the database, not in the folder. So it is read from the first of these that is there:
+- ``records.lp``: the campaign's records as line protocol, exported beside the other files
+  (``influx_inspect export -database tandem -datadir …/data -waldir …/wal -lponly -out DIR/records.lp``);
+- ``truth.jsonl``: what the bench itself played, which a rehearsal always leaves and a campaign in the field never has.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tandem_bench.scenario.errors import ScenarioError
+from tandem_bench.scenario.file import SHORTEST_S
+from tandem_bench.scenario.played import Played
+from tandem_bench.scenario.recorded.gnettrack import Row
+from tandem_bench.scenario.recorded.points import points
+from tandem_bench.scenario.recorded.replay import play_rows
+
+RECORDS, TRUTH = "records.lp", "truth.jsonl"
+_SERVED = ("connected", "idle", "unknown")
+"""States of a radio record in which the modem has service; ``no_answer`` and ``port_lost`` say nothing of the network."""
+_UNHEARD = ("no_answer", "port_lost")
+
+
+@dataclass(frozen=True, slots=True)
+class Got:
+    """What single-path runs got on a path over a span: seconds since the campaign's start, bit/s; ``rtt_ms`` of the handshake."""
+
+    begin_s: float
+    end_s: float
+    bit_per_s: float
+    rtt_ms: float | None
+
+
+def from_run(folder: str | Path, duration_s: float | None = None, seed: int = 1) -> Played:
+    """Play the campaign in ``folder`` again, cut to ``duration_s``. ScenarioError names what cannot be used; ``notes`` of the outcome what
+    the folder does not tell."""
+    folder = Path(folder)
+    campaign = _json(folder / "campaign.json")
+    start_ns, end_ns = campaign.get("started_utc_ns"), campaign.get("ended_utc_ns")
+    paths = campaign.get("paths")
+    if campaign.get("format") != "tandem-campaign/1" or type(start_ns) is not int or not isinstance(paths, dict):
+        raise ScenarioError(folder / "campaign.json", 1, "no tandem-campaign/1", "give a campaign's folder")
+    told_s = campaign.get("duration_s")
+    whole_s = (end_ns - start_ns) / 1e9 if type(end_ns) is int else math.inf
+    if isinstance(told_s, int | float) and not isinstance(told_s, bool) and told_s > 0:
+        whole_s = min(whole_s, float(told_s))
+    radio, notes = _radio(folder, start_ns, paths, campaign.get("probe"))
+    names = [name for name in paths if radio.get(name)][:2]
+    if len(names) < 2:
+        found = ", ".join(names) or "none"
+        raise ScenarioError(
+            folder, None, f"radio of two paths is needed, found: {found}", "give a campaign with two modems"
+        )
+    whole_s = min([whole_s, *(radio[name][-1].t_s + 1.0 for name in names)])
+    if whole_s < SHORTEST_S:
+        raise ScenarioError(folder, None, f"only {whole_s:.0f} s of radio", f"give {SHORTEST_S:g} s or more")
+    got = runs(folder, start_ns)
+    logs = {}
+    for operator, name in zip("AB", names, strict=True):
+        spans = got.get(name, [])
+        logs[operator] = _with_rates(radio[name], spans)
+        covered_s = _covered(spans, whole_s)
+        network = paths[name].get("operator") if isinstance(paths[name], dict) else None
+        notes.append(
+            f"{operator} is path {name} ({network or 'no name'}): its capacity is known, as the least that single-path runs show, "
+            f"for {covered_s:.0f} of {whole_s:.0f} s; "
+            + ("between runs the last holds" if spans else "it is 1 Mbit/s throughout, since no such run was made")
+        )
+    notes.append("capacity within a run is its mean; uplinks were not measured: 5 Mbit/s; queues and loss are assumed")
+    if all(row.speed_m_s is None for rows in logs.values() for row in rows):
+        notes.append("there is no speed: all counts as standing")
+    played = play_rows(
+        "run", logs, whole_s, duration_s, seed, why="gap in the records, or no service", no_service_is_outage=True
+    )
+    return replace(played, notes=tuple(notes))
+
+
+# --- radio ---------------------------------------------------------------------------------------------------------------
+
+
+def _radio(folder: Path, start_ns: int, paths: dict[str, Any], probe: object) -> tuple[dict[str, list[Row]], list[str]]:
+    """Rows by path, in order of time; what is to be said of them."""
+    if (folder / RECORDS).exists():
+        return _from_records(folder / RECORDS, start_ns, paths, probe), [
+            "radio as the modems told it, about once a second"
+        ]
+    if (folder / TRUTH).exists():
+        return _from_truth(folder / TRUTH, paths), [
+            f"radio as the bench played it ({TRUTH}): there is no {RECORDS} of what the modems told"
+        ]
+    mend = f"export the campaign's records as line protocol to {RECORDS} (influx_inspect export -lponly)"
+    raise ScenarioError(folder, None, f"neither {RECORDS} nor {TRUTH}: no radio", mend)
+
+
+def _from_records(file: Path, start_ns: int, paths: dict[str, Any], probe: object) -> dict[str, list[Row]]:
+    rows: dict[str, list[Row]] = defaultdict(list)
+    speeds: list[tuple[float, float]] = []
+    with _Opened(file) as lines:
+        for found in points(lines, {"radio", "position"}):
+            t_s = (found.utc_ns - start_ns) / 1e9
+            name = found.tags.get("path", "")
+            if t_s < 0 or found.tags.get("probe", probe) != probe:
+                continue  # of another campaign in the same database
+            if found.measurement == "position":
+                if (speed := _number(found.fields.get("speed_m_per_s"))) is not None:
+                    speeds.append((t_s, speed))
+            elif name in paths and found.fields.get("state") not in _UNHEARD:
+                served = found.fields.get("state", "unknown") in _SERVED
+                rows[name].append(_row(t_s, found.fields, found.tags.get("rat"), served))
+    for row in rows.values():
+        row.sort(key=lambda one: one.t_s)
+    speeds.sort()
+    return {name: _with_speed(row, speeds) for name, row in rows.items()}
+
+
+def _from_truth(file: Path, paths: dict[str, Any]) -> dict[str, list[Row]]:
+    """As a poll once a second would have found it: every tenth tick."""
+    by_operator = {told.get("operator"): name for name, told in paths.items() if isinstance(told, dict)}
+    rows: dict[str, list[Row]] = defaultdict(list)
+    with _Opened(file) as lines:
+        for number, line in enumerate(lines, start=1):
+            if '"radio"' not in line:
+                continue
+            try:
+                told = json.loads(line)
+                t_s, name = float(told["t_s"]), by_operator.get(told.get("operator"))
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                raise ScenarioError(file, number, "no truth line", "remove the line") from None
+            if told.get("type") == "radio" and name is not None and abs(t_s - round(t_s)) < 0.05 and t_s >= 0:
+                row = _row(t_s, told, told.get("rat"), told.get("rat") is not None)
+                rows[name].append(replace(row, speed_m_s=_number(told.get("speed_m_s"))))
+    return rows
+
+
+def _row(t_s: float, told: dict[str, Any], rat: str | None, served: bool) -> Row:
+    """Without service there is no technology, which is an outage."""
+    tac, eci = _number(told.get("tac")), _number(told.get("eci"))
+    known = rat if rat in ("LTE", "NR-NSA", "WCDMA", "GSM") else "LTE"
+    return Row(
+        t_s=t_s,
+        speed_m_s=None,
+        rat=known if served else None,
+        rsrp_dbm=_number(told.get("rsrp_dbm")),
+        rsrq_db=_number(told.get("rsrq_db")),
+        sinr_db=_number(told.get("sinr_db")),
+        rssi_dbm=_number(told.get("rssi_dbm")),
+        tac=None if tac is None else int(tac),
+        cell=None if eci is None else int(eci),
+        down_bit_per_s=None,
+        up_bit_per_s=None,
+        rtt_ms=None,
+    )
+
+
+def _with_speed(rows: Sequence[Row], speeds: Sequence[tuple[float, float]]) -> list[Row]:
+    """Each row with the speed nearest in time within a second."""
+    found: list[Row] = []
+    at = 0
+    for row in rows:
+        while at + 1 < len(speeds) and abs(speeds[at + 1][0] - row.t_s) <= abs(speeds[at][0] - row.t_s):
+            at += 1
+        near = bool(speeds) and abs(speeds[at][0] - row.t_s) <= 1.0
+        found.append(replace(row, speed_m_s=speeds[at][1]) if near else row)
+    return found
+
+
+# --- runs ----------------------------------------------------------------------------------------------------------------
+
+
+def runs(folder: Path, start_ns: int) -> dict[str, list[Got]]:
+    """By path, what single-path runs got. While an MPTCP run of the same pair shared the path, its subflow's part is added."""
+    manifests = [_json(file) for file in sorted((folder / "probe").glob("*/runs/*.json"))]
+    spans: dict[str, list[Got]] = defaultdict(list)
+    shared: dict[tuple[Any, str], float] = defaultdict(float)
+    whole = []
+    for told in manifests:
+        result = told.get("result")
+        begin, end = told.get("started_utc_ns"), told.get("ended_utc_ns")
+        if not isinstance(result, dict) or type(begin) is not int or type(end) is not int or end <= begin:
+            continue  # it failed, or the clock was not set: it says nothing here
+        whole.append((told, result, (begin - start_ns) / 1e9, (end - start_ns) / 1e9))
+        if told.get("kind") == "mptcp" and told.get("pairing") == "simultaneous":
+            for subflow in _listed(result.get("subflows")):
+                size, long_s = _number(subflow.get("bytes")), _number(result.get("duration_s"))
+                if size is not None and long_s and isinstance(subflow.get("path"), str):
+                    shared[told.get("pair"), subflow["path"]] += 8 * size / long_s
+    for told, result, begin_s, end_s in whole:
+        rate = _number(result.get("goodput_bit_per_s"))
+        names = told.get("paths")
+        if told.get("kind") != "tcp" or not rate or not isinstance(names, list) or len(names) != 1:
+            continue
+        rate += shared.get((told.get("pair"), names[0]), 0.0) if told.get("pairing") == "simultaneous" else 0.0
+        hands = [_number(subflow.get("handshake_rtt_ms")) for subflow in _listed(result.get("subflows"))]
+        spans[names[0]].append(Got(begin_s, end_s, rate, next((h for h in hands if h), None)))
+    return {name: sorted(found, key=lambda one: one.begin_s) for name, found in spans.items()}
+
+
+def _with_rates(rows: Sequence[Row], spans: Sequence[Got]) -> list[Row]:
+    """Rates and round trips on the rows that lie in a run."""
+    found = []
+    for row in rows:
+        inside = [span for span in spans if span.begin_s <= row.t_s <= span.end_s]
+        if inside:
+            best = max(inside, key=lambda one: one.bit_per_s)
+            row = replace(row, down_bit_per_s=best.bit_per_s, rtt_ms=best.rtt_ms)
+        found.append(row)
+    return found
+
+
+def _covered(spans: Sequence[Got], whole_s: float) -> float:
+    covered, until = 0.0, 0.0
+    for span in spans:
+        begin, end = max(until, span.begin_s), min(whole_s, span.end_s)
+        if end > begin:
+            covered, until = covered + end - begin, end
+    return covered
+
+
+# --- files ---------------------------------------------------------------------------------------------------------------
+
+
+class _Opened:
+    """A text file's lines; ScenarioError instead of what reading may raise."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def __enter__(self) -> Iterator[str]:
+        try:
+            self._lines = self._file.open(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise ScenarioError(self._file, None, f"cannot be read: {error.strerror}", "give a readable file") from None
+        return iter(self._lines)
+
+    def __exit__(self, *_: object) -> None:
+        self._lines.close()
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        told = json.loads(file.read_bytes())
+    except OSError as error:
+        raise ScenarioError(file, None, f"cannot be read: {error.strerror}", "give a campaign's folder") from None
+    except (ValueError, RecursionError):
+        raise ScenarioError(file, 1, "not JSON", "give a campaign's folder as it was written") from None
+    if not isinstance(told, dict):
+        raise ScenarioError(file, 1, "no JSON object", "give a campaign's folder as it was written")
+    return told
+
+
+def _listed(value: object) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)

@@ -1,0 +1,97 @@
+"""Packet-delivery traces (mahimahi's format) as links' capacity.
+
+One whole number a line: a millisecond at which 1500 bytes may pass. After the last the trace begins again. From mm-link(1); the
+program ``tandem-link`` plays them opportunity by opportunity, so what is computed here, means over ticks, is only for the timeline:
+what people, plots and scores see.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+from tandem_bench.scenario.errors import ScenarioError
+from tandem_bench.scenario.model import TICK_S
+from tandem_bench.scenario.played import Played
+from tandem_bench.scenario.timeline import Timeline
+
+OPPORTUNITY_BYTES = 1500
+LONGEST_MS = 1_000_000_000
+MOST_LINES = 20_000_000
+_MEND = "give one whole number of milliseconds a line"
+
+
+def read(path: str | Path) -> list[int]:
+    """The milliseconds of a trace. ScenarioError with file, line and mend for what is none."""
+    path = Path(path)
+    try:
+        lines = path.read_bytes().decode("ascii").split("\n")
+    except (OSError, ValueError) as error:
+        why = "not ASCII text" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise ScenarioError(path, None, f"cannot be read: {why}", "give a packet-delivery trace") from None
+    if lines[-1] == "":
+        lines.pop()
+    if not lines:
+        raise ScenarioError(path, 1, "the trace is empty", _MEND)
+    if len(lines) > MOST_LINES:
+        raise ScenarioError(path, MOST_LINES + 1, f"more than {MOST_LINES} lines", "cut the trace")
+    times: list[int] = []
+    for number, line in enumerate(lines, start=1):
+        text = line.removesuffix("\r")
+        # isdigit is of ASCII here; at most ten digits, so that no number is absurdly long to convert
+        if not text.isdigit() or len(text) > 10 or int(text) > LONGEST_MS:
+            raise ScenarioError(path, number, f"{text[:20]!r} is no time", _MEND)
+        if times and int(text) < times[-1]:
+            raise ScenarioError(path, number, f"{int(text)} comes after a later time", "sort the lines by number")
+        times.append(int(text))
+    if times[-1] == 0:
+        raise ScenarioError(path, len(times), "the trace ends at 0 and could never begin again", "end it later")
+    return times
+
+
+def rates(times_ms: Sequence[int], ticks: int) -> list[int]:
+    """Mean capacity of each tick, bit/s. An opportunity at the very beginning of a tick belongs to the tick before, as to the link
+    it is the last of what came until then."""
+    tick_ms, period_ms, count = round(TICK_S * 1000), times_ms[-1], len(times_ms)
+
+    def until(ms: int) -> int:
+        rounds, within = divmod(ms, period_ms)
+        return rounds * count + bisect_right(times_ms, within)
+
+    sums = [until(tick * tick_ms) for tick in range(ticks + 1)]
+    return [round((b - a) * OPPORTUNITY_BYTES * 8 / TICK_S) for a, b in pairwise(sums)]
+
+
+def with_traces(played: Played, traces: Mapping[str, Mapping[str, Path]]) -> Played:
+    """``played`` with the capacity of some directions from traces: operator → ``down`` or ``up`` → file.
+
+    A trace has its own gaps, so the scenario's outages do not close its direction: in the timeline there is then no outage but a
+    rate of 0 in the other direction, and where both directions are traced the truth has no outages of that operator.
+    """
+    operators, events = dict(played.operators), list(played.events)
+    kept: dict[str, dict[str, Path]] = {}
+    for name, files in traces.items():
+        if name not in operators:
+            known = ", ".join(operators)
+            raise ScenarioError(
+                "--down-trace" if "down" in files else "--up-trace", None, f"no operator {name!r}", known
+            )
+        timeline = operators[name]
+        columns = dict(timeline.columns)
+        outage, ticks = columns["outage"], len(timeline)
+        for side in ("down", "up"):
+            column = f"{side}_bit_per_s"
+            if side in files:
+                columns[column] = rates(read(files[side]), ticks)
+            else:
+                columns[column] = [0 if out else rate for out, rate in zip(outage, columns[column], strict=True)]
+        columns["outage"] = [False] * ticks
+        columns["queue"] = ["kept"] * ticks
+        operators[name] = Timeline(name, timeline.scenario, timeline.seed, timeline.duration_s, columns)
+        kept[name] = {side: Path(file).absolute() for side, file in files.items()}
+        if len(files) == 2:
+            events = [e for e in events if not (e["type"] == "outage" and e.get("operator") == name)]
+    return replace(played, operators=operators, events=events, traces=kept)

@@ -1,0 +1,80 @@
+"""NMEA 0183 sentences of a receiver that moves along a route: what a modem's NMEA port or a USB receiver says each second."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+SATELLITES = ((2, 45, 110, 41), (5, 71, 30, 44), (12, 22, 290, 35), (15, 63, 190, 43), (18, 12, 60, 28), (24, 35, 240, 38),
+              (25, 8, 330, 22), (29, 51, 80, 40), (31, 17, 150, 30))  # fmt: skip
+"""Number, elevation, azimuth, signal; the first seven are in the fix."""
+USED = 7
+
+
+@dataclass(frozen=True)
+class Place:
+    """Degrees, m/s, degrees from north."""
+
+    latitude_deg: float
+    longitude_deg: float
+    speed_m_per_s: float
+    track_deg: float
+
+
+def street(seconds: int, speed_m_per_s: float = 14.0) -> list[Place]:
+    """A street that bends slowly, one place a second."""
+    places, latitude, longitude = [], 51.8979, -8.4706
+    for n in range(seconds):
+        track = (40 + 2.0 * n) % 360
+        places.append(Place(latitude, longitude, speed_m_per_s, track))
+        latitude += speed_m_per_s * math.cos(math.radians(track)) / 111_195
+        longitude += speed_m_per_s * math.sin(math.radians(track)) / 111_195 / math.cos(math.radians(latitude))
+    return places
+
+
+def logged(file: Path, first: int, seconds: int) -> list[Place]:
+    """Rows of a G-NetTrack log from its ``first`` on, one a second of its time stamps."""
+    places: dict[str, Place] = {}
+    with file.open(newline="") as rows:
+        for row in csv.DictReader(rows):
+            place = Place(float(row["Latitude"]), float(row["Longitude"]), float(row["Speed"]) / 3.6, 0.0)
+            places.setdefault(row["Timestamp"], place)
+    return list(places.values())[first : first + seconds]
+
+
+def sentence(body: str) -> bytes:
+    """With its checksum: the exclusive or of all characters between $ and *."""
+    check = 0
+    for character in body.encode("ascii"):
+        check ^= character
+    return f"${body}*{check:02X}\r\n".encode("ascii")
+
+
+def second(place: Place, utc_s: int) -> bytes:
+    """GGA, GSA, GSV and RMC of one second."""
+    at = datetime.fromtimestamp(utc_s, UTC)
+    clock = f"{at:%H%M%S}.00"
+    where = f"{_angle(place.latitude_deg, 2)},{'N' if place.latitude_deg >= 0 else 'S'}"
+    where += f",{_angle(place.longitude_deg, 3)},{'E' if place.longitude_deg >= 0 else 'W'}"
+    used = [f"{number:02d}" for number, *_ in SATELLITES[:USED]]
+    bodies = [
+        f"GPGGA,{clock},{where},1,{USED:02d},1.1,31.0,M,55.0,M,,",
+        f"GPGSA,A,3,{','.join(used + [''] * (12 - USED))},1.9,1.1,1.5",
+    ]
+    groups = [SATELLITES[n : n + 4] for n in range(0, len(SATELLITES), 4)]
+    for number, group in enumerate(groups, 1):
+        listed = ",".join(
+            f"{prn:02d},{elevation:02d},{azimuth:03d},{signal:02d}" for prn, elevation, azimuth, signal in group
+        )
+        bodies.append(f"GPGSV,{len(groups)},{number},{len(SATELLITES):02d},{listed}")
+    knots = place.speed_m_per_s / 0.514444
+    bodies.append(f"GPRMC,{clock},A,{where},{knots:.2f},{place.track_deg:.1f},{at:%d%m%y},,,A")
+    return b"".join(map(sentence, bodies))
+
+
+def _angle(degrees: float, digits: int) -> str:
+    whole, minutes = divmod(round(abs(degrees) * 60, 5), 60)
+    return f"{int(whole):0{digits}d}{minutes:08.5f}"

@@ -1,0 +1,197 @@
+"""The real gpsd reads a replayed drive from a port; the collector's fixes join to radio records by time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import threading
+import time
+import tty
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import nmea
+import pytest
+
+from tandem.position.gpsd import Gpsd, GpsdMissingError, program
+from tandem.position.observer import Observer, State
+from tandem.position.privacy import Privacy
+from tandem.position.receiver import Receiver
+from tandem.position.sphere import Point, distance_m
+from tandem.position.zones import Zones
+from tandem.schema.nearest import nearest
+from tandem.schema.record import Record
+
+DRIVES = Path(os.environ.get("TANDEM_SHARED", Path(__file__).parents[3] / "shared")) / "data" / "drives"
+SECONDS = 16
+S = 10**9
+
+
+@pytest.fixture(autouse=True)
+def _needs_gpsd() -> None:
+    try:
+        program()
+    except GpsdMissingError as error:
+        pytest.skip(str(error))
+
+
+class NmeaPort:
+    """A serial port that speaks NMEA each whole second, the route of ``places`` and then its last place."""
+
+    def __init__(self, places: list[nmea.Place]) -> None:
+        self._places = places
+        self._master, slave = pty.openpty()
+        tty.setraw(slave)
+        self.device = os.ttyname(slave)
+        os.chmod(self.device, 0o666)  # noqa: PTH101, S103  a test's own pty; gpsd gives up root's rights
+        self._slave = slave
+        self.true: dict[int, nmea.Place] = {}
+        """Where the receiver was at which second of UTC."""
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=run, daemon=True) for run in (self._speak, self._swallow)]
+        for thread in self._threads:
+            thread.start()
+
+    def _speak(self) -> None:
+        for n in range(10_000):
+            utc_s = int(time.time()) + 1
+            if self._stop.wait(max(0.0, utc_s + 0.1 - time.time())):  # a receiver needs its time to compute
+                return
+            place = self._places[min(n, len(self._places) - 1)]
+            self.true[utc_s] = place
+            os.write(self._master, nmea.second(place, utc_s))
+
+    def _swallow(self) -> None:
+        with contextlib.suppress(OSError):  # closed
+            while os.read(self._master, 4096):
+                pass
+
+    def close(self) -> None:
+        self._stop.set()
+        self._threads[0].join(5)
+        os.close(self._slave)
+        os.close(self._master)
+        self._threads[1].join(5)
+
+
+class Kept:
+    """A receiver with a gpsd of its own, and what it gave."""
+
+    def __init__(self, device: str) -> None:
+        self.records: list[Record] = []
+        self.state = State("no_gpsd")
+        self.gpsd = Gpsd(lambda: device)
+        self._offset = time.time_ns() - time.monotonic_ns()
+        observer = Observer(Privacy("full", 0.01, Zones([], b"", Random(1))), self.utc_ns, 5.0)
+        self.receiver = Receiver(self.gpsd, observer, self.records.extend, self._is)
+        self.receiver.start()
+
+    def utc_ns(self, monotonic_ns: int) -> int:
+        return monotonic_ns + self._offset
+
+    def _is(self, state: State) -> None:
+        self.state = state
+
+    def fixes(self) -> list[Record]:
+        return [r for r in list(self.records) if r.measurement == "position" and r.fields["fix"] != "none"]
+
+
+@pytest.fixture(params=["street", "logged"])
+def route(request: pytest.FixtureRequest) -> Iterator[list[nmea.Place]]:
+    if request.param == "street":
+        yield nmea.street(120)
+        return
+    log = DRIVES / "drive-download-a.csv"
+    if not log.exists():
+        pytest.skip(f"no drive logs in {DRIVES} (set TANDEM_SHARED to the folder that holds data/drives)")
+    places = nmea.logged(log, 600, 120)
+    assert max(p.speed_m_per_s for p in places) > 3
+    yield places
+
+
+def until(what: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_replayed_drive_gives_fixes_that_join_to_radio_records(route: list[nmea.Place]) -> None:
+    port = NmeaPort(route)
+    kept = Kept(port.device)
+    radio: list[Record] = []
+    try:
+        until(
+            lambda: len(kept.fixes()) >= 3
+        )  # gpsd probes a new device for some seconds, between its first reports too
+        events = [r.tags["kind"] for r in kept.records if r.measurement == "event"]
+        kept.records.clear()
+        draw = Random(1)
+        while len(kept.fixes()) < SECONDS:  # what a poller does meanwhile
+            radio.append(
+                Record.make(
+                    "radio", {"path": "a", "rat": "LTE"}, {"state": "idle", "rsrp_dbm": -95.0}, time.monotonic_ns()
+                )
+            )
+            time.sleep(draw.uniform(0.3, 1.0))
+        assert kept.state.state == "fix"
+        assert kept.state.satellites_used == nmea.USED
+    finally:
+        kept.receiver.stop()
+        port.close()
+    fixes = kept.fixes()
+    seconds = [round(kept.utc_ns(f.monotonic_ns) / S) for f in fixes]
+    assert seconds == list(range(seconds[0], seconds[0] + len(fixes)))  # one a second, none missing, none twice
+    for fix, at in zip(fixes, seconds, strict=True):
+        true = port.true[at]
+        assert fix.fields["latitude_deg"] == pytest.approx(true.latitude_deg, abs=2e-7)
+        assert fix.fields["longitude_deg"] == pytest.approx(true.longitude_deg, abs=2e-7)
+        age_ms = fix.fields["fix_age_ms"]
+        assert isinstance(age_ms, float)
+        assert age_ms >= 100
+        assert abs(kept.utc_ns(fix.monotonic_ns) - at * S) < 20_000_000  # the instant that the receiver named
+    last = fixes[-1].fields
+    assert (last["fix"], last["satellites_used"], last["satellites_seen"]) == ("3d", nmea.USED, len(nmea.SATELLITES))
+    assert last["altitude_m"] == pytest.approx(31.0)
+    assert last["hdop"] == pytest.approx(1.1, abs=0.3)
+    assert all(
+        f.fields["speed_m_per_s"] == pytest.approx(port.true[at].speed_m_per_s, abs=0.02)
+        for f, at in zip(fixes, seconds, strict=True)
+    )
+    assert events == ["position_fix"]
+    assert not [r for r in kept.records if r.measurement == "event"]
+
+    joined = nearest([r.monotonic_ns for r in radio], [f.monotonic_ns for f in fixes], fixes)
+    assert len(joined) >= SECONDS
+    for record, fix in zip(radio, joined, strict=True):
+        assert fix is not None
+        assert abs(fix.monotonic_ns - record.monotonic_ns) <= S
+        # The place is one where the probe truly was within that second, not one of another time.
+        utc_ns = kept.utc_ns(record.monotonic_ns)
+        near = [
+            port.true[at]
+            for at in range(utc_ns // S - 1, utc_ns // S + 3)
+            if at in port.true and abs(at * S - utc_ns) <= 1.05 * S
+        ]
+        found = Point(float(fix.fields["latitude_deg"]), float(fix.fields["longitude_deg"]))
+        assert min(distance_m(Point(true.latitude_deg, true.longitude_deg), found) for true in near) < 0.1
+
+
+def test_a_gpsd_that_dies_and_a_receiver_that_falls_silent_come_back() -> None:
+    port = NmeaPort(nmea.street(300))
+    kept = Kept(port.device)
+    try:
+        until(lambda: len(kept.fixes()) >= 2)
+        first = kept.gpsd.pid
+        assert first is not None
+        os.kill(first, 9)
+        seen = len(kept.fixes())
+        until(lambda: len(kept.fixes()) >= seen + 3)
+        assert kept.gpsd.pid not in (None, first)
+    finally:
+        last = kept.gpsd.pid
+        kept.receiver.stop()
+        port.close()
+    assert not Path(f"/proc/{last}").exists()

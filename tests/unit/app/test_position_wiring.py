@@ -1,0 +1,168 @@
+"""The table [position], and position in the collector as a whole."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles import Rehearsal
+from https_gateway import Gateway
+
+from tandem.app import position_part
+from tandem.app.config import Config, ConfigError, parse
+from tandem.app.parts import EnvironmentLackError, PollerLike
+from tandem.app.position_part import gnss_commands, position_receiver
+from tandem.app.status_socket import ask
+from tandem.app.supervisor import Supervisor
+from tandem.modem.base import Identity
+from tandem.schema.line_protocol import parse as parse_line
+from tandem.schema.record import Record
+
+GOOD = (Path(__file__).parent / "good.toml").read_text()
+HOME = """
+[[position.home_zone]]
+latitude_deg = 51.897911
+longitude_deg = -8.471700
+radius_m = 300
+"""
+
+
+def config(more: str, folder: Path = Path("/x")) -> Config:
+    return parse(GOOD + more, folder / "config.toml")
+
+
+def test_without_a_table_and_with_off_there_is_no_position() -> None:
+    assert config("").position is None
+    assert config('[position]\nmode = "off"\nsource = "device"\ndevice = "/dev/ttyACM0"').position is None
+
+
+def test_defaults_and_zones() -> None:
+    position = config('[position]\nmode = "coarse"\n' + HOME * 2).position
+    assert position is not None
+    assert (position.source, position.host, position.port) == ("gpsd", "localhost", 2947)
+    assert (position.grid_deg, position.lost_after_s) == (0.01, 5.0)
+    assert [zone.radius_m for zone in position.zones] == [300, 300]
+    assert "51.89" not in repr(position)
+
+
+def test_a_modems_gnss_is_marked_on_its_path() -> None:
+    found = config('[position]\nmode = "full"\nsource = "modem"\nmodem = "b"')
+    assert [p.gnss for p in found.paths] == [False, True]
+    assert gnss_commands("quectel", Identity("Quectel", "EC25"))[-1] == "AT+QGPS=1"
+
+
+@pytest.mark.parametrize(
+    ("more", "line", "what"),
+    [
+        ('[position]\nmode = "on"', 1, "'on' is none of off, coarse, full"),
+        ('[position]\nmode = "full"\nsource = "device"', 2, "has no 'device'"),
+        ('[position]\nmode = "full"\ndevice = "/dev/x"', 2, "source is 'gpsd'"),
+        (
+            '[position]\nmode = "full"\nsource = "modem"\nmodem = "c"',
+            3,
+            "'c' is no path with a modem; mend: known: a, b",
+        ),
+        ("position = 3", 0, "is no table"),
+        ("[position]\nhome_zone = 3", 1, "is no list"),
+        ("[position]\ngrid_deg = 0", 1, "below 0.001"),
+        ("[[position.home_zone]]\nlongitude_deg = 8.4717", 0, "has no 'latitude_deg'"),
+        ("[[position.home_zone]]\nlatitude_deg = 151.8979\nlongitude_deg = 8.4717", 1, "is private and not shown"),
+        ('[[position.home_zone]]\nlatitude_deg = "51.8979"\nlongitude_deg = 8.4717', 1, "is private and not shown"),
+        ("[[position.home_zone]]\nlatitude_deg = 51.8979\nlongitude_deg = 8.4717\nradius_m = 50", 3, "50 is below 100"),
+        ("[[position.home_zone]]\nlatitude_deg = 51.8979\nlongitude_deg = 8.4717\nname = 5", 3, "unknown key 'name'"),
+        ("[position]\nzone = 5", 1, "unknown key 'zone'"),
+    ],
+)
+def test_a_bad_line_is_named_and_a_home_never_shown(more: str, line: int, what: str) -> None:
+    text = more + "\n" + GOOD if more.startswith("position") else GOOD + more
+    first = 1 if more.startswith("position") else len(GOOD.splitlines()) + 1
+    with pytest.raises(ConfigError) as error:
+        parse(text, Path("/x/config.toml"))
+    assert str(error.value).startswith(f"/x/config.toml:{first + line}: ")
+    assert what in str(error.value)
+    assert "51.8" not in str(error.value)
+    assert "8.47" not in str(error.value)
+
+
+def test_a_gpsd_of_our_own_that_is_missing_is_a_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TANDEM_GPSD", "no-such-gpsd")
+    wanted = config('[position]\nmode = "full"\nsource = "device"\ndevice = "/dev/x"', tmp_path)
+    with pytest.raises(EnvironmentLackError, match="install the package gpsd"):
+        position_receiver(wanted, lambda _ns: None, lambda _records: None, lambda _state: None)
+
+
+def test_the_key_lies_in_the_spool_and_only_with_zones(tmp_path: Path) -> None:
+    for zones in ("", HOME):
+        wanted = config('[position]\nmode = "full"\n' + zones, tmp_path)
+        position_receiver(wanted, lambda _ns: None, lambda _records: None, lambda _state: None).stop()
+        assert (tmp_path / "spool" / "zones.key").exists() == bool(zones)
+
+
+def test_a_modems_port_is_looked_up_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "gpsd"
+    program.write_text("#!/bin/sh\nexec sleep 1000\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("TANDEM_GPSD", str(program))
+    asked: list[str] = []
+    monkeypatch.setattr(position_part, "nmea_port", lambda at: asked.append(at))
+    wanted = config('[position]\nmode = "full"\nsource = "modem"\nmodem = "a"', tmp_path)
+    made = position_receiver(wanted, lambda _ns: None, lambda _records: None, lambda _state: None)
+    made._source.look()
+    made._source.look()
+    made.stop()
+    assert asked == ["/dev/ttyUSB2"] * 2
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[Gateway]:
+    made = Gateway(tmp_path / "gateway")
+    yield made
+    made.close()
+
+
+class FakeReceiver:
+    def __init__(self, records: Callable[[list[Record]], None], state: Callable[[dict[str, Any]], None]) -> None:
+        self.records, self.state, self.running = records, state, False
+
+    def start(self) -> None:
+        self.running = True
+
+    def stop(self, timeout: float = 5.0) -> None:  # noqa: ARG002 the part's signature
+        self.running = False
+
+
+def test_positions_go_to_the_database_and_never_into_the_status(tmp_path: Path, gateway: Gateway) -> None:
+    made: list[FakeReceiver] = []
+
+    def receiver(_config: Config, _utc: Any, records: Any, state: Any) -> PollerLike:
+        made.append(FakeReceiver(records, state))
+        return made[-1]
+
+    collector = Rehearsal(tmp_path, gateway)
+    collector.config = replace(collector.config, position=config('[position]\nmode = "full"').position)
+    collector.supervisor = Supervisor(collector.config, replace(collector._parts(), position=receiver))
+    collector._thread._target = collector.supervisor.run  # the rehearsal made its thread for the supervisor without
+    collector.start()
+    (part,) = made
+    assert part.running
+    fields = {"fix": "3d", "latitude_deg": 51.897911, "longitude_deg": -8.4717}
+    part.records([
+        Record.make("event", {"kind": "position_fix"}, {"detail": "3d"}, time.monotonic_ns()),
+        Record.make("position", {"mode": "full"}, fields, time.monotonic_ns()),
+    ])  # fmt: skip
+    part.state({"state": "fix", "fix": "3d", "satellites_used": 7, "satellites_seen": 9})
+    gateway.until(lambda: any(parse_line(line).measurement == "position" for line in gateway.lines.values()))
+    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
+    assert status["position"]["state"] == "fix"
+    assert "51.89" not in json.dumps(status)
+    assert [e["kind"] for e in status["events"]].count("position_fix") == 1
+    assert collector.stop()
+    assert not part.running
+    (point,) = [p for p in map(parse_line, gateway.lines.values()) if p.measurement == "position"]
+    assert point.fields["latitude_deg"] == 51.897911
+    assert point.tags["mode"] == "full"

@@ -1,0 +1,165 @@
+"""gpsd's lines: what real ones mean, and that no bytes break the reading."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tracks import iso
+
+from tandem.position.lines import Lines
+from tandem.position.reports import Broken, Devices, Sky, Tpv, Version, read
+from tandem.schema.record import Record
+
+TPV_322 = {
+    "class": "TPV", "device": "/dev/ttyUSB1", "status": 2, "mode": 3, "time": "2026-11-21T08:15:30.250Z", "ept": 0.005,
+    "lat": 51.897911667, "lon": -8.4717, "altHAE": 70.1, "altMSL": 14.2, "alt": 14.2, "epx": 3.5, "epy": 4.1, "epv": 9.2,
+    "track": 181.3, "magtrack": 184.0, "speed": 12.345, "climb": 0.0, "eps": 8.2, "epc": 18.4, "geoidSep": 55.9, "eph": 7.6,
+    "sep": 11.4,
+}  # fmt: skip
+
+
+def line(**told: Any) -> bytes:
+    return json.dumps(told).encode()
+
+
+def test_a_fix_of_gpsd_3_22() -> None:
+    fix = read(json.dumps(TPV_322).encode())
+    assert isinstance(fix, Tpv)
+    assert fix == Tpv(
+        3, "/dev/ttyUSB1", 1_795_248_930_250_000_000, 51.897911667, -8.4717, 14.2, 12.345, 181.3, 7.6
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "value"),
+    [
+        ({"altMSL": None, "alt": 20.5}, "altitude_m", None),  # a null altMSL is what it is
+        ({"mode": 2}, "altitude_m", None),  # a 2d fix has no height of its own
+        ({"eph": 200_000}, "error_m", math.hypot(3.5, 4.1)),
+        ({"speed": -1}, "speed_m_per_s", None),
+        ({"speed": True}, "speed_m_per_s", None),
+        ({"track": 361}, "track_deg", None),
+        ({"lat": 91}, "mode", 1),  # a fix without a place is none
+        ({"lat": "51.9"}, "latitude_deg", None),
+        ({"lon": 1e999}, "longitude_deg", None),
+        ({"mode": 1}, "latitude_deg", None),
+        ({"mode": 7}, "mode", 0),
+        ({"mode": True}, "mode", 0),
+        ({"time": 1795248930.25}, "time_utc_ns", None),
+        ({"time": "1980-13-06T00:00:00Z"}, "time_utc_ns", None),
+        ({"time": "2016-12-31T23:59:60.000Z"}, "time_utc_ns", 1_483_228_800_000_000_000),
+        ({"device": 5}, "device", None),
+    ],
+)
+def test_what_cannot_be_is_not_known(change: dict[str, Any], name: str, value: object) -> None:
+    fix = read(json.dumps({**TPV_322, **change}).encode())
+    assert getattr(fix, name) == value
+
+
+def test_the_old_name_of_the_height() -> None:
+    told = {k: v for k, v in TPV_322.items() if k not in ("altMSL", "altHAE")}
+    fix = read(json.dumps(told).encode())
+    assert isinstance(fix, Tpv)
+    assert fix.altitude_m == 14.2
+
+
+def test_satellites_are_counted_or_told() -> None:
+    listed = [{"PRN": n, "used": n < 7} for n in range(11)]
+    assert read(line(**{"class": "SKY"}, device="d", hdop=0.9, satellites=listed)) == Sky("d", 0.9, 7, 11)
+    assert read(line(**{"class": "SKY"}, nSat=12, uSat=8)) == Sky(None, None, 8, 12)  # 3.25, without the list
+    assert read(line(**{"class": "SKY"}, hdop=99.99)) == Sky(None, 99.99)
+    assert read(line(**{"class": "SKY"}, nSat=-1, uSat="8", hdop=-2)) == Sky()
+
+
+def test_who_answers_and_what_it_reads() -> None:
+    assert read(line(**{"class": "VERSION"}, release="3.25", rev="3.25", proto_major=3, proto_minor=15)) == Version(
+        "3.25", 3
+    )
+    assert read(line(**{"class": "DEVICES"}, devices=[{"path": "/dev/a"}, {"path": 3}, 4])) == Devices(("/dev/a",))
+    assert read(line(**{"class": "DEVICE"}, path="/dev/a")) == Devices(("/dev/a",))
+    assert read(line(**{"class": "WATCH"}, enable=True)) is None
+    assert read(line(**{"class": "PPS"}, clock_sec=1)) is None
+
+
+@pytest.mark.parametrize(
+    "bad", [b"", b"[]", b"{}", b'{"class":5}', b"{" * 30_000, b"[" * 30_000, b"\xff", b"$GPGGA,51.9"]
+)
+def test_what_is_no_report_is_named_without_quoting_it(bad: bytes) -> None:
+    report = read(bad)
+    assert isinstance(report, Broken)
+    assert "51" not in report.why
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.just(10**400)
+JSON = (
+    SCALARS
+    | st.lists(SCALARS, max_size=3)
+    | st.lists(st.dictionaries(st.sampled_from(["used", "path"]), SCALARS), max_size=3)
+)
+KEYS = (*TPV_322, "satellites", "nSat", "uSat", "hdop", "devices", "path", "release", "proto_major")
+
+
+@given(
+    st.sampled_from(["TPV", "SKY", "VERSION", "DEVICES", "DEVICE", "ERROR", "?"]),
+    st.dictionaries(st.sampled_from(KEYS), JSON | st.just(2) | st.just(3) | st.floats(-90, 90), max_size=12),
+)
+def test_whatever_a_report_holds_its_quantities_fit_the_schema(kind: str, told: dict[str, Any]) -> None:
+    report = read(json.dumps({**told, "class": kind}).encode())
+    if isinstance(report, Tpv):
+        assert (report.latitude_deg is None) == (report.longitude_deg is None) == (report.mode < 2)
+        fields = {
+            "fix": "none",
+            "latitude_deg": report.latitude_deg,
+            "longitude_deg": report.longitude_deg,
+            "altitude_m": report.altitude_m,
+            "speed_m_per_s": report.speed_m_per_s,
+            "track_deg": report.track_deg,
+            "horizontal_error_m": report.error_m,
+        }
+        Record.make("position", {"mode": "full"}, fields, 0)
+    elif isinstance(report, Sky):
+        told = {
+            "hdop": report.hdop,
+            "satellites_used": report.satellites_used,
+            "satellites_seen": report.satellites_seen,
+        }
+        Record.make("position", {"mode": "full"}, {"fix": "none", **told}, 0)
+
+
+@given(st.binary(max_size=400))
+def test_no_bytes_break_the_reading(text: bytes) -> None:
+    read(text)
+
+
+@given(st.integers(0, 4_000_000_000_000))
+def test_times_are_read_to_the_millisecond(time_ms: int) -> None:
+    if time_ms < 315_532_800_000:  # before 1980 no satellite told the time
+        return
+    report = read(line(**{"class": "TPV"}, mode=1, time=iso(time_ms * 10**6)))
+    assert isinstance(report, Tpv)
+    assert report.time_utc_ns == time_ms * 10**6
+
+
+@given(st.lists(st.binary(max_size=30).map(lambda b: b.replace(b"\n", b"")), max_size=8), st.data())
+def test_lines_do_not_depend_on_how_they_came(lines: list[bytes], data: st.DataObject) -> None:
+    stream = b"".join(one + b"\r\n" for one in lines)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
+    cutter, found = Lines(longest=20), []
+    for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        found += cutter.feed(stream[begin:end])
+    fitting = [one for one in lines if len(one) + 1 <= 20]
+    assert found == [one.strip() for one in fitting if one.strip()]
+    assert cutter.dropped == len(lines) - len(fitting)
+
+
+def test_an_endless_line_takes_no_memory() -> None:
+    cutter = Lines(longest=1000)
+    for _ in range(1000):
+        assert cutter.feed(b"x" * 5000) == []
+    assert cutter.feed(b'\n{"class":"WATCH"}\n') == [b'{"class":"WATCH"}']
+    assert cutter.dropped == 1

@@ -1,0 +1,272 @@
+"""The receiver's thread against a gpsd of ours on the loopback, and a gpsd of the collector's own as a child."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from tracks import iso
+
+from tandem.position import gpsd, receiver
+from tandem.position.gpsd import Gpsd, GpsdMissingError
+from tandem.position.observer import Observer, State
+from tandem.position.privacy import Privacy
+from tandem.position.receiver import Receiver, RunningGpsd
+from tandem.position.start_commands import start_commands, table
+from tandem.position.zones import Zones
+from tandem.schema.record import Record
+
+
+class FakeGpsd:
+    """Says what it is told to say to whoever watches."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self.requests: list[bytes] = []
+        self._clients: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            client.sendall(b'{"class":"VERSION","release":"3.22","rev":"3.22","proto_major":3,"proto_minor":14}\r\n')
+            self.requests.append(client.recv(4096))
+            self._clients.append(client)
+
+    def say(self, raw: bytes) -> None:
+        until(lambda: bool(self._clients))
+        self._clients[-1].sendall(raw)
+
+    def fix(self, **more: Any) -> None:
+        told = {
+            "class": "TPV",
+            "device": "d",
+            "mode": 3,
+            "time": iso(time.time_ns() - 10**8),
+            "lat": 51.9,
+            "lon": -8.5,
+            **more,
+        }
+        self.say(json.dumps(told).encode() + b"\r\n")
+
+    def drop(self) -> None:
+        for client in self._clients:
+            client.close()
+        self._clients.clear()
+
+    def close(self) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self._thread.join(5)
+        self.drop()
+
+
+def until(what: Callable[[], bool], timeout_s: float = 20.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def server() -> Iterator[FakeGpsd]:
+    made = FakeGpsd()
+    yield made
+    made.close()
+
+
+class Kept:
+    """A receiver and what it gave."""
+
+    def __init__(self, source: receiver.Source, lost_after_s: float = 2.0) -> None:
+        self.records: list[Record] = []
+        self.state = State("no_gpsd")
+        offset = time.time_ns() - time.monotonic_ns()
+        observer = Observer(Privacy("full", 0.01, Zones([], b"", Random(1))), lambda ns: ns + offset, lost_after_s)
+        self.receiver = Receiver(source, observer, self.records.extend, self._is)
+        self.receiver.start()
+
+    def _is(self, state: State) -> None:
+        self.state = state
+
+    def of(self, measurement: str) -> list[Record]:
+        return [r for r in self.records if r.measurement == measurement]
+
+
+def test_fixes_become_records_and_a_silence_an_event(server: FakeGpsd) -> None:
+    kept = Kept(RunningGpsd("127.0.0.1", server.port))
+    server.say(b'{"class":"SKY","device":"d","hdop":1.1,"nSat":9,"uSat":7}\r\n{"class":"TP')
+    server.fix(eph=7.5)  # cut by what came before: one broken line
+    server.fix(eph=7.5)
+    until(lambda: len(kept.of("position")) == 1)
+    (row,) = kept.of("position")
+    assert row.fields["horizontal_error_m"] == 7.5
+    assert 100 <= row.fields["fix_age_ms"] < 5000
+    assert abs(row.monotonic_ns + int(row.fields["fix_age_ms"] * 1e6) - time.monotonic_ns()) < 20 * 10**9
+    until(lambda: kept.state.state == "fix")
+    until(lambda: any(e.tags["kind"] == "position_lost" for e in kept.of("event")))
+    assert kept.receiver.broken == 1
+    assert server.requests == [b'?WATCH={"enable":true,"json":true};\n']
+    kept.receiver.stop()
+    kept.receiver.stop()
+
+
+def test_a_lost_connection_is_made_again_and_told_once(
+    server: FakeGpsd, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(receiver, "FIRST_BACK_OFF_S", 0.01)
+    kept = Kept(RunningGpsd("127.0.0.1", server.port))
+    for n in range(3):
+        until(lambda n=n: len(server.requests) == n + 1)
+        server.fix()
+        until(lambda n=n: len(kept.of("position")) >= n + 1)
+        server.drop()
+    until(lambda: len(server.requests) == 4)
+    kept.receiver.stop()
+    assert len([r for r in caplog.records if "closed the connection" in r.message]) == 3  # a good time lay between
+
+
+def test_nobody_there_is_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(receiver, "FIRST_BACK_OFF_S", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    tries: list[float] = []
+    connect = socket.create_connection
+
+    def counting(*args: Any) -> socket.socket:
+        tries.append(time.monotonic())
+        return connect(*args)
+
+    monkeypatch.setattr(socket, "create_connection", counting)
+    kept = Kept(RunningGpsd("127.0.0.1", port))
+    until(lambda: len(tries) >= 3)
+    kept.receiver.stop()
+    assert len([r for r in caplog.records if r.levelname == "WARNING"]) == 1
+    assert kept.state.state == "no_gpsd"
+
+
+def test_a_receiver_of_records_that_fails_ends_nothing(server: FakeGpsd, caplog: pytest.LogCaptureFixture) -> None:
+    kept = Kept(RunningGpsd("127.0.0.1", server.port))
+    failing = [True]
+
+    def taking(records: list[Record]) -> None:
+        if failing[0]:
+            failing[0] = False
+            raise RuntimeError("no room")
+        kept.records.extend(records)
+
+    monkey = kept.receiver
+    monkey._records = taking  # the callback is what is tested
+    server.fix()
+    until(lambda: not failing[0])
+    server.fix(time=iso(time.time_ns() + 10**9))
+    until(lambda: bool(kept.records))
+    kept.receiver.stop()
+    assert "could not be handed over" in caplog.text
+
+
+FAKE = """#!/bin/sh
+echo "$$ $*" >>{log}
+exec sleep 1000
+"""
+
+
+@pytest.fixture
+def fake_gpsd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    program, log = tmp_path / "gpsd", tmp_path / "started"
+    program.write_text(FAKE.format(log=log))
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("TANDEM_GPSD", str(program))
+    log.touch()
+    return log
+
+
+def started(log: Path) -> list[list[str]]:
+    return [line.split() for line in log.read_text().splitlines()]
+
+
+def test_our_own_gpsd_is_started_for_its_device_again_when_it_dies_and_ended(
+    fake_gpsd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpsd, "FIRST_BACK_OFF_S", 0.0)
+    device = tmp_path / "ttyACM0"
+    own = Gpsd(lambda: str(device))
+    assert own.look() is None  # not plugged in
+    device.touch()
+    assert own.look() is None  # started, but not listening yet
+    where = own.look()
+    assert where is not None
+    until(lambda: len(started(fake_gpsd)) == 1)
+    assert own.look() == where
+    assert started(fake_gpsd)[0][1:] == ["-N", "-n", "-D", "0", "-S", str(where[1]), str(device)]
+    first = own.pid
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    until(lambda: own.look() is not None and own.pid != first)
+    until(lambda: len(started(fake_gpsd)) == 2)
+    device.rename(tmp_path / "other")  # unplugged, and something else under its name
+    device.touch()
+    second = own.pid
+    assert own.look() is None
+    assert own.pid not in (None, second)
+    until(lambda: len(started(fake_gpsd)) == 3)
+    device.unlink()
+    assert own.look() is None
+    assert own.pid is None
+    own.stop()
+    for row in started(fake_gpsd):
+        assert not Path(f"/proc/{row[0]}").exists()
+
+
+def test_our_own_gpsd_ends_with_the_thread_that_started_it(fake_gpsd: Path, tmp_path: Path) -> None:
+    """As after a kill of the collector: nobody calls stop."""
+    own = Gpsd(lambda: str(tmp_path))
+
+    def short_life() -> None:
+        own.look()
+        until(lambda: len(started(fake_gpsd)) == 1)
+
+    thread = threading.Thread(target=short_life)
+    thread.start()
+    thread.join()
+    pid = own.pid
+    assert pid is not None
+    process = own._process
+    assert process is not None
+    assert process.wait(20) == -signal.SIGTERM
+    own.stop()
+
+
+def test_a_missing_gpsd_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TANDEM_GPSD", "no-such-gpsd")
+    with pytest.raises(GpsdMissingError, match="no-such-gpsd is missing; mend: install the package gpsd"):
+        Gpsd(lambda: None)
+
+
+def test_start_commands_differ_by_family_and_model() -> None:
+    assert start_commands("quectel", "EC25")[-1] == "AT+QGPS=1"
+    assert start_commands("simcom", "SIMCOM_SIM7600E-H") == ("AT+CGPS=1,1",)
+    assert start_commands("simcom", "A7670E-FASE")[0] == "AT+CGNSSPWR=1"
+    assert start_commands("generic", "") == ()
+    for row in table():
+        assert row.source
+        assert all(
+            command.startswith("AT") and command.isascii() and command.isprintable() for command in row.start + row.stop
+        )
+    catch_all = [row.family for row in table() if not row.models]
+    assert len(catch_all) == len(set(catch_all))
