@@ -38,7 +38,20 @@ UNWANTED = (
 )  # fmt: skip
 """Folders of modules that no test here needs: two thirds of the kernel package."""
 
-UNWANTED_ROOT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/lintian", "boot")
+UNWANTED_ROOT = (
+    "usr/share/dbus-1/system-services",  # services run when a test starts them, not when somebody calls them
+    "usr/share/doc",
+    "usr/share/man",
+    "usr/share/locale",
+    "usr/share/info",
+    "usr/share/lintian",
+    "boot",
+)
+
+
+ACCOUNTS = ("messagebus", "tcpdump", "dnsmasq", "polkitd", "systemd-network")
+GROUPS = ("netdev", "render", "sgx", "kvm", "input")
+"""What the packages' scripts would add and their programs and rules name."""
 
 
 class BuildError(RuntimeError):
@@ -93,7 +106,9 @@ def fetch(packages: list[str], folder: Path) -> list[Path]:
         "APT::Install-Recommends": "false", "Debug::NoLocking": "true", "APT::Sandbox::User": "root",
     }  # fmt: skip
     chosen = [f"-o{name}={value}" for name, value in options.items()]
-    _run(["apt-get", "-qq", "-y", "--download-only", *chosen, "install", *packages], "apt-get cannot fetch the packages")
+    _run(
+        ["apt-get", "-qq", "-y", "--download-only", *chosen, "install", *packages], "apt-get cannot fetch the packages"
+    )
     return sorted(archives.glob("*.deb"))
 
 
@@ -106,7 +121,11 @@ def unpack(packages: list[Path], root: Path) -> None:
     for package in packages:
         # --keep-directory-symlink is dpkg-deb's tar's: an old package with /bin/x follows the link instead of replacing it.
         with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as stream:
-            _run(["tar", "-x", "-C", root, "--keep-directory-symlink"], f"cannot unpack {package.name}", stdin=stream.stdout)
+            _run(
+                ["tar", "-x", "-C", root, "--keep-directory-symlink"],
+                f"cannot unpack {package.name}",
+                stdin=stream.stdout,
+            )
         if stream.returncode != 0:
             raise BuildError(f"cannot read {package.name}; mend: run it again")
 
@@ -115,18 +134,23 @@ def settle(root: Path) -> None:
     """Do the little of the packages' scripts that the tests need: accounts, alternatives, places to mount."""
     shutil.copy(root / "usr/share/base-passwd/passwd.master", root / "etc/passwd")
     shutil.copy(root / "usr/share/base-passwd/group.master", root / "etc/group")
-    with (root / "etc/passwd").open("a", encoding="utf-8") as passwd:
-        passwd.write("messagebus:x:100:100::/nonexistent:/usr/sbin/nologin\n")
-        passwd.write("tcpdump:x:101:101::/nonexistent:/usr/sbin/nologin\n")
+    with (root / "etc/passwd").open("a") as passwd, (root / "etc/group").open("a") as group:
+        for number, name in enumerate(ACCOUNTS, 100):
+            passwd.write(f"{name}:x:{number}:{number}::/nonexistent:/usr/sbin/nologin\n")
+            group.write(f"{name}:x:{number}:\n")
+        for number, name in enumerate(GROUPS, 200):
+            group.write(f"{name}:x:{number}:\n")
         passwd.write("tandem:x:1000:1000::/tmp:/bin/sh\n")
-    with (root / "etc/group").open("a", encoding="utf-8") as group:
-        group.write("messagebus:x:100:\ntcpdump:x:101:\ntandem:x:1000:\nnetdev:x:102:\nrender:x:103:\nsgx:x:104:\nkvm:x:105:\n")
+        group.write("tandem:x:1000:\n")
     (root / "etc/hosts").write_text("127.0.0.1 localhost vm\n", encoding="ascii")
     (root / "etc/resolv.conf").touch()
     (root / "etc/nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files dns\n", encoding="ascii")
     (root / "etc/machine-id").write_text("0" * 31 + "1\n", encoding="ascii")
     for name in ("proc", "sys", "dev", "run", "tmp", "root", "var/tmp", "var/lib/misc", "srv", "mnt"):
         (root / name).mkdir(parents=True, exist_ok=True)
+    for name, target in (("var/run", "/run"), ("var/lock", "/run/lock")):
+        (root / name).rmdir()  # the packages carry folders; a script of base-files makes the links
+        (root / name).symlink_to(target)
     for name in UNWANTED_ROOT:
         shutil.rmtree(root / name, ignore_errors=True)
 

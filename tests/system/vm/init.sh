@@ -20,7 +20,7 @@ mount -t devtmpfs dev /dev
 mkdir -p /dev/pts /dev/shm
 mount -t devpts -o mode=620,ptmxmode=666 pts /dev/pts
 mount -t tmpfs -o mode=1777 shm /dev/shm
-mount -t tmpfs -o mode=755 run /run
+mount -t tmpfs -o mode=755,size=70% run /run
 mount -t tmpfs -o mode=1777 tmp /tmp
 mkdir -p /run/lock /run/vm
 ln -sf /proc/self/fd /dev/fd
@@ -30,8 +30,11 @@ mount_9p() { # mount_9p TAG FOLDER OPTIONS
     mkdir -p "$2" && mount -t 9p -o "trans=virtio,version=9p2000.L,msize=262144,$3" "$1" "$2"
 }
 mount_9p share /run/vm cache=none
+# What the host lends is read-only; what is written over it (Python's byte code) lies in memory.
 while read -r tag folder; do
-    mount_9p "$tag" "$folder" ro,cache=loose
+    mount_9p "$tag" "/run/lent/$tag" ro,cache=loose
+    mkdir -p "$folder" "/run/over/$tag/upper" "/run/over/$tag/work"
+    mount -t overlay -o "lowerdir=/run/lent/$tag,upperdir=/run/over/$tag/upper,workdir=/run/over/$tag/work" overlay "$folder"
 done </run/vm/shares
 cut -d ' ' -f 1 /proc/uptime >/run/vm/booted
 cd /run/vm || exit 1
