@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -13,8 +14,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 GADGET_MODULES = ("libcomposite", "usb_f_acm", "usb_f_ecm", "cdc_acm", "cdc_ether", "tun", "nft_masq", "nft_chain_nat")
-SERVICES = Path("/run/vm")
-"""Logs go where the host reads them."""
+LOGS = Path("/run/services")
+LEFT = Path("/run/vm")
+"""What lies there at the end is the host's. Writing there is slow, so logs are brought at the end."""
 
 DHCP_SCRIPT = """#!/bin/sh
 # busybox udhcpc calls it. One default route an interface, as a probe's network service leaves them: metrics keep them apart.
@@ -51,6 +53,8 @@ class Guest:
         self._stack = ExitStack()
 
     def __enter__(self) -> Guest:
+        LOGS.mkdir()
+        self._stack.callback(lambda: [shutil.copy(log, LEFT) for log in LOGS.iterdir()])
         told(["modprobe", "-a", *GADGET_MODULES])
         told(["mount", "-t", "configfs", "configfs", "/sys/kernel/config"])
         Path("/etc/udev/rules.d/78-tandem.rules").write_text(self._rules, encoding="utf-8")
@@ -70,7 +74,7 @@ class Guest:
 
     def service(self, name: str, argv: Sequence[str]) -> subprocess.Popen[bytes]:
         """Start a service that ends with the guest; its log is NAME.log."""
-        log = self._stack.enter_context((SERVICES / f"{name}.log").open("ab"))
+        log = self._stack.enter_context((LOGS / f"{name}.log").open("ab"))
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         self._stack.callback(_end, process)
         return process

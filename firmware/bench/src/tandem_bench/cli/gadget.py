@@ -5,28 +5,18 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 from tandem_bench.cli.main import ExitCode
-from tandem_bench.demo.stopping import Stopped, StopSignals
 from tandem_bench.gadget import device
 from tandem_bench.gadget.controllers import choose, controllers
 from tandem_bench.gadget.description import CONTROLLERS, PROFILES, GadgetError, gadget_of
 from tandem_bench.gadget.process import UsbSetup, run
-from tandem_bench.gadget.rig import GadgetRig
-from tandem_bench.link.build import LinkMissingError, find_binary
-from tandem_bench.link.emulator import LinkError
 from tandem_bench.modem.control import ControlError
 from tandem_bench.modem.families import FAMILIES
 from tandem_bench.modem.process import Setup, made_up_imei
 from tandem_bench.modem.timeline import TimelineError, read
-from tandem_bench.rig.programs import ProgramError
-from tandem_bench.rig.rights import Owner
-from tandem_bench.scenario import ScenarioError, load, play
-from tandem_bench.topology.requirements import MachineError, require
 
 DESCRIPTION = """Present the bench's modem as a USB device: two AT ports and a network function. Needs root, Linux's gadget stack and a
 USB device controller: a Raspberry Pi Zero 2 W or 4 (dtoverlay=dwc2,dr_mode=peripheral) towards a real probe, or in a virtual
@@ -134,47 +124,13 @@ def _modem(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    signals = StopSignals()
+    from tandem_bench.gadget.playing import WrongWishError, play_on_usb
+
     try:
-        played = play(load(args.scenario, duration_s=args.duration, seed=args.seed))
-        find_binary()
-        require()
-        free = [one.name for one in controllers() if one.taken_by is None]
-        names = args.operators.split(",") if args.operators else list(played.operators)[: max(1, len(free))]
-        for name in names:
-            if name not in played.operators:
-                return _refuse(f"no operator {name!r}; there are: {', '.join(played.operators)}", ExitCode.USAGE)
-        played = replace(played, operators={name: played.operators[name] for name in names})
-        folder = (args.out or Path(tempfile.mkdtemp(prefix="tandem-gadget-"))).absolute()
-        folder.mkdir(parents=True, exist_ok=True)
-        rig = GadgetRig(played, folder, Owner.of_caller(), free, family=args.family, alike=args.alike)
-    except ScenarioError as error:
+        return ExitCode.OK if play_on_usb(args) else ExitCode.INTERRUPTED
+    except WrongWishError as error:
         return _refuse(str(error), ExitCode.USAGE)
-    except (GadgetError, LinkMissingError, MachineError) as error:
+    except GadgetError as error:
         return _refuse(str(error))
-    signals.install()
-    status = int(ExitCode.OK)
-    try:
-        with rig:
-            try:
-                rig.start_radio()
-                _explain(rig)
-                while (left := rig.epoch_monotonic_ns / 1e9 + played.duration_s - time.monotonic()) > 0:
-                    if why := rig.failed():
-                        raise ProgramError(why)
-                    time.sleep(min(left, 0.5))
-            except Stopped:
-                status = ExitCode.INTERRUPTED
-            rig.stop_radio()
-            rig.write_truth(folder / "truth.jsonl")
-    except (ProgramError, LinkError, MachineError, GadgetError) as error:
-        return _refuse(str(error))
-    print(f"truth: {folder / 'truth.jsonl'}")
-    return status
-
-
-def _explain(rig: GadgetRig) -> None:
-    for path in rig.paths.values():
-        print(f"  path {path.name}: operator {path.operator} on {path.controller}, gives {path.bearer.address} by DHCP")
-        print(f"    faults and plug: {rig.control_socket(path.name)}")
-    print(f"  server {rig.server_address}", flush=True)
+    except OSError as error:
+        return _refuse(f"{error.filename}: {error.strerror}; name another folder with --out")

@@ -64,8 +64,7 @@ def run(setup: UsbSetup, ready: Callable[[str], None]) -> int:
             usb.ports[number].received(received)
 
         terminals = [
-            Terminal(path, selector, partial(hand_on, number), later)
-            for number, path in enumerate(device.terminals())
+            Terminal(path, selector, partial(hand_on, number), later) for number, path in enumerate(device.terminals())
         ]
         for terminal in terminals:
             stack.callback(terminal.close)

@@ -12,12 +12,13 @@ from pathlib import Path
 from tandem_bench.gadget import bearer
 from tandem_bench.gadget.bearer import Bearer, DhcpServer
 from tandem_bench.gadget.description import GadgetError
+from tandem_bench.rig.programs import Program
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import Owner
 from tandem_bench.scenario import Played
 from tandem_bench.topology.topology import Topology
 
-READY_S = 60.0
+READY_S = 120.0
 """For a modem on USB: on an emulated processor Python alone takes seconds to start."""
 
 
@@ -59,6 +60,7 @@ class GadgetRig(Rig):
         self._controllers = dict(zip(self.operators, controllers, strict=False))
         self._alike = alike
         self._dhcp: list[DhcpServer] = []
+        self._starting: dict[str, Program] = {}
         self.paths: dict[str, UsbPath] = {}
 
     def __exit__(self, *error: object) -> None:
@@ -67,6 +69,12 @@ class GadgetRig(Rig):
                 server.stop()
         finally:
             super().__exit__(*error)
+
+    def start_radio(self) -> None:
+        """As a ``Rig``'s, and the modems' networks; GadgetError too."""
+        super().start_radio()
+        for number, path in enumerate(self.operators):
+            self._network(path, number)
 
     def tell(self, path: str, wish: dict[str, object]) -> None:
         """A wish to a path's modem (``gadget.process``); GadgetError when it refuses."""
@@ -79,8 +87,7 @@ class GadgetRig(Rig):
             raise GadgetError(f"the modem of path {path} refuses: {answer['error']}")
 
     def _modem(self, path: str, family: str) -> None:
-        operator, number = self.operators[path], list(self.operators).index(path)
-        place = f"modem-{path}"
+        operator, place = self.operators[path], f"modem-{path}"
         argv = [
             *(sys.executable, "-m", "tandem_bench", "gadget", "modem", "--family", family, "--name", f"tandem-{path}"),
             *("--timeline", str(self._timeline(operator)), "--operator-name", f"Operator {operator}"),
@@ -90,7 +97,12 @@ class GadgetRig(Rig):
             *("--netns-pid", self.topology.netns_path(place).split("/")[2]),
         ]
         # As root: the kernel's gadget stack takes orders from nobody else.
-        interface = self.programs.start(place, argv).await_ready(READY_S).split()[1]
+        self._starting[path] = self.programs.start(place, argv)
+
+    def _network(self, path: str, number: int) -> None:
+        """Await the modem and set up what is behind its plug."""
+        place = f"modem-{path}"
+        interface = self._starting.pop(path).await_ready(READY_S).split()[1]
         access = next(access for access in self.topology.spec.accesses if access.path == path)
         given = Bearer(interface, access.interface, bearer.network_of(number, alike=self._alike), access.gateway)
         self.topology.run(place, ["ip", "-batch", "-"], bearer.ip_batch(given))
@@ -98,4 +110,4 @@ class GadgetRig(Rig):
         server = DhcpServer(given, lambda argv: self.topology.command(place, argv))
         server.start()
         self._dhcp.append(server)
-        self.paths[path] = UsbPath(path, operator, self._controllers[path], given)
+        self.paths[path] = UsbPath(path, self.operators[path], self._controllers[path], given)

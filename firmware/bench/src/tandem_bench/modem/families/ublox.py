@@ -29,8 +29,8 @@ def technology(modem: Modem, _radio: Radio, command: Command) -> Reply:
 def bands(modem: Modem, _radio: Radio, command: Command) -> Reply:
     """+UBANDSEL: bands by their MHz."""
     if command.kind == "test":
-        return Reply(("+UBANDSEL: (0,700,800,850,900,1500,1700,1800,1900,2100,2600)",))
-    return Reply(("+UBANDSEL: 800,1800,2600",)) if command.kind == "read" else failed(modem, 4)
+        return Reply(("+UBANDSEL: (0,700,850,900,1700,1800,1900,2100,2600)",))
+    return Reply(("+UBANDSEL: 700,850,1700,1900,2600",)) if command.kind == "read" else failed(modem, 4)
 
 
 def contexts(modem: Modem, _radio: Radio, command: Command) -> Reply:
