@@ -29,7 +29,7 @@ esac
 """
 
 
-def awaited(what: str, condition: Callable[[], T], seconds: float = 60.0) -> T:
+def awaited(what: str, condition: Callable[[], T], seconds: float = 120.0) -> T:
     """What ``condition`` gives once it is true; AssertionError after ``seconds``."""
     until = time.monotonic() + seconds
     while not (met := condition()):
@@ -80,7 +80,8 @@ class Guest:
         return process
 
     def modem_manager(self) -> None:
-        """Start it: it looks for modems from now on."""
+        """Start it: it looks for modems from now on. Without polkitd it does as nobody says."""
+        self.service("polkitd", ["/usr/lib/polkit-1/polkitd", "--no-debug"])
         self.service("modemmanager", ["/usr/sbin/ModemManager", "--debug"])
         awaited("ModemManager answers", lambda: mmcli("-L") is not None)
 

@@ -39,6 +39,8 @@ def parser(word: str | None = None) -> argparse.ArgumentParser:
         loaded = importlib.import_module(f"tandem_bench.cli.{module}")
         if hasattr(loaded, "add"):
             loaded.add(subparsers)
+        elif module == word:
+            return parser()  # a module that is no subcommand: let the whole list be told
     return top
 
 
