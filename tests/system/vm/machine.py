@@ -7,6 +7,7 @@ environment are seen in it read-only under the same paths, so what runs there is
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -30,7 +31,8 @@ class VmError(RuntimeError):
 
 @dataclass(frozen=True)
 class Done:
-    """How the command ended. ``files``: what it left in its folder; ``boot_s``, ``command_s``: measured here, wall clock."""
+    """How the command ended. ``files``: what it left in its folder; ``boot_s``, ``command_s``: measured here, wall clock;
+    ``cpu_s``: processor time of the emulator."""
 
     exit: int
     stdout: str
@@ -38,6 +40,14 @@ class Done:
     files: Mapping[str, bytes]
     boot_s: float
     command_s: float
+    cpu_s: float
+
+
+def lacks() -> str | None:
+    """Why there can be no machine here; None when there can."""
+    if platform.machine() != "x86_64":
+        return f"the machine is x86-64, this one {platform.machine()}"
+    return None if shutil.which("qemu-system-x86_64") else "qemu-system-x86_64 not found; mend: ./kit test installs it"
 
 
 def built() -> Path:
@@ -75,7 +85,7 @@ def run(
         shares = _shares()
         (share / "shares").write_text("".join(f"{tag} {folder}\n" for tag, folder in shares.items()))
         (share / "command").write_text(_script(command, env or {}))
-        began_s = time.monotonic()
+        began_s, cpu_s = time.monotonic(), _children_cpu_s()
         process = subprocess.Popen(
             _qemu(program, made, share, shares, append, memory_mb),
             stdin=subprocess.DEVNULL,
@@ -101,7 +111,13 @@ def run(
             files={f.name: f.read_bytes() for f in share.iterdir() if f.is_file() and f.name not in ours},
             boot_s=boot_s,
             command_s=time.monotonic() - began_s - boot_s,
+            cpu_s=_children_cpu_s() - cpu_s,
         )
+
+
+def _children_cpu_s() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def _shares() -> dict[str, Path]:

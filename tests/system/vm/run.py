@@ -30,7 +30,10 @@ def main() -> int:
         return 3
     sys.stdout.write(done.stdout)
     sys.stderr.write(done.stderr)
-    print(f"run.py: booted in {done.boot_s:.1f} s, ran {done.command_s:.1f} s, exit {done.exit}", file=sys.stderr)
+    print(
+        f"run.py: booted in {done.boot_s:.1f} s, ran {done.command_s:.1f} s ({done.cpu_s:.0f} s of processor), exit {done.exit}",
+        file=sys.stderr,
+    )
     if args.keep is not None:
         args.keep.mkdir(parents=True, exist_ok=True)
         for name, content in done.files.items():
