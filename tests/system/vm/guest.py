@@ -29,12 +29,13 @@ esac
 """
 
 
-def awaited(what: str, condition: Callable[[], T], seconds: float = 120.0) -> T:
-    """What ``condition`` gives once it is true; AssertionError after ``seconds``."""
+def awaited(what: str, condition: Callable[[], T], seconds: float = 120.0, every_s: float = 0.3) -> T:
+    """What ``condition`` gives once it is true; AssertionError after ``seconds``. ``every_s``: between looks, more where one starts
+    programs: on an emulated processor looking costs what is waited for."""
     until = time.monotonic() + seconds
     while not (met := condition()):
         assert time.monotonic() < until, f"not within {seconds} s: {what}"
-        time.sleep(0.2)
+        time.sleep(every_s)
     return met
 
 
@@ -83,7 +84,7 @@ class Guest:
         """Start it: it looks for modems from now on. Without polkitd it does as nobody says."""
         self.service("polkitd", ["/usr/lib/polkit-1/polkitd", "--no-debug"])
         self.service("modemmanager", ["/usr/sbin/ModemManager", "--debug"])
-        awaited("ModemManager answers", lambda: mmcli("-L") is not None)
+        awaited("ModemManager answers", lambda: mmcli("-L") is not None, every_s=1.0)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -47,6 +47,8 @@ def lacks() -> str | None:
     """Why there can be no machine here; None when there can."""
     if platform.machine() != "x86_64":
         return f"the machine is x86-64, this one {platform.machine()}"
+    if Path(sys.base_prefix) != Path("/usr"):
+        return f"Python is {sys.base_prefix}'s and not the distribution's, which is the one in the machine"
     return None if shutil.which("qemu-system-x86_64") else "qemu-system-x86_64 not found; mend: ./kit test installs it"
 
 
