@@ -25,24 +25,28 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line. Subcommands are the modules beside this one that have ``add``."""
+def parser(word: str | None = None) -> argparse.ArgumentParser:
+    """The whole command line, or when ``word`` is a subcommand only that: the others' imports take longer than many a command.
+    Subcommands are the modules beside this one that have ``add``."""
     top = argparse.ArgumentParser(
         prog="tandem-server", description="Tandem's server: measurement endpoint, ingest gateway, store, report."
     )
     top.add_argument("--version", action="version", version=f"%(prog)s {tandem_server.__version__}")
     subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in sorted(m.name for m in pkgutil.iter_modules(tandem_server.cli.__path__)):
-        if module != "main":
-            loaded = importlib.import_module(f"tandem_server.cli.{module}")
-            if hasattr(loaded, "add"):
-                loaded.add(subparsers)
+    names = sorted(m.name for m in pkgutil.iter_modules(tandem_server.cli.__path__) if m.name != "main")
+    for module in [word] if word in names else names:
+        loaded = importlib.import_module(f"tandem_server.cli.{module}")
+        if hasattr(loaded, "add"):
+            loaded.add(subparsers)
+        elif module == word:
+            return parser()  # a module that is no subcommand: let the whole list be told
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand; the return value is the exit status (``ExitCode``)."""
-    args = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    args = parser(words[0] if words else None).parse_args(words)
     try:
         return int(args.func(args))
     except KeyboardInterrupt:

@@ -87,12 +87,12 @@ def run(setup: Setup, ready: Callable[[], None]) -> int:
 
     with ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
-        _catch_signals(stack, selector, caught)
+        catch_signals(stack, selector, caught)
         log = stack.enter_context(setup.json_log.open("a", encoding="utf-8")) if setup.json_log else None
 
         def note(fault: Fault) -> None:
             if log:
-                log.write(json.dumps(_truth(setup, clock(), fault)) + "\n")
+                log.write(json.dumps(truth(setup, clock(), fault)) + "\n")
                 log.flush()
 
         port = _port(setup, selector, lambda received: emulator.received(received))
@@ -103,7 +103,7 @@ def run(setup: Setup, ready: Callable[[], None]) -> int:
         stack.callback(port.close)
         port.attach()
         emulator.start()
-        _plan(setup, agenda, clock(), emulator)
+        plan(setup, agenda, clock(), emulator.play)
         ready()
         while not caught:
             due = agenda.next_due_s()
@@ -119,12 +119,12 @@ def _port(setup: Setup, selector: selectors.BaseSelector, received: Callable[[by
     return Port(setup.link, setup.port_mode, selector, received)
 
 
-def _plan(setup: Setup, agenda: Agenda, now_s: float, emulator: Emulator) -> None:
+def plan(setup: Setup, agenda: Agenda, now_s: float, play: Callable[[Fault], None]) -> None:
     """Put down the scheduled faults; of one that should be under way already, the rest."""
     for t_s, fault in setup.schedule:
         left = fault.seconds - max(0.0, now_s - t_s)
         if left > 0:
-            agenda.at(t_s, partial(emulator.play, replace(fault, seconds=left)))
+            agenda.at(t_s, partial(play, replace(fault, seconds=left)))
 
 
 def _obey(emulator: Emulator, wish: object) -> None:
@@ -142,7 +142,7 @@ def _obey(emulator: Emulator, wish: object) -> None:
         emulator.play(faults.parse(wish))
 
 
-def _truth(setup: Setup, t_s: float, fault: Fault) -> dict[str, object]:
+def truth(setup: Setup, t_s: float, fault: Fault) -> dict[str, object]:
     """A line of truth.jsonl (server/spec/campaign-folder.md)."""
     return {
         "t_s": round(t_s, 3),
@@ -155,7 +155,7 @@ def _truth(setup: Setup, t_s: float, fault: Fault) -> dict[str, object]:
     }
 
 
-def _catch_signals(stack: ExitStack, selector: selectors.BaseSelector, caught: list[int]) -> None:
+def catch_signals(stack: ExitStack, selector: selectors.BaseSelector, caught: list[int]) -> None:
     """SIGTERM and SIGINT end the loop: the handler takes note, a byte on a socket wakes the selector."""
     ours, theirs = socket.socketpair()
     stack.callback(ours.close)

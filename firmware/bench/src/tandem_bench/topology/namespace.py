@@ -117,8 +117,8 @@ class Namespace:
 
     def sysctl(self, settings: Mapping[str, str]) -> None:
         """Set ``settings`` (dotted names below /proc/sys) in here."""
-        for name, value in settings.items():
-            self.run(["sh", "-c", 'cat > "$0"', f"/proc/sys/{name.replace('.', '/')}"], f"{value}\n")
+        lines = "".join(f"/proc/sys/{name.replace('.', '/')} {value}\n" for name, value in settings.items())
+        self.run(["sh", "-ec", 'while read -r file value; do printf "%s\\n" "$value" >"$file"; done'], lines)
 
     def close(self) -> None:
         """Let it go; it ends when the last program in it has. Safe to call twice."""

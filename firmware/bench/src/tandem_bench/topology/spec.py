@@ -35,6 +35,8 @@ class Access:
     uplink: IPv4Network
     """The /30 between NAT and internet: internet first, NAT (the public address) second."""
     metric: int
+    near: str = "probe"
+    """The namespace in which the link's near end lies: the probe's own, or that of a modem which the probe reaches by USB."""
 
     @property
     def gateway(self) -> IPv4Address:

@@ -103,7 +103,10 @@ class Topology:
             raise MachineError(f"no namespace {name!r}; there are: {', '.join(self._namespaces) or 'none'}") from None
 
     def _build(self) -> None:
-        for name in ("probe", "internet", "server", *(access.namespace for access in self.spec.accesses)):
+        accesses = self.spec.accesses
+        for name in dict.fromkeys(
+            ("probe", "internet", "server", *(a.namespace for a in accesses), *(a.near for a in accesses))
+        ):
             namespace = Namespace(name, files.of(name, self.spec))
             self._stack.callback(namespace.close)
             namespace.open()
@@ -152,7 +155,7 @@ class Topology:
         log = None if self.spec.log_folder is None else self.spec.log_folder / f"link-{access.path}.jsonl"
         link = make(
             LinkSpec(
-                a_netns=self.netns_path("probe"),
+                a_netns=self.netns_path(access.near),
                 a_name=access.interface,
                 b_netns=self.netns_path(access.namespace),
                 b_name="ran0",
@@ -171,7 +174,7 @@ class Topology:
             f"address add {access.address} dev {access.interface}\n"
             f"route add default via {access.gateway} dev {access.interface} metric {access.metric}\n"
         )
-        self.run("probe", ["ip", "-batch", "-"], near)
+        self.run(access.near, ["ip", "-batch", "-"], near)
         resolver = Resolver(self._namespace(access.namespace), access.gateway, files.hosts(self.spec))
         self._stack.callback(resolver.stop)
         resolver.start()

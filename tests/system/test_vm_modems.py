@@ -1,0 +1,120 @@
+"""Two modems as real USB devices, the distribution's kernel, the real ModemManager, the kit: in a virtual machine.
+
+One story is played (``vm/scene_modems.py``) and judged here. Functions only: rates on an emulated processor mean nothing.
+"""
+
+import json
+from typing import Any
+
+import pytest
+from vm import machine
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.slow,
+    pytest.mark.timeout(1200),
+    pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
+]
+SCENE = str(machine.REPOSITORY / "tests" / "system" / "vm" / "scene_modems.py")
+BELONGS = {"a": ("192.168.8.100", "00101"), "b": ("192.168.9.100", "00102")}
+"""What each slot's modem gives by DHCP, and its operator."""
+
+
+@pytest.fixture(scope="module")
+def seen() -> dict[str, Any]:
+    done = machine.run(["python3", SCENE], timeout_s=1100)
+    print(f"boot {done.boot_s:.0f} s, story {done.command_s:.0f} s, {done.cpu_s:.0f} s of processor\n{done.stderr}")
+    assert done.exit == 0, (
+        done.stdout
+        + done.stderr
+        + "".join(
+            f"\n--- {name}\n{text.decode(errors='replace')[-1500:]}"
+            for name, text in done.files.items()
+            if name.endswith(".log")
+        )
+    )
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    print(told["took_s"])
+    return told
+
+
+def rightly_connected(told: dict[str, dict[str, Any]]) -> None:
+    assert set(told) == set(BELONGS)
+    for path, modem in told.items():
+        assert modem["model"] == "TOBY-L200"
+        assert (modem["connected"], modem["state"], modem["method"]) == ("yes", "connected", "dhcp")
+        assert modem["interface"] == f"cell-{path}"
+        assert (modem["address"], modem["plmn"]) == BELONGS[path]
+        ports = " ".join(modem["ports"])
+        assert ports.count("(at)") == 1, "ModemManager has one port"
+        assert ports.count("(ignored)") == 1, "and leaves the other to the collector"
+
+
+def heard_in_its_slot(seen: dict[str, Any], radio: dict[str, dict[str, Any]]) -> None:
+    assert {path: modem["eci"] in seen["cells"][path] for path, modem in radio.items()} == {"a": True, "b": True}
+    assert not set(seen["cells"]["a"]) & set(seen["cells"]["b"])
+    assert {path: modem["operator"] for path, modem in radio.items()} == {"a": "A", "b": "B"}
+    assert all(-140 < modem["rsrp_dbm"] < -44 for modem in radio.values())
+
+
+def carried(pair: list[dict[str, Any]]) -> None:
+    assert sorted((run["kind"], run["paths"][0]) for run in pair if run["kind"] == "tcp") == [
+        ("tcp", "a"),
+        ("tcp", "b"),
+    ]
+    assert len(pair) == 3
+    for run in pair:
+        assert run["failure"] is None
+        assert run["fallback"] is False
+        used = {"a", "b"} if run["kind"] == "mptcp" else {run["paths"][0]}
+        assert {path for path, size in run["bytes"].items() if size > 0} == used
+
+
+def test_modem_manager_finds_both_and_connects_through_their_network_functions(seen: dict[str, Any]) -> None:
+    rightly_connected(seen["connected"])
+
+
+def test_the_collector_polls_both_second_ports_beside_it(seen: dict[str, Any]) -> None:
+    heard_in_its_slot(seen, seen["radio"])
+
+
+def test_a_pair_of_downloads_goes_over_both_usb_network_functions(seen: dict[str, Any]) -> None:
+    carried(seen["pair"])
+
+
+def test_one_modem_out_leaves_the_other_polled(seen: dict[str, Any]) -> None:
+    assert seen["b_while_a_is_out"]["eci"] in seen["cells"]["b"]
+
+
+def test_slots_hold_when_the_modems_come_back_in_another_order(seen: dict[str, Any]) -> None:
+    number = {path: int(name.removeprefix("ttyACM")) for path, name in seen["terminals"].items()}
+    assert number["b"] < number["a"], "b was plugged in first and has the lower number now"
+    rightly_connected(seen["reconnected"])
+    heard_in_its_slot(seen, seen["radio_again"])
+    for path in BELONGS:
+        assert [kind for kind in seen["events"][path] if kind.startswith("path_")][-3:] == [
+            "path_up",
+            "path_down",
+            "path_up",
+        ]
+
+
+def test_a_second_pair_goes_over_both(seen: dict[str, Any]) -> None:
+    carried(seen["second_pair"])
+
+
+def test_a_hung_modem_is_waited_for_and_the_other_polled(seen: dict[str, Any]) -> None:
+    assert seen["b_while_a_hangs"]["eci"] in seen["cells"]["b"]
+    assert seen["after_hang"]["eci"] in seen["cells"]["a"]
+
+
+def test_after_a_power_cycle_both_are_there_for_collector_and_modem_manager(seen: dict[str, Any]) -> None:
+    assert seen["after_power_cycle"]["eci"] in seen["cells"]["b"]
+    assert seen["exported_at_the_end"] == ["1-1", "2-1"]
+
+
+def test_records_reached_the_server_and_the_collector_ends_well(seen: dict[str, Any]) -> None:
+    assert seen["spool"]["sent"] > 100
+    assert (seen["spool"]["rejected"], seen["spool"]["dropped"]) == (0, 0)
+    assert seen["collector_exit"] == 0
+    assert seen["traceback"] is False

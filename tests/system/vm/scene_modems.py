@@ -1,0 +1,255 @@
+"""In the virtual machine: the kit with two modems on USB, real ModemManager beside it, unplugged, replugged, hung, power-cycled.
+
+Prints what was seen as one JSON object, in the order of the story; ``test_vm_modems.py`` judges it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from vm.guest import Guest, awaited, exported, lease, mmcli, told
+
+from tandem.app.status_socket import NoCollectorError, ask
+from tandem_bench.demo import configuration
+from tandem_bench.gadget.rig import GadgetRig
+from tandem_bench.rig.programs import Program, Programs
+from tandem_bench.rig.rig import ProbePath
+from tandem_bench.rig.rights import Owner, confined
+from tandem_bench.scenario import load, play
+from tandem_bench.topology.spec import SERVER_NAME
+
+PROBE = "probe-1"
+WORK = Path("/tmp/kit")  # noqa: S108 - in the machine, whose only user is this test
+USB = {"a": ("1-1", "dummy_hcd.0/usb1"), "b": ("2-1", "dummy_hcd.1/usb2")}
+"""By path: the device's name on its bus, and where the bus hangs. A slot is a place on the bus, whatever is plugged in first."""
+
+# Until the kit renders them from the drivers' ports.toml (tandem modem udev): the second AT port is ours, ModemManager leaves it
+# alone; port and network device have names by their place.
+RULES = (
+    'SUBSYSTEM=="tty", ENV{ID_USB_INTERFACE_NUM}=="02", ENV{ID_VENDOR_ID}=="1546", ENV{ID_MM_PORT_IGNORE}="1"\n'
+    + "".join(
+        f'SUBSYSTEM=="tty", DEVPATH=="*/{bus}/{device}/{device}:1.2/tty/*", SYMLINK+="tandem/{path}"\n'
+        f'SUBSYSTEM=="net", ACTION=="add", DEVPATH=="*/{bus}/{device}/{device}:1.4/net/*", NAME="cell-{path}"\n'
+        for path, (device, bus) in USB.items()
+    )
+)
+SECONDS = 2.0
+BEGAN_S = time.monotonic()
+seen: dict[str, Any] = {"took_s": {}}
+
+
+@contextlib.contextmanager
+def part(name: str) -> Iterator[None]:
+    """A part of the story, and how long it took."""
+    began_s = time.monotonic()
+    print(f"{began_s - BEGAN_S:6.1f} s: {name}", file=sys.stderr, flush=True)
+    yield
+    seen["took_s"][name] = round(time.monotonic() - began_s, 1)
+
+
+class Story:
+    """The kit on the rig in this machine, whose own network namespace is the probe's."""
+
+    def __init__(self, rig: GadgetRig, programs: Programs, guest: Guest) -> None:
+        self.rig, self.programs, self.guest = rig, programs, guest
+        self.probe, self.server = WORK / "probe", WORK / "server"
+        self.collector: Program | None = None
+
+    def serve(self, *args: str) -> list[str]:
+        return self.rig.command("server", confined([sys.executable, "-m", "tandem_server", *args], Owner(0, 0)))
+
+    def start_server(self) -> None:
+        config = ["--config", str(self.server / "server.toml")]
+        (self.server / "server.toml").write_text(configuration.server_toml(os.environ["TANDEM_INFLUXD"]))
+        once = [
+            self.serve(
+                "tls", "--folder", str(self.server / "tls"), "--name", SERVER_NAME, "--address", self.rig.server_address
+            ),
+            self.serve("probe", "add", PROBE, *config, "--token-file", str(self.probe / "token")),
+        ]
+        for started in [subprocess.Popen(argv, stdout=subprocess.DEVNULL) for argv in once]:
+            assert started.wait(120) == 0
+        self._parts = [
+            self.programs.start(name, self.serve("serve", name, *config))
+            for name in ("database", "gateway", "endpoint")
+        ]
+
+    def await_server(self) -> None:
+        for program in self._parts:
+            program.await_ready(120)
+        (self.probe / "ca.pem").write_text((self.server / "tls" / "ca.pem").read_text())
+
+    def start_collector(self) -> None:
+        paths = [
+            ProbePath(p.name, p.operator, f"cell-{p.name}", str(p.bearer.gateway), Path(f"/dev/tandem/{p.name}"))
+            for p in self.rig.paths.values()
+        ]
+        text = configuration.collector_toml(PROBE, paths, SECONDS, 1.0, 1)
+        (self.probe / "config.toml").write_text(text.replace('"simultaneous"', '"off"'))
+        told(["chown", "-R", "tandem:tandem", str(self.probe)])
+        argv = [sys.executable, "-m", "tandem", "run", "--verbose", "--config", str(self.probe / "config.toml")]
+        self.collector = self.programs.start("collector", as_probe(argv))
+        self.collector.await_ready(60)
+
+    def status(self) -> dict[str, Any]:
+        try:
+            return next(iter(ask(self.probe / "status.sock", {"op": "status"}, 10.0)), {})
+        except (NoCollectorError, TimeoutError):
+            return {}
+
+    def events(self, path: str) -> list[str]:
+        return [event["kind"] for event in self.status().get("events", []) if event["path"] == path]
+
+    def since(self, path: str, before: list[str], *kinds: str) -> bool:
+        """Whether a path has had events of these ``kinds`` that were not among those ``before``; a missed poll makes some too."""
+        now = self.events(path)
+        return all(now.count(kind) > before.count(kind) for kind in kinds)
+
+    def polled(self, path: str) -> dict[str, Any] | None:
+        """What the collector knows of a path's modem, when it was read within the last 3 s."""
+        modem = self.status().get("modems", {}).get(path)
+        return (
+            modem if modem and modem["eci"] is not None and modem["age_s"] is not None and modem["age_s"] < 3 else None
+        )
+
+    def connect(self, path: str) -> dict[str, Any]:
+        """Through ModemManager, then an address by DHCP, as a network service does; what ModemManager says of it."""
+        device = USB[path][0]
+        modem = awaited(f"ModemManager has {device}", lambda: exported().get(device), every_s=2.0)
+        number = modem["path"].rpartition("/")[2]
+        told(["mmcli", "-m", number, "--simple-connect=apn=internet,ip-type=ipv4"], 120)
+        shown = (mmcli("-m", number) or {})["modem"]
+        bearer = (mmcli("-b", shown["generic"]["bearers"][0].rpartition("/")[2]) or {})["bearer"]
+        index = list(USB).index(path)
+        address = awaited(f"an address on cell-{path}", lambda: lease(f"cell-{path}", 700 + index), 30)
+        return {
+            "ports": shown["generic"]["ports"],
+            "model": shown["generic"]["model"],
+            "state": shown["generic"]["state"],
+            "plmn": shown["3gpp"]["operator-code"],
+            "interface": bearer["status"]["interface"],
+            "connected": bearer["status"]["connected"],
+            "method": bearer["ipv4-config"]["method"],
+            "address": address,
+        }
+
+    def pair(self) -> list[dict[str, Any]]:
+        """A paired download, one run after the other; the runs' manifests."""
+        argv = [sys.executable, "-m", "tandem", "experiment", "run", "download", "--json", "--pairing", "sequential"]
+        argv += ["--seconds", str(SECONDS), "--config", str(self.probe / "config.toml")]
+        answer = json.loads(told(as_probe(argv), 200))
+        runs = [json.loads((self.probe / "runs" / f"{run}.json").read_text()) for run in answer["runs"]]
+        return [
+            {
+                "kind": run["kind"],
+                "paths": run["paths"],
+                "failure": run["failure"],
+                "fallback": (run["result"] or {}).get("fallback"),
+                "bytes": {f["path"]: f["bytes"] for f in (run["result"] or {}).get("subflows", [])},
+            }
+            for run in runs
+        ]
+
+    def radio(self) -> dict[str, Any]:
+        """What each path's modem hears."""
+        return {path: awaited(f"{path} is polled", lambda path=path: self.polled(path)) for path in USB}
+
+
+def as_probe(argv: list[str]) -> list[str]:
+    """As the probe's service runs it: an ordinary user of the group dialout, with two capabilities."""
+    kept = "-all,+net_admin,+net_raw"
+    rights = ["--reuid=tandem", "--regid=tandem", "--groups=dialout", "--no-new-privs", f"--inh-caps={kept}"]
+    return ["setpriv", *rights, f"--ambient-caps={kept}", f"--bounding-set={kept}", "--", *argv]
+
+
+def tell(story: Story) -> None:
+    rig = story.rig
+    with part("server and modems start"):
+        story.start_server()
+        rig.start_radio()
+        story.await_server()
+    with part("both connect through ModemManager"):
+        seen["connected"] = {path: story.connect(path) for path in USB}
+    with part("the collector starts"):
+        story.start_collector()
+        seen["radio"] = story.radio()
+    with part("a pair of downloads"):
+        seen["pair"] = story.pair()
+    with part("a is unplugged, then b, and both plugged in again in the other order"):
+        before = {path: story.events(path) for path in USB}
+        rig.tell("a", {"usb": "unplug"})
+        awaited("modem_lost and path_down", lambda: story.since("a", before["a"], "modem_lost", "path_down"))
+        awaited("ModemManager has dropped it", lambda: USB["a"][0] not in exported(), every_s=1.0)
+        seen["b_while_a_is_out"] = awaited("b is polled as before", lambda: story.polled("b"))
+        rig.tell("b", {"usb": "unplug"})
+        awaited("b's too", lambda: story.since("b", before["b"], "modem_lost", "path_down"))
+        for path in reversed(USB):
+            rig.tell(path, {"usb": "plug"})
+            awaited(f"{path} is back", Path(f"/dev/tandem/{path}").exists)
+        seen["terminals"] = {path: Path(f"/dev/tandem/{path}").resolve().name for path in USB}
+    with part("both connect again"):
+        seen["reconnected"] = {path: story.connect(path) for path in reversed(USB)}
+        for path in USB:
+            awaited(f"{path} is back", lambda path=path: story.since(path, before[path], "path_up", "modem_back"))
+        seen["radio_again"] = story.radio()
+        seen["events"] = {path: story.events(path) for path in USB}
+    with part("a second pair"):
+        seen["second_pair"] = story.pair()
+    with part("a hangs"):
+        failed = story.status()["polls"]["failed"]
+        rig.tell("a", {"fault": "hang", "seconds": 8.0})
+        awaited("polls fail", lambda: story.status()["polls"]["failed"] >= failed + 3)
+        awaited("what a said is old", lambda: story.polled("a") is None)
+        seen["b_while_a_hangs"] = awaited("b is polled", lambda: story.polled("b"))
+        seen["after_hang"] = awaited("a answers again", lambda: story.polled("a"))
+    with part("b is power-cycled"):
+        before_b = story.events("b")
+        rig.tell("b", {"fault": "disappear", "seconds": 4.0})
+        awaited("modem_back", lambda: story.since("b", before_b, "modem_lost", "modem_back"))
+        seen["after_power_cycle"] = awaited("b is polled", lambda: story.polled("b"))
+        seen["exported_at_the_end"] = sorted(
+            awaited("ModemManager has both", lambda: len(e := exported()) == 2 and e, every_s=2.0)
+        )
+    with part("all ends"):
+        seen["spool"] = awaited("all is sent", lambda: (s := story.status()["spool"])["pending"] < 50 and s)
+        assert rig.failed() is None
+        assert story.programs.watch() is None
+        seen["collector_exit"] = story.programs.end(story.collector, 60).exit if story.collector else None
+
+
+def main() -> None:
+    """Play it and print it."""
+    for folder in (WORK / "probe", WORK / "server", WORK / "bench", WORK / "logs"):
+        folder.mkdir(parents=True)
+    with part("the system"):
+        # A short one: the radio stands still afterwards too.
+        played = play(load("still", duration_s=10.0, seed=1))
+        seen["cells"] = {n.lower(): sorted(set(t.columns["eci"])) for n, t in played.operators.items()}
+        seen["plmn"] = {n.lower(): next(iter(t.columns["plmn"])) for n, t in played.operators.items()}
+        stack = contextlib.ExitStack()
+    with stack:
+        guest = stack.enter_context(Guest(RULES))
+        stack.callback(lambda: told(["sh", "-c", f"cp {WORK}/logs/*.log {WORK}/bench/*.log /run/vm/"]))
+        with part("ModemManager and networks"):
+            guest.modem_manager()
+            rig = stack.enter_context(GadgetRig(played, WORK / "bench", Owner(0, 0), ["dummy_udc.0", "dummy_udc.1"]))
+            names = "".join(f"nameserver {access.gateway}\n" for access in rig.topology.spec.accesses)
+            Path("/etc/resolv.conf").write_text(names, encoding="ascii")
+            programs = stack.enter_context(Programs(WORK / "logs"))
+        tell(Story(rig, programs, guest))
+    seen["traceback"] = "Traceback" in (WORK / "logs" / "collector.log").read_text()
+    print(json.dumps(seen))
+
+
+if __name__ == "__main__":
+    main()

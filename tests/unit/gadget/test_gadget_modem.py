@@ -1,0 +1,162 @@
+"""One modem with two ports: what is shared, what is each port's own, and the one plug."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandem_bench.gadget.modem import UsbModem
+from tandem_bench.modem.agenda import Agenda
+from tandem_bench.modem.dialogue import Modem
+from tandem_bench.modem.families import FAMILIES
+from tandem_bench.modem.faults import Fault
+from tandem_bench.modem.timeline import read
+
+TICK: dict[str, Any] = {
+    "plmn": "00101", "rat": "LTE", "registered": True, "rsrp_dbm": -97.0, "rsrq_db": -10.0, "sinr_db": 11.0, "rssi_dbm": -67.0,
+    "tac": 6699, "eci": 26271233, "pci": 54, "earfcn": 1300, "band": 3,
+}  # fmt: skip
+
+
+class Line:
+    def __init__(self) -> None:
+        self.said = b""
+
+    def write(self, sent: bytes) -> None:
+        self.said += sent
+
+    def unread(self) -> int:
+        return 0
+
+
+class Bus:
+    """Two lines, one plug, and a clock that runs as told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now_s, self.agenda = 0.0, Agenda()
+        self.moves: list[str] = []
+        self.noted: list[Fault] = []
+        self.lines = [Line(), Line()]
+        head = {"format": "tandem-timeline/1", "operator": "A", "tick_s": 1.0, "duration_s": 1.0}
+        file = folder / "timeline.jsonl"
+        file.write_text("".join(json.dumps(line) + "\n" for line in (head, {"t_s": 0.0, **TICK})))
+        who = Modem(
+            "004401010000017",
+            "001010000000001",
+            "8999001010000000014",
+            "Alpha",
+            "00101",
+            echo=False,
+            powers_up_echoing=False,
+        )
+        self.usb = UsbModem(
+            FAMILIES["ublox"],
+            who,
+            read(file),
+            self.lines,
+            self,
+            self.agenda,
+            lambda: self.now_s,
+            random.Random(1),
+            self.noted.append,
+        )
+        self.usb.start()
+
+    def plug(self) -> None:
+        self.moves.append("in")
+
+    def unplug(self) -> None:
+        self.moves.append("out")
+
+    def run(self, seconds: float) -> None:
+        until = self.now_s + seconds
+        while (due := self.agenda.next_due_s()) is not None and due <= until:
+            self.now_s = max(self.now_s, due)
+            self.agenda.run(self.now_s)
+        self.now_s = until
+
+    def ask(self, port: int, command: str, seconds: float = 1.0) -> str:
+        self.lines[port].said = b""
+        self.usb.ports[port].received(command.encode() + b"\r")
+        self.run(seconds)
+        return self.lines[port].said.decode()
+
+
+@pytest.fixture
+def bus(tmp_path: Path) -> Bus:
+    return Bus(tmp_path)
+
+
+def test_both_ports_answer_at_the_same_time_and_each_only_its_own(bus: Bus) -> None:
+    bus.usb.ports[0].received(b"AT+CGSN\r")
+    bus.usb.ports[1].received(b"AT+CSQ\r")
+    bus.run(1.0)
+    assert b"004401010000017" in bus.lines[0].said
+    assert b"+CSQ: 23,99" in bus.lines[1].said
+    assert b"004401010000017" not in bus.lines[1].said
+
+
+def test_echo_and_error_style_are_each_ports_own(bus: Bus) -> None:
+    assert "OK" in bus.ask(0, "ATE1")
+    assert bus.ask(0, "AT").startswith("AT\r")
+    assert bus.ask(1, "AT") == "\r\nOK\r\n"
+    bus.ask(0, "AT+CMEE=1")
+    assert "+CME ERROR: 4" in bus.ask(0, "AT+NONE")
+    assert bus.ask(1, "AT+NONE") == "\r\nERROR\r\n"
+
+
+def test_the_radio_is_the_modems_whole(bus: Bus) -> None:
+    bus.ask(0, "AT+CFUN=4")
+    assert "+CFUN: 4" in bus.ask(1, "AT+CFUN?")
+    assert "+CEREG: 0,0" in bus.ask(1, "AT+CEREG?")
+    bus.ask(1, "AT+CFUN=1")
+    assert "+CEREG: 0,1" in bus.ask(0, "AT+CEREG?")
+
+
+def test_a_restart_on_one_port_takes_the_other_along_and_forgets_settings(bus: Bus) -> None:
+    bus.ask(0, "AT+CMEE=1;+CEREG=2")
+    assert "OK" in bus.ask(1, "AT+CFUN=1,1", 0.5)
+    assert bus.moves == ["in", "out"]
+    assert bus.ask(0, "AT", 1.0) == ""
+    bus.run(3.0)
+    assert bus.moves == ["in", "out", "in"]
+    assert "+CMEE: 0" in bus.ask(0, "AT+CMEE?")
+    assert "+CEREG: 0,1" in bus.ask(0, "AT+CEREG?")
+    assert bus.noted == []  # it was asked for, it is no fault
+
+
+def test_unplugged_it_stays_out_until_it_is_plugged_in(bus: Bus) -> None:
+    bus.ask(1, "AT+CMEE=1")
+    bus.usb.pull()
+    bus.run(600.0)
+    assert bus.moves == ["in", "out"]
+    assert bus.ask(0, "AT") == bus.ask(1, "AT") == ""
+    bus.usb.put()
+    bus.run(0.1)
+    assert bus.moves == ["in", "out", "in"]
+    assert "OK" in bus.ask(0, "AT")
+    assert "+CMEE: 0" in bus.ask(1, "AT+CMEE?")
+    bus.run(7200.0)
+    assert bus.moves == ["in", "out", "in"]
+
+
+def test_a_power_cycle_lasts_as_long_as_it_says_on_both_ports_and_is_noted_once(bus: Bus) -> None:
+    bus.usb.play(Fault("disappear", 10.0))
+    bus.run(9.0)
+    assert bus.moves == ["in", "out"]
+    bus.run(2.0)
+    assert bus.moves == ["in", "out", "in"]
+    assert all("OK" in bus.ask(port, "AT") for port in (0, 1))
+    assert [fault.kind for fault in bus.noted] == ["disappear"]
+
+
+def test_a_hang_is_of_both_ports_and_keeps_the_plug_in(bus: Bus) -> None:
+    bus.usb.play(Fault("hang", 5.0))
+    assert bus.ask(0, "AT") == bus.ask(1, "AT") == ""
+    bus.run(5.0)
+    assert all("OK" in bus.ask(port, "AT") for port in (0, 1))
+    assert bus.moves == ["in"]

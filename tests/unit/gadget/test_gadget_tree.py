@@ -1,0 +1,144 @@
+"""The tree in configfs, its order, and that nothing of it stays. A folder plays configfs: rmdir there takes attributes along."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tandem_bench.gadget import actions
+from tandem_bench.gadget.controllers import Controller, controllers
+from tandem_bench.gadget.description import UBLOX_TOBY_L200, GadgetError, gadget_of
+from tandem_bench.gadget.device import Device, clear
+
+MODEM = gadget_of("tandem-a", UBLOX_TOBY_L200, 1)
+
+
+def as_configfs_removes(path: Path) -> None:
+    """Attributes and the groups that the kernel made go with their folder; what was made by mkdir or linked must be gone before."""
+    made = [p for p in path.rglob("*") if p.is_symlink() or p.parent.name in ("functions", "configs", "strings")]
+    assert made == [], f"{path} is not empty"
+    shutil.rmtree(path)
+
+
+def contents(root: Path) -> dict[str, str]:
+    """Files with their text, links with where they lead."""
+    found = {}
+    for path in sorted(root.rglob("*")):
+        if path.is_symlink():
+            found[str(path.relative_to(root))] = f"-> {path.readlink().relative_to(root)}"
+        elif path.is_file():
+            found[str(path.relative_to(root))] = path.read_text()
+    return found
+
+
+def test_the_tree_is_that_of_a_composite_modem(tmp_path: Path) -> None:
+    actions.perform(actions.build(MODEM), tmp_path)
+    assert contents(tmp_path) == {
+        "tandem-a/idVendor": "0x1546",
+        "tandem-a/idProduct": "0x1143",
+        "tandem-a/bcdDevice": "0x0100",
+        "tandem-a/bcdUSB": "0x0200",
+        "tandem-a/bDeviceClass": "0xef",
+        "tandem-a/bDeviceSubClass": "0x02",
+        "tandem-a/bDeviceProtocol": "0x01",
+        "tandem-a/strings/0x409/serialnumber": MODEM.serial,
+        "tandem-a/strings/0x409/manufacturer": "u-blox AG",
+        "tandem-a/strings/0x409/product": "u-blox Modem",
+        "tandem-a/functions/ecm.e0/host_addr": MODEM.host_mac,
+        "tandem-a/functions/ecm.e0/dev_addr": MODEM.device_mac,
+        "tandem-a/functions/ecm.e0/ifname": "gad%d",
+        "tandem-a/configs/c.1/strings/0x409/configuration": "AT and network",
+        "tandem-a/configs/c.1/MaxPower": "500",
+        "tandem-a/configs/c.1/acm.a0": "-> tandem-a/functions/acm.a0",
+        "tandem-a/configs/c.1/acm.a1": "-> tandem-a/functions/acm.a1",
+        "tandem-a/configs/c.1/ecm.e0": "-> tandem-a/functions/ecm.e0",
+    }
+
+
+def test_interfaces_are_numbered_ports_first_and_each_function_is_there_before_its_link() -> None:
+    done = actions.build(MODEM)
+    links = [action.path.rpartition("/")[2] for action in done if action.verb == "link"]
+    assert links == ["acm.a0", "acm.a1", "ecm.e0"]
+    made: set[str] = set()
+    for action in done:
+        if action.verb == "mkdir":
+            made.add(action.path)
+        if action.verb == "link":
+            assert action.value in made
+        assert action.verb != "write" or not action.path.endswith("/UDC"), "described, not plugged in"
+
+
+def test_teardown_leaves_nothing_and_needs_its_order(tmp_path: Path) -> None:
+    actions.perform(actions.build(MODEM), tmp_path)
+    actions.perform(actions.teardown(MODEM), tmp_path, as_configfs_removes)
+    assert list(tmp_path.iterdir()) == []
+    actions.perform(actions.build(MODEM), tmp_path)
+    with pytest.raises(AssertionError):
+        actions.perform(actions.teardown(MODEM)[::-1], tmp_path, as_configfs_removes)
+
+
+def test_plug_writes_the_controller_and_unplug_a_line_break_once_each(tmp_path: Path) -> None:
+    device = Device(MODEM, Controller("dummy_udc.0", "dummy_udc", None), tmp_path)
+    device.make()
+    file = tmp_path / "tandem-a" / "UDC"
+    assert not file.exists()
+    device.plug()
+    assert file.read_text() == "dummy_udc.0"
+    file.write_text("seen")
+    device.plug()
+    assert file.read_text() == "seen", "it is plugged in already"
+    device.unplug()
+    assert file.read_text() == "\n"
+    file.write_text("seen")
+    device.unplug()
+    assert file.read_text() == "seen"
+
+
+def test_what_the_kernel_numbered_is_read(tmp_path: Path) -> None:
+    device = Device(MODEM, Controller("dummy_udc.0", "dummy_udc", None), tmp_path)
+    device.make()
+    for name, number in (("acm.a0", 2), ("acm.a1", 3)):
+        (tmp_path / "tandem-a/functions" / name / "port_num").write_text(f"{number}\n")
+    (tmp_path / "tandem-a/functions/ecm.e0/ifname").write_text("gad7\n")
+    assert device.terminals() == (Path("/dev/ttyGS2"), Path("/dev/ttyGS3"))
+    assert device.interface() == "gad7"
+
+
+def test_a_gadget_of_that_name_is_not_taken_over(tmp_path: Path) -> None:
+    (tmp_path / "tandem-a").mkdir()
+    with pytest.raises(GadgetError, match="tandem-bench gadget clear"):
+        Device(MODEM, Controller("u", "dummy_udc", None), tmp_path).make()
+
+
+def test_without_a_gadget_stack_the_line_says_what_to_load(tmp_path: Path) -> None:
+    (tmp_path / "root").write_text("no folder")
+    with pytest.raises(GadgetError, match="modprobe libcomposite"):
+        actions.perform(actions.build(MODEM), tmp_path / "root")
+
+
+def test_a_refused_binding_names_controllers(tmp_path: Path) -> None:
+    with pytest.raises(GadgetError, match="endpoints enough"):
+        actions.perform([actions.bind(MODEM, "dummy_udc.0")], tmp_path)
+
+
+def test_controllers_are_read_with_driver_and_gadget(tmp_path: Path) -> None:
+    udc, gadgets, drivers = tmp_path / "udc", tmp_path / "gadgets", tmp_path / "drivers"
+    for name, driver in (("3f980000.usb", "dwc2"), ("dummy_udc.1", None)):
+        (udc / name / "device").mkdir(parents=True)
+        if driver:
+            (drivers / driver).mkdir(parents=True)
+            (udc / name / "device" / "driver").symlink_to(drivers / driver)
+    (gadgets / "tandem-a").mkdir(parents=True)
+    (gadgets / "tandem-a" / "UDC").write_text("3f980000.usb\n")
+    (gadgets / "half-made").mkdir()
+    assert controllers(udc, gadgets) == [
+        Controller("3f980000.usb", "dwc2", "tandem-a"),
+        Controller("dummy_udc.1", "dummy_udc", None),
+    ]
+    assert controllers(tmp_path / "none", tmp_path / "none") == []
+
+
+def test_clear_passes_over_what_is_not_there(tmp_path: Path) -> None:
+    assert clear(["tandem-a", "tandem-b"], tmp_path) == []
