@@ -128,6 +128,15 @@ FAMILIES = {
         registered="unknown",
         pin="no_service",
     ),
+    # The bench answers +UCGED with an error, so this family has what the standard's commands give.
+    "ublox": Tells(
+        lte={"rsrp_dbm": _floor(1), "rsrq_db": _floor(0.5), "rssi_dbm": _floor(2), **_CELL},
+        older={
+            "rssi_dbm": _floor(2), "plmn": None, "lac": None, "ci": None, "rscp_dbm": _floor(1), "ecno_db": _floor(0.5),
+        },
+        registered="unknown",
+        pin="no_service",
+    ),
     # +QENG in whole decibels, its SINR in steps of 2.
     "quectel": Tells(
         lte={
