@@ -185,7 +185,7 @@ class Polled:
             self.made.append(poll)
             self._changed.notify_all()
 
-    def wait(self, condition: Callable[[list[Poll]], bool], seconds: float = 15.0) -> list[Poll]:
+    def wait(self, condition: Callable[[list[Poll]], bool], seconds: float = 30.0) -> list[Poll]:
         """All polls so far, once ``condition`` holds of them."""
         with self._changed:
             assert self._changed.wait_for(lambda: condition(self.made), seconds), [shown(p) for p in self.made[-8:]]
