@@ -14,13 +14,17 @@ GRAFANA_UNITS = {
     "s": "s",
     "bit/s": "bps",  # prefixes of 1000, as rates of links are given; binbps would count in 1024
     "B": "decbytes",  # likewise: data plans are sold in powers of ten
+    "MHz": "suffix:MHz",  # Grafana's own hertz would count from 1 Hz
+    "deg": "degree",
+    "m": "lengthm",
+    "m/s": "velocityms",
 }
 """The schema's unit → Grafana's unit id (``packages/grafana-data/src/valueFormats/categories.ts``)."""
 
 PLAIN = {"int": "none", "float": "none", "str": "string", "bool": "bool"}
 """Unit id of a field without a unit, by its type. ``none`` and not ``short``: a cell identity must not become "26.3 Mil"."""
 
-SUFFIXES = ("_bit_per_s", "_dbm", "_db", "_ns", "_ms", "_s")
+SUFFIXES = ("_bit_per_s", "_dbm", "_db", "_ns", "_ms", "_mhz", "_deg", "_m_per_s", "_m", "_s")
 """Name endings that say the unit, which the axis says already. ``_bytes`` stays: it is the noun, too."""
 
 WORDS = {

@@ -9,7 +9,9 @@ from tandem_dashboards.units import GRAFANA_UNITS, Axis, UnknownUnitError, axis,
 
 FIELDS = [(m.name, f) for m in MEASUREMENTS.values() for f in (*COMMON_FIELDS, *m.fields)]
 # Grafana's valueFormats/categories.ts, the ids that these boards may use
-GRAFANA_IDS = {"none", "string", "bool", "dBm", "dB", "ns", "ms", "s", "bps", "decbytes"}
+GRAFANA_IDS = {
+    "none", "string", "bool", "dBm", "dB", "ns", "ms", "s", "bps", "decbytes", "suffix:MHz", "degree", "lengthm", "velocityms",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("measurement", "field"), FIELDS, ids=[f"{m}.{f.name}" for m, f in FIELDS])
@@ -32,7 +34,7 @@ def test_titles_of_one_measurement_differ(name):
 @pytest.mark.parametrize(
     ("measurement", "field", "expected"),
     [
-        ("radio", "rsrp_dbm", Axis("RSRP", "dBm", -156, -30)),
+        ("radio", "rsrp_dbm", Axis("RSRP", "dBm", -157, -30)),
         ("radio", "sinr_db", Axis("SINR", "dB", -40, 60)),
         ("radio", "eci", Axis("ECI", "none", 0, 2**36 - 1)),
         ("radio", "enb_id", Axis("eNodeB identity", "none", 0, 2**28 - 1)),
@@ -56,8 +58,10 @@ def test_no_unit_is_kept_that_the_schema_does_not_use():
 
 
 def test_unknown_unit_is_refused_and_says_where_to_add_it():
-    with pytest.raises(UnknownUnitError, match=r"'speed_m_s' has the unit 'm/s'.*GRAFANA_UNITS"):
-        unit(Field("speed_m_s", "float", "m/s", "made up"))
+    with pytest.raises(
+        UnknownUnitError, match=r"'speed_furlong_per_fortnight' has the unit 'furlong/fortnight'.*GRAFANA_UNITS"
+    ):
+        unit(Field("speed_furlong_per_fortnight", "float", "furlong/fortnight", "made up"))
 
 
 @pytest.mark.parametrize(("measurement", "field"), [("radio", "nothing"), ("nothing", "rsrp_dbm")])
