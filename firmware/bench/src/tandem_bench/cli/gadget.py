@@ -79,7 +79,7 @@ def _list(_args: argparse.Namespace) -> int:
     for one in found:
         has = CONTROLLERS.get(one.driver)
         state = "free" if one.taken_by is None else f"taken by {one.taken_by}"
-        print(f"{one.name}  {one.driver}, {has or 'unknown'} endpoints, {state}")
+        print(f"{one.name}  {one.driver}, {f'{has} endpoints' if has else 'endpoints not known'}, {state}")
     print(f"one modem needs {gadget_of('tandem-a', PROFILES['ublox'], 1).endpoints} endpoints")
     return ExitCode.OK if found else ExitCode.NEGATIVE
 
