@@ -29,12 +29,16 @@ esac
 """
 
 
+SLOWNESS = 4.0
+"""An emulated processor on a busy machine takes several times what it takes on an idle one; waiting longer costs a good run nothing."""
+
+
 def awaited(what: str, condition: Callable[[], T], seconds: float = 120.0, every_s: float = 0.3) -> T:
-    """What ``condition`` gives once it is true; AssertionError after ``seconds``. ``every_s``: between looks, more where one starts
-    programs: on an emulated processor looking costs what is waited for."""
-    until = time.monotonic() + seconds
+    """What ``condition`` gives once it is true; AssertionError after ``SLOWNESS`` times ``seconds``. ``every_s``: between looks, more
+    where one starts programs: on an emulated processor looking costs what is waited for."""
+    until = time.monotonic() + SLOWNESS * seconds
     while not (met := condition()):
-        assert time.monotonic() < until, f"not within {seconds} s: {what}"
+        assert time.monotonic() < until, f"not within {SLOWNESS * seconds:.0f} s: {what}"
         time.sleep(every_s)
     return met
 

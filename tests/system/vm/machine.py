@@ -49,7 +49,13 @@ def lacks() -> str | None:
         return f"the machine is x86-64, this one {platform.machine()}"
     if Path(sys.base_prefix) != Path("/usr"):
         return f"Python is {sys.base_prefix}'s and not the distribution's, which is the one in the machine"
-    return None if shutil.which("qemu-system-x86_64") else "qemu-system-x86_64 not found; mend: ./kit test installs it"
+    if not FOLDER.is_dir():
+        return "the virtual machine is not made; mend: ./kit test tests/system/test_vm_modems.py makes it and runs this (eight minutes)"
+    return (
+        None
+        if shutil.which("qemu-system-x86_64")
+        else "qemu-system-x86_64 not found; mend: ./kit test tests/system/test_vm_modems.py"
+    )
 
 
 def built() -> Path:
