@@ -173,7 +173,10 @@ except KeyboardInterrupt:
 
 def private_program(mark: str, source: str = PROGRAM) -> subprocess.Popen[str]:
     environment = os.environ | {"TANDEM_TEST_MARK": mark}
-    return subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True, env=environment)
+    # A shell's background job ignores Ctrl-C, and hands that on to whatever it starts: these tests too, when they run in one.
+    heeding = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    argv = [sys.executable, "-c", heeding + source]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def test_kill_9_leaves_nothing():
