@@ -8,7 +8,7 @@ import queue
 import socket
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
@@ -17,6 +17,7 @@ from account import Account
 from places import Place
 
 from tandem.app.config import Config, PathConfig
+from tandem.app.usb_interface import find_interface
 from tandem.at.channel import open_port
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
@@ -130,29 +131,26 @@ def test_data_on_each_path(path: PathConfig | None, config: Config | None, accou
     if path is None or config is None:
         pytest.skip("no --config FILE, which names the paths and the server")
     server = urlsplit(config.server.measurement)
-    assert path.interface, f"path {path.name} names no interface"
+    interface = path.interface or find_interface(path.usb or "")
+    assert interface, f"path {path.name}: there is no network interface at USB {path.usb}"
     began = time.monotonic()
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
         connection.settimeout(20)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, path.interface.encode())
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
         connection.connect((str(server.hostname), server.port or 80))
         connected_ms = (time.monotonic() - began) * 1000
+        own = connection.getsockname()[0]
         connection.sendall(f"GET /v1/whoami HTTP/1.1\r\nHost: {server.hostname}\r\nConnection: close\r\n\r\n".encode())
         answer = http.client.HTTPResponse(connection)
         answer.begin()
         told = json.loads(answer.read())
     assert answer.status == 200
-    own = connection_address(path)
     account.paths[path.name] = {
-        "interface": path.interface,
+        "interface": interface,
         "connect_ms": round(connected_ms, 1),
         "behind_nat": told["address"] != own,
     }
     assert told["address"]
-
-
-def connection_address(path: PathConfig) -> str | None:
-    return path.address
 
 
 def test_unplugged_and_plugged_in_again(
@@ -178,8 +176,7 @@ def test_unplugged_and_plugged_in_again(
     account.modems[here.name]["port_after"] = here.access.look()
 
 
-def await_poll(heard: queue.SimpleQueue[Poll], right: object, within_s: float, what: str) -> Poll:
-    assert callable(right)
+def await_poll(heard: queue.SimpleQueue[Poll], right: Callable[[Poll], bool], within_s: float, what: str) -> Poll:
     until = time.monotonic() + within_s
     while (left := until - time.monotonic()) > 0:
         try:
