@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, NoReturn
 
+from tandem.experiment.base import STOPPED
+
 log = logging.getLogger(__name__)
 
 STOP_S = 8.0
@@ -88,12 +90,13 @@ class ExperimentProcess:
         result = last.get("result") if isinstance(last.get("result"), dict) else None
         failure = last.get("failure") if isinstance(last.get("failure"), dict) else None
         environment = last.get("environment") if isinstance(last.get("environment"), dict) else {}
-        if failure is None and (self._overdue or result is None):
+        if self._overdue and (failure is None or failure.get("reason") == STOPPED["reason"]):
+            # It says that it was stopped; it was us, and this is why.
+            failure = {"reason": f"not done after {deadline_s:.0f} s", "retry": True}
+        elif failure is None and result is None:
             words = self._words[-1] if self._words else "it said nothing"
             if self._stopping:
-                failure = {"reason": "stopped", "retry": False}
-            elif self._overdue:
-                failure = {"reason": f"not done after {deadline_s:.0f} s", "retry": True}
+                failure = dict(STOPPED)
             else:
                 failure = {
                     "reason": f"the experiment ended with status {self._process.returncode}: {words}",
