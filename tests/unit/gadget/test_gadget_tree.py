@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -142,3 +145,18 @@ def test_controllers_are_read_with_driver_and_gadget(tmp_path: Path) -> None:
 
 def test_clear_passes_over_what_is_not_there(tmp_path: Path) -> None:
     assert clear(["tandem-a", "tandem-b"], tmp_path) == []
+
+
+def test_two_processes_never_plug_in_at_once(tmp_path: Path) -> None:
+    device = Device(MODEM, Controller("dummy_udc.0", "dummy_udc", None), tmp_path)
+    device.make()
+    other = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    plugging = threading.Thread(target=device.plug)
+    plugging.start()
+    while not any("->" in line and f" {os.getpid()} " in line for line in Path("/proc/locks").read_text().splitlines()):
+        assert plugging.is_alive(), "it did not wait"
+    assert not (tmp_path / "tandem-a" / "UDC").exists()
+    os.close(other)
+    plugging.join()
+    assert (tmp_path / "tandem-a" / "UDC").read_text() == "dummy_udc.0"

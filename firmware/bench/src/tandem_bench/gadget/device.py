@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from tandem_bench.gadget import actions
@@ -39,7 +42,8 @@ class Device:
     def plug(self) -> None:
         """Bind it to the controller; the host sees a new device."""
         if not self.plugged:
-            actions.perform([actions.bind(self.gadget, self.controller.name)], self._root)
+            with _alone(self._root):
+                actions.perform([actions.bind(self.gadget, self.controller.name)], self._root)
             self.plugged = True
 
     def unplug(self) -> None:
@@ -79,6 +83,18 @@ class Device:
             return file.read_text(encoding="ascii").strip()
         except OSError as error:
             raise GadgetError(f"{file}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """No other process binds a gadget meanwhile. The kernel's ACM and ECM functions fill in one set of descriptors for all
+    gadgets and copy it: two that are bound at once get each other's interface numbers and endpoints (seen with kernel 6.1)."""
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def clear(names: list[str], root: Path = actions.ROOT) -> list[str]:
