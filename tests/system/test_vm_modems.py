@@ -43,7 +43,7 @@ def rightly_connected(told: dict[str, dict[str, Any]]) -> None:
     for path, modem in told.items():
         assert modem["model"] == "TOBY-L200"
         assert (modem["connected"], modem["state"], modem["method"]) == ("yes", "connected", "dhcp")
-        assert modem["interface"] == f"cell-{path}"
+        assert modem["interface"] == modem["interface_at_its_place"]
         assert (modem["address"], modem["plmn"]) == BELONGS[path]
         ports = " ".join(modem["ports"])
         assert ports.count("(at)") == 1, "ModemManager has one port"

@@ -7,6 +7,7 @@ and works offline from then on. Standard library only: the kit runs it with the 
 
 from __future__ import annotations
 
+import compileall
 import hashlib
 import os
 import platform
@@ -198,6 +199,13 @@ def initramfs(root: Path, folder: Path) -> bytes:
     return archive.bytes()
 
 
+def bytecode(root: Path) -> None:
+    """Compile Python's library, as its packages' scripts would: on an emulated processor each start would do it again."""
+    for library in sorted((root / "usr/lib").glob("python3*")):
+        # This Python is the distribution's, so its byte code is that of the one in the machine.
+        compileall.compile_dir(str(library), quiet=2, stripdir=str(root), prependdir="/", workers=os.cpu_count() or 1)
+
+
 def image(root: Path, file: Path) -> None:
     """The root as an ext4 image, with room to write."""
     used = sum(path.lstat().st_size for path in root.rglob("*") if path.is_file() and not path.is_symlink())
@@ -234,6 +242,7 @@ def build(folder: Path) -> Path:
         unpack([*packages, *work.glob("linux-image-*.deb")], root)
         shutil.copy(next((root / "boot").glob("vmlinuz-*")), made / "vmlinuz")
         settle(root)
+        bytecode(root)
         (made / "initramfs").write_bytes(initramfs(root, modules(root, kernel_of(root))))
         image(root, made / "root.ext4")
         for old in folder.iterdir():

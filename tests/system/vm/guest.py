@@ -62,7 +62,7 @@ class Guest:
         self._stack.callback(lambda: [shutil.copy(log, LEFT) for log in LOGS.iterdir()])
         told(["modprobe", "-a", *GADGET_MODULES])
         told(["mount", "-t", "configfs", "configfs", "/sys/kernel/config"])
-        Path("/etc/udev/rules.d/78-tandem.rules").write_text(self._rules, encoding="utf-8")
+        Path("/etc/udev/rules.d/78-tandem-modems.rules").write_text(self._rules, encoding="utf-8")
         Path("/run/udhcpc").write_text(DHCP_SCRIPT, encoding="ascii")
         Path("/run/udhcpc").chmod(0o755)
         self.service("udevd", ["/usr/lib/systemd/systemd-udevd"])
@@ -87,7 +87,8 @@ class Guest:
     def modem_manager(self) -> None:
         """Start it: it looks for modems from now on. Without polkitd it does as nobody says."""
         self.service("polkitd", ["/usr/lib/polkit-1/polkitd", "--no-debug"])
-        self.service("modemmanager", ["/usr/sbin/ModemManager", "--debug"])
+        # Without a file of its own it writes to syslog, which nobody hears here: all would go to the console, a slow one.
+        self.service("modemmanager", ["/usr/sbin/ModemManager", f"--log-file={LOGS / 'modemmanager.log'}"])
         awaited("ModemManager answers", lambda: mmcli("-L") is not None, every_s=1.0)
 
 

@@ -20,6 +20,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from vm.guest import Guest, awaited, exported, lease, mmcli, told
 
 from tandem.app.status_socket import NoCollectorError, ask
+from tandem.app.usb_interface import find_interface
+from tandem.modem.ports import known_devices
+from tandem.modem.udev import rules
 from tandem_bench.demo import configuration
 from tandem_bench.gadget.rig import GadgetRig
 from tandem_bench.rig.programs import Program, Programs
@@ -30,19 +33,10 @@ from tandem_bench.topology.spec import SERVER_NAME
 
 PROBE = "probe-1"
 WORK = Path("/tmp/kit")  # noqa: S108 - in the machine, whose only user is this test
-USB = {"a": ("1-1", "dummy_hcd.0/usb1"), "b": ("2-1", "dummy_hcd.1/usb2")}
-"""By path: the device's name on its bus, and where the bus hangs. A slot is a place on the bus, whatever is plugged in first."""
-
-# Until the kit renders them from the drivers' ports.toml (tandem modem udev): the second AT port is ours, ModemManager leaves it
-# alone; port and network device have names by their place.
-RULES = (
-    'SUBSYSTEM=="tty", ENV{ID_USB_INTERFACE_NUM}=="02", ENV{ID_VENDOR_ID}=="1546", ENV{ID_MM_PORT_IGNORE}="1"\n'
-    + "".join(
-        f'SUBSYSTEM=="tty", DEVPATH=="*/{bus}/{device}/{device}:1.2/tty/*", SYMLINK+="tandem/{path}"\n'
-        f'SUBSYSTEM=="net", ACTION=="add", DEVPATH=="*/{bus}/{device}/{device}:1.4/net/*", NAME="cell-{path}"\n'
-        for path, (device, bus) in USB.items()
-    )
-)
+USB = {"a": "1-1", "b": "2-1"}
+"""By path: the device's place on its bus. A slot is a place, whatever is plugged in first and however its ports are numbered."""
+TERMINALS = {path: Path(f"/dev/tandem/{place}-at") for path, place in USB.items()}
+"""The collector's ports, as the rules that ``tandem modem udev`` prints name them."""
 SECONDS = 2.0
 BEGAN_S = time.monotonic()
 seen: dict[str, Any] = {"took_s": {}}
@@ -91,11 +85,15 @@ class Story:
 
     def start_collector(self) -> None:
         paths = [
-            ProbePath(p.name, p.operator, f"cell-{p.name}", str(p.bearer.gateway), Path(f"/dev/tandem/{p.name}"))
+            ProbePath(p.name, p.operator, f"of {p.name}", str(p.bearer.gateway), Path(f"at {p.name}"))
             for p in self.rig.paths.values()
         ]
-        text = configuration.collector_toml(PROBE, paths, SECONDS, 1.0, 1)
-        (self.probe / "config.toml").write_text(text.replace('"simultaneous"', '"off"'))
+        text = configuration.collector_toml(PROBE, paths, SECONDS, 1.0, 1).replace('"simultaneous"', '"off"')
+        for path, place in USB.items():
+            # By their place only, as on a probe whose modems are renumbered.
+            text = text.replace(f'interface = "of {path}"', f'usb = "{place}"')
+            text = text.replace(f'port = "at {path}"', f'usb = "{place}"')
+        (self.probe / "config.toml").write_text(text)
         told(["chown", "-R", "tandem:tandem", str(self.probe)])
         argv = [sys.executable, "-m", "tandem", "run", "--verbose", "--config", str(self.probe / "config.toml")]
         self.collector = self.programs.start("collector", as_probe(argv))
@@ -124,20 +122,23 @@ class Story:
 
     def connect(self, path: str) -> dict[str, Any]:
         """Through ModemManager, then an address by DHCP, as a network service does; what ModemManager says of it."""
-        device = USB[path][0]
+        device = USB[path]
         modem = awaited(f"ModemManager has {device}", lambda: exported().get(device), every_s=2.0)
         number = modem["path"].rpartition("/")[2]
         told(["mmcli", "-m", number, "--simple-connect=apn=internet,ip-type=ipv4"], 120)
         shown = (mmcli("-m", number) or {})["modem"]
         bearer = (mmcli("-b", shown["generic"]["bearers"][0].rpartition("/")[2]) or {})["bearer"]
         index = list(USB).index(path)
-        address = awaited(f"an address on cell-{path}", lambda: lease(f"cell-{path}", 700 + index), 30)
+        interface = find_interface(device)
+        assert interface is not None
+        address = awaited(f"an address on {interface}", lambda: lease(interface, 700 + index), 30)
         return {
             "ports": shown["generic"]["ports"],
             "model": shown["generic"]["model"],
             "state": shown["generic"]["state"],
             "plmn": shown["3gpp"]["operator-code"],
             "interface": bearer["status"]["interface"],
+            "interface_at_its_place": interface,
             "connected": bearer["status"]["connected"],
             "method": bearer["ipv4-config"]["method"],
             "address": address,
@@ -189,14 +190,14 @@ def tell(story: Story) -> None:
         before = {path: story.events(path) for path in USB}
         rig.tell("a", {"usb": "unplug"})
         awaited("modem_lost and path_down", lambda: story.since("a", before["a"], "modem_lost", "path_down"))
-        awaited("ModemManager has dropped it", lambda: USB["a"][0] not in exported(), every_s=1.0)
+        awaited("ModemManager has dropped it", lambda: USB["a"] not in exported(), every_s=1.0)
         seen["b_while_a_is_out"] = awaited("b is polled as before", lambda: story.polled("b"))
         rig.tell("b", {"usb": "unplug"})
         awaited("b's too", lambda: story.since("b", before["b"], "modem_lost", "path_down"))
         for path in reversed(USB):
             rig.tell(path, {"usb": "plug"})
-            awaited(f"{path} is back", Path(f"/dev/tandem/{path}").exists)
-        seen["terminals"] = {path: Path(f"/dev/tandem/{path}").resolve().name for path in USB}
+            awaited(f"{path} is back", TERMINALS[path].exists)
+        seen["terminals"] = {path: terminal.resolve().name for path, terminal in TERMINALS.items()}
     with part("both connect again"):
         seen["reconnected"] = {path: story.connect(path) for path in reversed(USB)}
         for path in USB:
@@ -238,7 +239,7 @@ def main() -> None:
         seen["plmn"] = {n.lower(): next(iter(t.columns["plmn"])) for n, t in played.operators.items()}
         stack = contextlib.ExitStack()
     with stack:
-        guest = stack.enter_context(Guest(RULES))
+        guest = stack.enter_context(Guest(rules(known_devices())))
         stack.callback(lambda: told(["sh", "-c", f"cp {WORK}/logs/*.log {WORK}/bench/*.log /run/vm/"]))
         with part("ModemManager and networks"):
             guest.modem_manager()
