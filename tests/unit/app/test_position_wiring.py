@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -116,13 +116,6 @@ def test_a_modems_port_is_looked_up_again_and_again(tmp_path: Path, monkeypatch:
     made._source.look()
     made.stop()
     assert asked == [("/dev/ttyUSB2", "nmea")] * 2
-
-
-@pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[Gateway]:
-    made = Gateway(tmp_path / "gateway")
-    yield made
-    made.close()
 
 
 class FakeReceiver:
