@@ -92,8 +92,12 @@ def count_children() -> None:
         return done, status
 
     subprocess.Popen.__init__ = begun  # type: ignore[method-assign]
+    # Popen.wait asks os.waitpid; Popen.poll keeps it as a default (3.11) or in a holder of its own (later).
+    poll = subprocess.Popen._internal_poll  # type: ignore[attr-defined]
+    poll.__defaults__ = tuple(awaited if kept is os.waitpid else kept for kept in poll.__defaults__)
+    if hasattr(subprocess, "_del_safe"):
+        subprocess._del_safe.waitpid = awaited
     os.waitpid = awaited
-    subprocess._del_safe.waitpid = awaited  # type: ignore[attr-defined]  # which Popen.poll calls
 
 
 def main(out: Path, arguments: list[str]) -> int:

@@ -40,6 +40,16 @@ def test_the_nmea_port_is_on_the_same_device(sys: FakeSys, at_port: str, found: 
     assert beside(at_port, "nmea", sys.root, KNOWN) == found
 
 
+def test_a_network_interface_has_a_place_too(sys: FakeSys) -> None:
+    sys.quectel("1-5", 12, "wwan3")
+    interface = sys.root / "devices/platform/scb/usb1/1-5/1-5:1.4"
+    (interface / "net/wwan3/device").symlink_to(interface)
+    (sys.root / "class/net").mkdir()
+    (sys.root / "class/net/wwan3").symlink_to(interface / "net/wwan3")
+    assert place_of("wwan3", sys.root) == "1-5"
+    assert place_of("wwan4", sys.root) is None
+
+
 def test_a_link_is_followed(sys: FakeSys, tmp_path: Path) -> None:
     (tmp_path / "modem-a").symlink_to("/dev/ttyUSB5")
     assert beside(str(tmp_path / "modem-a"), "nmea", sys.root, KNOWN) == "/dev/ttyUSB4"

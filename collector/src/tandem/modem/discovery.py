@@ -143,9 +143,10 @@ def network_interface(usb: str, root: Path = SYS) -> str | None:
 
 
 def place_of(port: str, root: Path = SYS) -> str | None:
-    """The USB path of the device that owns a device file, or a link to one; None when that is not there or no USB device."""
+    """The USB path of the device that owns a device file, a link to one, or a network interface; None when that is not there or no
+    USB device."""
     name = Path(os.path.realpath(port)).name
-    for kind in ("tty", "usbmisc"):
+    for kind in ("tty", "usbmisc", "net"):
         device = root / "class" / kind / name / "device"
         if device.exists():
             for folder in (device.resolve(), *device.resolve().parents):

@@ -97,7 +97,7 @@ class PollThread(ABC):
                 select.select([self._errands.wake_fd], [], [], remaining_s)
         return False
 
-    def _log_once(self, failure: str, error: Exception) -> None:
+    def _log_once(self, failure: str, error: Exception | str) -> None:
         """Every failed poll is a record; the log tells the first of a row."""
         if failure != self._failing:
             log.warning("%s: %s", self.path, error)
