@@ -17,8 +17,8 @@ from account import Account
 from places import Place
 
 from tandem.app.config import Config, PathConfig
-from tandem.app.usb_interface import find_interface
 from tandem.at.channel import open_port
+from tandem.modem.discovery import network_interface
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
 from tandem.modem.recorder import Recorder, today, transcript
@@ -131,7 +131,7 @@ def test_data_on_each_path(path: PathConfig | None, config: Config | None, accou
     if path is None or config is None:
         pytest.skip("no --config FILE, which names the paths and the server")
     server = urlsplit(config.server.measurement)
-    interface = path.interface or find_interface(path.usb or "")
+    interface = path.interface or network_interface(path.usb or "")
     assert interface, f"path {path.name}: there is no network interface at USB {path.usb}"
     began = time.monotonic()
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:

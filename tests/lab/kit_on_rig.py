@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,8 +135,10 @@ class KitOnRig:
 
 
 @contextmanager
-def kit_on_rig(folder: Path, influxd: Path) -> Iterator[KitOnRig]:
-    """Up and polling; the scenario's first instant is past."""
+def kit_on_rig(
+    folder: Path, influxd: Path, tandem: Sequence[str] = (sys.executable, "-m", "tandem")
+) -> Iterator[KitOnRig]:
+    """Up and polling; the scenario's first instant is past. ``tandem``: the collector's program."""
     server, probe, logs, bench = folder / "server", folder / "probe" / PROBE, folder / "logs", folder / "bench"
     for place in (server, probe, logs, bench):
         place.mkdir(parents=True)
@@ -161,7 +163,7 @@ def kit_on_rig(folder: Path, influxd: Path) -> Iterator[KitOnRig]:
         (probe / "ca.pem").write_text((server / "tls" / "ca.pem").read_text())
         rig.start_radio()
         (probe / "config.toml").write_text(configuration.collector_toml(PROBE, rig.probe_paths(), 3.0, 1.0, 1))
-        argv = [sys.executable, "-m", "tandem", "run", "--config", str(probe / "config.toml")]
+        argv = [*tandem, "run", "--config", str(probe / "config.toml")]
         collector = programs.start("collector", rig.command("probe", confined(argv, owner, COLLECTOR)), 20)
         kit = KitOnRig(rig, folder, programs, collector)
         awaited("the scenario begins", lambda: time.monotonic_ns() > rig.epoch_monotonic_ns)

@@ -8,22 +8,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from kit_on_rig import KitOnRig, awaited, find_influxd, kit_on_rig
+from kit_on_rig import KitOnRig, awaited
 
 from tandem_bench.demo.configuration import MEASUREMENT_PORT
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
 PATHS = {"a": "A", "b": "B", "wifi": "wifi"}
-
-
-@pytest.fixture(scope="module")
-def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
-    influxd = find_influxd()
-    if influxd is None:
-        pytest.skip("no influxd; ./kit setup takes it out of the distribution's package")
-    with kit_on_rig(tmp_path_factory.mktemp("rig"), influxd) as running:
-        yield running
 
 
 def carried(manifest: dict[str, Any]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from bench_modem import BenchModem, bench_modem
-from kit_on_rig import KitOnRig, find_influxd, kit_on_rig
+from kit_on_rig import KitOnRig
 
 pytestmark = pytest.mark.lab
 HARDWARE = Path(__file__).resolve().parents[1] / "hardware"
@@ -117,15 +117,6 @@ def test_a_wrong_option_is_one_line(tmp_path: Path) -> None:
         printed, _ = running.communicate(timeout=60)
     assert running.returncode == 4
     assert "--port nonsense: write NAME=DEVICE" in printed
-
-
-@pytest.fixture(scope="module")
-def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
-    influxd = find_influxd()
-    if influxd is None:
-        pytest.skip("no influxd; ./kit setup takes it out of the distribution's package")
-    with kit_on_rig(tmp_path_factory.mktemp("rig"), influxd) as running:
-        yield running
 
 
 def test_data_goes_over_each_path_by_itself(kit: KitOnRig, tmp_path: Path) -> None:

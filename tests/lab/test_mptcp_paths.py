@@ -2,14 +2,18 @@
 
 import json
 import socket
+import time
 
 import pytest
 from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, why_not
 
+from tandem.capture import Budget, Capture
 from tandem.mptcp import sockets, sysctls
+from tandem.mptcp.netlink import hear_routes
 from tandem.mptcp.path_manager import Endpoint, Limits
 from tandem.mptcp.paths import ENDPOINTS, Paths
 from tandem.mptcp.statistics import ConnectionSample, Reader
+from tandem.mptcp.watch import APART_S, LONGEST_S, Watch
 
 UNFILTERED = (284, 1)
 """SOL_MPTCP, MPTCP_INFO: its first byte counts the subflows besides the first."""
@@ -210,3 +214,29 @@ def test_an_ordinary_user_with_net_admin_can_configure(two):
     code += "print(json.dumps(p.addresses)); p.remove()"
     await_true(lambda: two.probe.inside(Paths(PATHS).apply) and "7101" in dump(two), 5, "carrier")
     assert json.loads(two.probe.python(code, user=65534, capabilities="+net_admin")) == ADDRESS
+
+
+def test_a_capture_that_begins_and_ends_starts_no_check_and_a_change_of_the_link_does(two, tmp_path, monkeypatch):
+    paths = up(two)
+    watch, heard = two.probe.inside(lambda: (Watch(paths), hear_routes()))
+    two.kept += [watch, heard]
+    checks = []
+    monkeypatch.setattr(paths, "check", lambda: checks.append(time.monotonic()) or [])
+
+    def watched(seconds: float, until: int) -> int:
+        """How many checks there were in ``seconds``, or until there were so many."""
+        checks.clear()
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and len(checks) < until:
+            two.probe.inside(lambda left=left: watch.turn(left))
+        return len(checks)
+
+    watched(2 * LONGEST_S, 99)  # what the fresh link still tells
+    heard.read()
+    capture = Capture("tmp5-a", tmp_path / "a.pcap", 128, Budget(10**6))
+    two.probe.inside(capture.start)
+    capture.stop(0.0)
+    assert watched(2 * LONGEST_S, 1) == 0
+    assert heard.read()[0], "the kernel told of no capture: nothing was tried"
+    two.probe.run("ip link set tmp5-a mtu 1400")
+    assert watched(2 * APART_S, 1) == 1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rehearsals import demo, processes_naming
 
-from tandem_bench.modem.process import made_up_imei
+from tandem_bench.modem.setup import made_up_imei
 from tandem_bench.rig.rights import Owner
 
 pytestmark = pytest.mark.system

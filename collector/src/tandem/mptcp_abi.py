@@ -52,8 +52,7 @@ class Address(NamedTuple):
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class TcpInfo:
+class TcpInfo(NamedTuple):  # not a dataclass: those of so many fields take milliseconds to make, in each run's process
     """``struct tcp_info``. Times in µs, rates in B/s. None: not measured yet, or unknown to this kernel."""
 
     state: int
@@ -89,8 +88,7 @@ class TcpInfo:
     rcv_wnd_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class MptcpInfo:
+class MptcpInfo(NamedTuple):
     """``struct mptcp_info``: counters of the connection. ``subflows`` does not count the first. None: unknown to this kernel."""
 
     subflows: int
@@ -176,25 +174,27 @@ _ARRAY = struct.Struct("<4I")
 
 
 @lru_cache(maxsize=32)
-def _fitting(fields: str, size: int) -> tuple[struct.Struct, tuple[str, ...]]:
-    """The longest prefix of the fields that fits into ``size`` bytes, as a Struct, with its names."""
-    layout, names = "<", []
-    for name, code in (item.split(":") for item in fields.split()):
-        if struct.calcsize(layout + code) > size:
-            break
+def _layout(fields: str, size: int) -> tuple[struct.Struct, tuple[tuple[str, int, int | None], ...], dict[str, None]]:
+    """The longest prefix of the fields that fits into ``size`` bytes: as a Struct; name, place in it and unset value of each of
+    use; and the names beyond it."""
+    layout, found, absent = "<", list[tuple[str, int, int | None]](), dict[str, None]()
+    for place, (name, code) in enumerate(item.split(":") for item in fields.split()):
+        if absent or struct.calcsize(layout + code) > size:
+            absent[name] = None
+            continue
         layout += code
-        names.append(name)
-    return struct.Struct(layout), tuple(names)
+        if name.islower():
+            found.append((name, place, _UNSET.get(name)))
+    return struct.Struct(layout), tuple(found), {name: None for name in absent if name.islower()}
 
 
 def _read(fields: str, shortest: int, what: str, buffer: Buffer) -> dict[str, Any]:
     """All fields by name: None for those beyond the end of ``buffer`` and those not measured yet."""
     if len(buffer) < shortest:
         raise AbiError(f"{what}: {len(buffer)} bytes, at least {shortest} expected")
-    layout, names = _fitting(fields, min(len(buffer), TCP_INFO_BYTES))
-    values: dict[str, Any] = dict.fromkeys(item.split(":")[0] for item in fields.split())
-    values.update(zip(names, layout.unpack_from(buffer), strict=True))
-    return {name: None if _UNSET.get(name) == value else value for name, value in values.items() if name.islower()}
+    layout, found, absent = _layout(fields, min(len(buffer), TCP_INFO_BYTES))
+    told = layout.unpack_from(buffer)
+    return {**{name: None if told[at] == unset else told[at] for name, at, unset in found}, **absent}
 
 
 def decode_tcp_info(buffer: Buffer) -> TcpInfo:

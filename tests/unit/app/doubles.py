@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +18,9 @@ from https_gateway import Gateway
 from tandem.app.config import Config, PathConfig, parse
 from tandem.app.parts import CaptureEnd, CaptureLike, EnvironmentLackError, Parts, PathChange, PollLike
 from tandem.app.supervisor import Supervisor
-from tandem.schema.manifest import SubflowLoss
+from tandem.schema.line_protocol import Point
+from tandem.schema.line_protocol import parse as parse_line
+from tandem.schema.manifest import Manifest, SubflowLoss
 from tandem.schema.record import Record
 
 FAKE = Path(__file__).parent / "fake_experiment.py"
@@ -207,3 +211,20 @@ class Rehearsal:
         self._thread.join(15)
         assert not self._thread.is_alive()
         return self.supervisor.close()
+
+
+def points(gateway: Gateway) -> list[Point]:
+    return [parse_line(gateway.lines[seq]) for seq in sorted(gateway.lines)]
+
+
+def kinds(gateway: Gateway) -> Counter[str]:
+    return Counter(p.tags["kind"] for p in points(gateway) if p.measurement == "event")
+
+
+def account(folder: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((folder / "collector.json").read_text())
+    return loaded
+
+
+def manifests(folder: Path) -> list[Manifest]:
+    return [json.loads(f.read_text()) for f in sorted((folder / "runs").glob("*.json"))]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,13 +38,6 @@ class Actions:
         if step == "at":
             raise CannotStepError("no port")
         return "radio switched off and on"
-
-
-@pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[Gateway]:
-    made = Gateway(tmp_path / "gateway")
-    yield made
-    made.close()
 
 
 def test_a_silent_modem_is_taken_up_the_ladder_and_all_of_it_is_recorded(tmp_path: Path, gateway: Gateway) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -108,21 +108,14 @@ def test_a_modems_port_is_looked_up_again_and_again(tmp_path: Path, monkeypatch:
     program.write_text("#!/bin/sh\nexec sleep 1000\n")
     program.chmod(0o755)
     monkeypatch.setenv("TANDEM_GPSD", str(program))
-    asked: list[str] = []
-    monkeypatch.setattr(position_part, "nmea_port", lambda at: asked.append(at))
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(position_part, "beside", lambda at, role: asked.append((at, role)))
     wanted = config('[position]\nmode = "full"\nsource = "modem"\nmodem = "a"', tmp_path)
     made = position_receiver(wanted, lambda _ns: None, lambda _records: None, lambda _state: None)
     made._source.look()
     made._source.look()
     made.stop()
-    assert asked == ["/dev/ttyUSB2"] * 2
-
-
-@pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[Gateway]:
-    made = Gateway(tmp_path / "gateway")
-    yield made
-    made.close()
+    assert asked == [("/dev/ttyUSB2", "nmea")] * 2
 
 
 class FakeReceiver:

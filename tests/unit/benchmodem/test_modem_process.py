@@ -16,7 +16,7 @@ import pytest
 import serial
 from modem_desk import write_timeline
 
-from tandem_bench.modem.process import luhn
+from tandem_bench.modem.setup import luhn
 
 COMMAND = {"generic": b"AT+CSQ;+CESQ", "quectel": b'AT+QENG="servingcell"', "huawei": b"AT^HCSQ?;^MONSC"}
 ANSWER = {

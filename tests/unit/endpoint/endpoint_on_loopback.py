@@ -15,6 +15,11 @@ from tandem_server.endpoint.sessions import SessionTable
 PATHS = {"a": PathPeer("A", "127.0.0.1"), "b": PathPeer("B", None)}
 
 
+def request(target, session=""):
+    """What a client sends to begin a download."""
+    return f"GET {target} HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session}\r\n\r\n".encode()
+
+
 class Shelf:
     """Stands in for the database: keeps the lines."""
 
@@ -58,14 +63,14 @@ class Endpoint:
     def get(self, target, session="", kind="mptcp"):
         """Status, headers, body of one request."""
         with self.connect(kind) as client:
-            client.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session}\r\n\r\n".encode())
+            client.sendall(request(target, session))
             return read_answer(client)
 
     def count(self, target, session):
         """Bytes of head and payload of a download too large to keep."""
         buffer, total = bytearray(1 << 20), 0
         with self.connect() as client:
-            client.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session}\r\n\r\n".encode())
+            client.sendall(request(target, session))
             while count := client.recv_into(buffer):
                 total += count
         return total

@@ -5,7 +5,7 @@ import time
 import zlib
 
 import pytest
-from endpoint_on_loopback import read_answer
+from endpoint_on_loopback import read_answer, request
 
 
 @pytest.mark.parametrize("kind", ["mptcp", "tcp"])
@@ -66,9 +66,7 @@ def test_a_download_for_a_time_ends_in_time_even_when_nobody_reads(endpoint):
     here = endpoint()
     session = here.session()
     with here.connect() as client:
-        client.sendall(
-            f"GET /v1/download?seconds=0.3 HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session.id}\r\n\r\n".encode()
-        )
+        client.sendall(request("/v1/download?seconds=0.3", session.id))
         client.recv(1)
         started = time.monotonic()
         ended = here.sessions.end(session.id, "probe-1", wait_s=8.0)
@@ -83,9 +81,7 @@ def test_a_download_for_a_time_is_complete_when_the_client_closes_at_its_end(end
     here = endpoint(session_bytes=10**12)
     session = here.session(kind)
     with here.connect(kind) as client:
-        client.sendall(
-            f"GET /v1/download?seconds=0.3 HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session.id}\r\n\r\n".encode()
-        )
+        client.sendall(request("/v1/download?seconds=0.3", session.id))
         until = None
         while until is None or time.monotonic() < until:
             client.recv(1 << 16)  # slower than the sender: much is still under way when the time is over
@@ -97,9 +93,7 @@ def test_a_stalled_download_is_given_up(endpoint):
     here = endpoint(stall_s=0.3)
     session = here.session()
     with here.connect() as client:
-        client.sendall(
-            f"GET /v1/download?bytes=500000000 HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session.id}\r\n\r\n".encode()
-        )
+        client.sendall(request("/v1/download?bytes=500000000", session.id))
         assert session.await_quiet(5) is True or session.live == 1
         deadline = time.monotonic() + 5
         while not session.summaries:
@@ -114,9 +108,7 @@ def test_a_client_that_goes_away_ends_its_download(endpoint):
     here = endpoint()
     session = here.session()
     with here.connect() as client:
-        client.sendall(
-            f"GET /v1/download?seconds=60 HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session.id}\r\n\r\n".encode()
-        )
+        client.sendall(request("/v1/download?seconds=60", session.id))
         client.recv(1000)
     assert here.sessions.end(session.id, "probe-1", wait_s=5.0).summaries[0]["end"] == "client gone"
 
@@ -125,9 +117,7 @@ def test_a_session_ended_meanwhile_cuts_its_download(endpoint):
     here = endpoint()
     session = here.session()
     with here.connect() as client:
-        client.sendall(
-            f"GET /v1/download?seconds=60 HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session.id}\r\n\r\n".encode()
-        )
+        client.sendall(request("/v1/download?seconds=60", session.id))
         client.recv(1000)
         assert here.sessions.end(session.id, "probe-1", wait_s=0.5).summaries[0]["end"] == "stopped"
 
@@ -210,9 +200,7 @@ def test_stopping_ends_what_is_running(endpoint):
     here = endpoint()
     session = here.session()
     with here.connect() as client:
-        client.sendall(
-            f"GET /v1/download?seconds=60 HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session.id}\r\n\r\n".encode()
-        )
+        client.sendall(request("/v1/download?seconds=60", session.id))
         client.recv(1000)
         started = time.monotonic()
         here.stop()

@@ -53,6 +53,7 @@ class FakeSys:
             manufacturer=names[0],
             product=names[1],
             bConfigurationValue="1",
+            devnum="7",
         )
         self._link(path, device)
         for face in faces:
@@ -66,9 +67,9 @@ class FakeSys:
             driver.mkdir(exist_ok=True)
             (below / "driver").symlink_to(driver)
             if face.tty is not None and face.tty.startswith("ttyACM"):
-                (below / "tty" / face.tty).mkdir(parents=True)
+                self._tty(below / "tty" / face.tty, below)
             elif face.tty is not None:
-                (below / face.tty / "tty" / face.tty).mkdir(parents=True)
+                self._tty(below / face.tty / "tty" / face.tty, below / face.tty)
             if face.wdm is not None:
                 (below / "usbmisc" / face.wdm).mkdir(parents=True)
             if face.net is not None:
@@ -99,6 +100,14 @@ class FakeSys:
         folder.mkdir(parents=True)
         for name, value in values.items():
             (folder / name).write_text(value + "\n")
+
+    def _tty(self, place: Path, device: Path) -> None:
+        place.mkdir(parents=True)
+        (place / "device").symlink_to(device)
+        by_name = self.root / "class/tty" / place.name
+        by_name.parent.mkdir(parents=True, exist_ok=True)
+        by_name.unlink(missing_ok=True)  # of a device that was unplugged
+        by_name.symlink_to(place)
 
     def _link(self, name: str, target: Path) -> None:
         (self.root / "bus/usb/devices" / name).symlink_to(target)

@@ -97,3 +97,12 @@ def test_without_any_byte_the_shares_are_zero():
     s = series()
     s.add(sample(0, subflow(1, "10.0.0.1", 0)), 0)
     assert shares(s.ordered()) == [0.0]
+
+
+def test_the_median_rtt_is_the_middle_one_or_the_mean_of_the_two_in_the_middle():
+    s = series()
+    medians = []
+    for number, rtt_us in enumerate((0, 30_000, 10_000, 20_000, 45_000)):  # 0: not measured yet
+        s.add(sample(number * 100, subflow(1, "10.0.0.1", number, rcv_rtt_us=rtt_us)), number)
+        medians.append(s.ordered()[0].rtt_ms_median)
+    assert medians == [None, 30.0, 20.0, 20.0, 25.0]

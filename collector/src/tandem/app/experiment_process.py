@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
+import select
 import signal
 import subprocess
 import threading
@@ -21,6 +23,8 @@ log = logging.getLogger(__name__)
 STOP_S = 8.0
 """After SIGTERM the process closes its session and tells what it measured; then it is killed."""
 
+_LOOK_MS = 100
+"""How often it is looked whether to stop."""
 _LONGEST_LINE = 4 * 1024 * 1024
 
 
@@ -70,9 +74,7 @@ class ExperimentProcess:
         """Wait for the end, at most ``deadline_s``; when ``stop`` is set the process is told to stop, and what it measured until
         then counts."""
         until = time.monotonic() + deadline_s
-        while self._process.poll() is None and time.monotonic() < until and not stop.is_set():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(0.1)
+        self._await_end(until, stop)
         if self._process.poll() is None:
             self._stopping, self._overdue = stop.is_set(), not stop.is_set()
             self._process.send_signal(signal.SIGTERM)
@@ -84,6 +86,17 @@ class ExperimentProcess:
         for thread in self._threads:
             thread.join()
         return self._ending(deadline_s)
+
+    def _await_end(self, until: float, stop: threading.Event) -> None:
+        # Not by Popen.wait, which with a timeout wakes eighty times a second to look.
+        pidfd = os.pidfd_open(self._process.pid)
+        try:
+            ended = select.poll()
+            ended.register(pidfd, select.POLLIN)
+            while not stop.is_set() and time.monotonic() < until and not ended.poll(_LOOK_MS):
+                pass
+        finally:
+            os.close(pidfd)
 
     def _ending(self, deadline_s: float) -> Ending:
         last = self._last or {}

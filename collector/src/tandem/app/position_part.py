@@ -7,11 +7,10 @@ from random import SystemRandom
 from typing import Any
 
 from tandem.app.config import Config
-from tandem.app.nmea_port import nmea_port
 from tandem.app.parts import EnvironmentLackError, UtcOf
 from tandem.app.position_config import PositionConfig
 from tandem.modem.base import Identity
-from tandem.modem.discovery import find
+from tandem.modem.discovery import beside, find
 from tandem.position.gpsd import Gpsd, GpsdMissingError
 from tandem.position.key import own_key
 from tandem.position.observer import Observer
@@ -51,7 +50,7 @@ def _source(config: Config, position: PositionConfig) -> Source:
                 place = modem.usb.partition(":")[0]
                 return Gpsd(lambda: find(place, "nmea"))
             port = modem.port or ""
-            return Gpsd(lambda: nmea_port(port))
+            return Gpsd(lambda: beside(port, "nmea"))
     except GpsdMissingError as error:
         raise EnvironmentLackError(str(error)) from error
     return RunningGpsd(position.host, position.port)

@@ -19,10 +19,10 @@ from tandem.app.parts import (
 )
 from tandem.app.position_part import position_receiver
 from tandem.app.real_modems import ModemActions, modem_poller
-from tandem.app.usb_interface import FindInterface, find_interface
 from tandem.capture import Budget, Capture, CaptureError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
+from tandem.modem.discovery import network_interface
 from tandem.mptcp import paths as kernel_paths
 from tandem.mptcp import sysctls
 from tandem.mptcp.iproute import IpError
@@ -32,7 +32,11 @@ from tandem.schema.manifest import SubflowLoss
 log = logging.getLogger(__name__)
 
 
-def real_parts(find: FindInterface = find_interface) -> Parts:
+FindInterface = Callable[[str], str | None]
+"""USB place (``1-1.2``, or with one of its interfaces ``1-1.2:1.4``) → name of a network interface; None while there is none."""
+
+
+def real_parts(find: FindInterface = network_interface) -> Parts:
     """See ``parts.Parts``. ``find``: which network interface is at a path's ``usb`` place; asked at every check."""
     made: list[_Paths] = []
 

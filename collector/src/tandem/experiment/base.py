@@ -13,7 +13,6 @@ there is no result but one line on stderr. ``--describe`` prints name, version a
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -127,12 +126,7 @@ class Experiment(Protocol):
 
 def main(experiment: Experiment, argv: Sequence[str] | None = None) -> int:
     """The process of one experiment; the return value is its exit status. See the module."""
-    parser = argparse.ArgumentParser(
-        prog=f"python -m tandem.experiment.{experiment.name}",
-        description="Reads parameters as one JSON object from stdin; writes JSON lines; see tandem/experiment/base.py.",
-    )
-    parser.add_argument("--describe", action="store_true", help="print name, version and parameters as JSON, and end")
-    if parser.parse_args(argv).describe:
+    if _describes(experiment, sys.argv[1:] if argv is None else argv):
         parameters = [p.describe() for p in experiment.parameters]
         print(json.dumps({"name": experiment.name, "version": experiment.version, "parameters": parameters}))
         return 0
@@ -170,6 +164,19 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> int:
         **outcome.further,
     )
     return 0 if outcome.failure is None else 1
+
+
+def _describes(experiment: Experiment, arguments: Sequence[str]) -> bool:
+    if not arguments:
+        return False
+    import argparse  # here: the collector gives no arguments, and every run loads this module
+
+    parser = argparse.ArgumentParser(
+        prog=f"python -m tandem.experiment.{experiment.name}",
+        description="Reads parameters as one JSON object from stdin; writes JSON lines; see tandem/experiment/base.py.",
+    )
+    parser.add_argument("--describe", action="store_true", help="print name, version and parameters as JSON, and end")
+    return bool(parser.parse_args(arguments).describe)
 
 
 def _parameters(text: str) -> dict[str, Any]:

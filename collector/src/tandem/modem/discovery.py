@@ -6,6 +6,7 @@ ttyUSB numbers change whenever something connects, and sticks of one model may s
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -139,6 +140,25 @@ def network_interface(usb: str, root: Path = SYS) -> str | None:
     number = wanted.group(2)
     mine = (i for i in device.interfaces if number is None or i.number == int(number))
     return next((name for i in mine for name in i.networks), None)
+
+
+def place_of(port: str, root: Path = SYS) -> str | None:
+    """The USB path of the device that owns a device file, a link to one, or a network interface; None when that is not there or no
+    USB device."""
+    name = Path(os.path.realpath(port)).name
+    for kind in ("tty", "usbmisc", "net"):
+        device = root / "class" / kind / name / "device"
+        if device.exists():
+            for folder in (device.resolve(), *device.resolve().parents):
+                if (folder / "devnum").exists() and USB_PATH.match(folder.name):
+                    return folder.name
+    return None
+
+
+def beside(port: str, role: str, root: Path = SYS, known: Sequence[KnownDevice] | None = None) -> str | None:
+    """The present device name of the port with ``role`` of the modem that owns the device file ``port``; None as ``find``."""
+    place = place_of(port, root)
+    return None if place is None else find(place, role, root, known)
 
 
 def _device_at(path: str, root: Path) -> UsbDevice | None:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import logging
-import select
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 
 from tandem.at.errors import AtError, NoAnswer, PortLost
-from tandem.modem.errands import Errands
 from tandem.modem.mm_bus import Bus, BusLost
 from tandem.modem.mm_connection import BearerGiven, Connection, ConnectionSettings
 from tandem.modem.mm_decode import decode
 from tandem.modem.mm_modem import Answer, ManagedModem
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, in_range
-from tandem.modem.poller import DEADLINE_SHARE
+from tandem.modem.poll_thread import DEADLINE_SHARE, PollThread
 from tandem.modem.reset import CFUN, CannotStepError, StepFailedError
-from tandem.modem.schedule import Schedule
 from tandem.modem.staleness import Staleness
-
-log = logging.getLogger(__name__)
 
 DRIVER = "modemmanager"
 """The tag ``driver`` of its records."""
@@ -30,8 +22,8 @@ PREFIX = f"{DRIVER}:"
 """Of a configured port that is a ModemManager device."""
 
 
-class ManagedPoller:
-    """As ``poller.Poller``, for the modem that ModemManager knows by ``device``. ``connection``: keep it connected, if given;
+class ManagedPoller(PollThread):
+    """A ``PollThread`` for the modem that ModemManager knows by ``device``. ``connection``: keep it connected, if given;
     ``on_state(state, detail)`` is told, from this thread, when the connection's state changes (``mm_connection``).
 
     ``open_bus`` gets a descriptor that ends its waits when readable; None: the system bus.
@@ -48,37 +40,14 @@ class ManagedPoller:
         on_state: Callable[[str, str], None] = lambda _state, _detail: None,
         open_bus: Callable[[int], Bus] | None = None,
     ) -> None:
-        self.path = path
-        self.dropped: Counter[str] = Counter()
-        self._operator, self._period_s, self._on_poll = operator, period_s, on_poll
-        self._failing: str | None = None
-        self._stopping = False
-        self._errands = Errands()
+        super().__init__(path, operator, period_s, on_poll)
         opener = open_bus or _system_bus
         self._modem = ManagedModem(device, lambda: opener(self._errands.wake_fd))
         self._connection = None if connection is None else Connection(connection, self._modem, on_state)
         self._staleness = Staleness()
-        self._thread = threading.Thread(target=self._run, name=f"poller-{path}", daemon=True)
-
-    def start(self) -> None:
-        """Begin to poll. Returns at once."""
-        self._thread.start()
-
-    def stop(self, timeout: float = 5.0) -> None:
-        """End the thread and hang up; TimeoutError when it has not ended within ``timeout`` seconds. Twice is fine."""
-        if self._errands.wake_fd < 0:
-            return
-        self._stopping = True
-        self._errands.wake()
-        if self._thread.ident is not None:
-            self._thread.join(timeout)
-        if self._thread.is_alive():
-            raise TimeoutError(f"the poller of {self.path} is still busy after {timeout} s")
-        self._modem.close()
-        self._errands.close()
 
     def reset(self, step: str, timeout: float) -> str:
-        """As ``poller.Poller.reset``: ``cfun`` switches the modem off and on by ModemManager; ``at`` is not ours to do here."""
+        """``cfun`` switches the modem off and on by ModemManager; ``at`` is not ours to do here."""
         return self._errands.ask(lambda: self._reset(step, time.monotonic() + timeout), timeout)
 
     @property
@@ -95,35 +64,18 @@ class ManagedPoller:
             raise StepFailedError(str(error)) from error
         return "disabled and enabled by ModemManager"
 
-    def _run(self) -> None:
-        schedule = Schedule(time.monotonic_ns(), self._period_s)
-        skipped = 0
-        while self._wait_until(schedule.due_ns):
-            poll = self._poll(schedule.due_ns, skipped)
-            try:
-                self._on_poll(poll)
-            except Exception:
-                # Whatever the receiver does, this modem must go on being measured.
-                log.exception("%s: the poll could not be handed over", self.path)
-            skipped = schedule.advance(time.monotonic_ns())
+    def _listen(self, until: float) -> bool:
+        if self._modem.bus is None:
+            return False
+        try:
+            self._modem.bus.wait(until)
+        except BusLost as error:
+            self._log_once(NO_ANSWER, error)
+            self._modem.close()
+        return True
 
-    def _wait_until(self, due_ns: int) -> bool:
-        """Wait for the due time, taking in what the bus tells; False when stopping."""
-        while not self._stopping:
-            if self._errands.run():
-                continue
-            remaining_s = (due_ns - time.monotonic_ns()) / 1e9
-            if remaining_s <= 0:
-                return True
-            if self._modem.bus is None:
-                select.select([self._errands.wake_fd], [], [], remaining_s)
-                continue
-            try:
-                self._modem.bus.wait(time.monotonic() + remaining_s)
-            except BusLost as error:
-                self._log_once(NO_ANSWER, error)
-                self._modem.close()
-        return False
+    def _close(self) -> None:
+        self._modem.close()
 
     def _poll(self, due_ns: int, skipped: int) -> Poll:
         began_ns = time.monotonic_ns()
@@ -164,12 +116,6 @@ class ManagedPoller:
         except BusLost as error:
             self._log_once(NO_ANSWER, error)
             self._modem.close()
-
-    def _log_once(self, failure: str, error: Exception) -> None:
-        """Every failed poll is a record; the log tells the first of a row."""
-        if failure != self._failing:
-            log.warning("%s: %s", self.path, error)
-        self._failing = failure
 
 
 def _system_bus(wake_fd: int) -> Bus:

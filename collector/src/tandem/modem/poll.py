@@ -68,19 +68,20 @@ class Poll:
 
 def in_range(reading: Reading) -> tuple[Reading, tuple[str, ...]]:
     """The reading without the quantities that the schema does not allow, and their names."""
-    wrong = tuple(
-        name for name, value in reading.as_fields().items() if value is not None and not _allowed(name, value)
-    )
-    known = {name for name in wrong if name not in ("enb_id", "sector_id")}
+    told = {name: value for name, value in reading.as_fields().items() if value is not None}
+    if not told or _allowed(told):
+        return reading, ()
+    wrong = {name for name, value in told.items() if not _allowed({name: value})}
+    known = wrong - {"enb_id", "sector_id"}
     if len(known) < len(wrong):
         known.add("eci")
     absent: dict[str, Any] = dict.fromkeys(known)
     return replace(reading, **absent), tuple(sorted(known))
 
 
-def _allowed(name: str, value: Value) -> bool:
+def _allowed(fields: dict[str, Value]) -> bool:
     try:
-        check(RADIO.name, {}, {name: value})
+        check(RADIO.name, {}, fields)
     except RecordError:
         return False
     return True

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tandem.modem.discovery import USB_PATH, place_of
 from tandem.modem.reset import CannotStepError, StepFailedError
 
 USBDEVFS_RESET = 0x5514
@@ -21,8 +22,6 @@ OFF_S = 2
 
 UNAUTHORIZED_S = 1.0
 UHUBCTL_S = 30.0
-
-_USB_PATH = re.compile(r"([0-9]+)-([0-9]+(?:\.[0-9]+)*)")
 
 
 @dataclass(frozen=True)
@@ -46,16 +45,8 @@ def usb_place(port: str, sys: Path = Path("/sys")) -> UsbPlace | None:
     """The place of the modem that owns a device file (or a link to one), or that is named by USB or sysfs path. None when it is no
     USB device or not there."""
     named = port.rpartition("/")[2] if port.startswith("/sys/") or "/" not in port else ""
-    if _USB_PATH.fullmatch(named):
-        return UsbPlace(named)
-    name = Path(os.path.realpath(port)).name
-    for kind in ("tty", "usbmisc"):
-        device = sys / "class" / kind / name / "device"
-        if device.exists():
-            for folder in (device.resolve(), *device.resolve().parents):
-                if (folder / "devnum").exists() and _USB_PATH.fullmatch(folder.name):
-                    return UsbPlace(folder.name)
-    return None
+    path = named if USB_PATH.match(named) else place_of(port, sys)
+    return None if path is None else UsbPlace(path)
 
 
 def usb_reset(place: UsbPlace, sys: Path = Path("/sys"), dev: Path = Path("/dev")) -> str:

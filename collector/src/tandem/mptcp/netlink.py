@@ -105,6 +105,18 @@ def family_request(family: str) -> bytes:
     return _HEADER.pack(_HEADER.size + len(body), _GENERIC_CONTROL, 1, 1, 0) + body
 
 
+_LINK = struct.Struct("=BxHiII")  # family, type, index, flags, which of the flags changed
+_NEW_LINK, _PROMISCUOUS = 16, 0x100
+
+
+def only_watched(data: bytes) -> bool:
+    """Whether rtnetlink tells of nothing but that a capture on an interface began or ended (IFF_PROMISC): no path changes by it."""
+    return all(
+        kind == _NEW_LINK and len(content) >= _LINK.size and _LINK.unpack_from(content)[4] == _PROMISCUOUS
+        for kind, content in messages(data)
+    )
+
+
 def _aligned(length: int) -> int:
     return (length + 3) & ~3
 

@@ -5,13 +5,14 @@ Pure: samples in, plain values out. A subflow that closed keeps its last counter
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tandem.mptcp.statistics import ConnectionSample, SubflowSample
-from tandem.schema.record import Value
+
+if TYPE_CHECKING:  # the process of a run makes no records: the table of metrics need not be loaded by each
+    from tandem.schema.record import Value
 
 
 class PathName(NamedTuple):
@@ -63,7 +64,7 @@ class SubflowTotal:
     @property
     def rtt_ms_median(self) -> float | None:
         """Median of ``rtt_ms``; None without one."""
-        return statistics.median(self.rtt_ms) if self.rtt_ms else None
+        return _median(self.rtt_ms)
 
 
 class Series:
@@ -148,6 +149,14 @@ def shares(totals: Sequence[SubflowTotal]) -> list[float]:
     """Each subflow's part of all bytes, 0 to 1; all 0 when nothing was carried."""
     whole = sum(t.bytes for t in totals)
     return [t.bytes / whole if whole else 0.0 for t in totals]
+
+
+def _median(values: Sequence[float]) -> float | None:
+    # As of the module statistics, whose loading (fractions, decimal, random) takes longer than a whole run's samples.
+    if not values:
+        return None
+    ordered, middle = sorted(values), len(values) // 2
+    return ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def _number(subflow: str) -> int:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from tandem.mptcp.losses import Losses, Restored
-from tandem.mptcp.netlink import Heard, hear_routes
+from tandem.mptcp.netlink import Heard, hear_routes, only_watched
 from tandem.mptcp.paths import PathEvent, Paths
 from tandem.mptcp.pm_events import PmListener
 from tandem.schema.manifest import SubflowLoss
@@ -69,9 +69,8 @@ class Watch:
             os.eventfd_read(self._wake_fd)
         events = self._take_subflows()
         now = time.monotonic()
-        if any(h.fileno() in ready for h in heard):
-            for one in heard:
-                one.read()
+        # Not for our own captures: a check starts several programs.
+        if any(missed or not all(map(only_watched, told)) for told, missed in [one.read() for one in heard]):
             self._changed_s, self._heard_s = self._changed_s or now, now
         if now >= self._check_s():
             self._changed_s, checked_s, self._checked_s = None, self._checked_s, now

@@ -6,7 +6,7 @@ CLOCK_MONOTONIC nanoseconds of ``boot`` (``_monotonic_ns``).
 
 from __future__ import annotations
 
-import secrets
+import os
 from typing import Any, Literal, NotRequired, TypedDict
 
 FORMAT = "tandem-run/1"
@@ -95,4 +95,4 @@ class Manifest(TypedDict):
 
 def new_id(prefix: str) -> str:
     """A random id that sorts nowhere and collides never: ``prefix-`` and 12 hex digits."""
-    return f"{prefix}-{secrets.token_hex(6)}"
+    return f"{prefix}-{os.urandom(6).hex()}"

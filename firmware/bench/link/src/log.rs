@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::mpsc::Receiver;
 
 use crate::clock;
-use crate::model::Counts;
+use crate::packets::Counts;
 
 /// Length of one interval of the log.
 pub const INTERVAL_NS: u64 = 100_000_000;

@@ -7,6 +7,7 @@ mod log;
 mod model;
 mod opportunities;
 mod options;
+mod packets;
 mod pump;
 mod random;
 mod supervisor;

@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 
 use crate::opportunities::{self, Opportunities};
+use crate::packets::{Counts, Flying, Waiting};
 use crate::random::Random;
 use crate::values::{Change, Overrides, Values};
 
@@ -24,43 +25,6 @@ const LOOK_AHEAD: usize = 64;
 pub struct Step {
     pub at_ns: u64,
     pub values: Values,
-}
-
-/// A packet that has been served and is under way.
-#[derive(Debug)]
-pub struct Flying {
-    pub bytes: Box<[u8]>,
-    pub arrived_ns: u64,
-    /// When it is to be written out.
-    pub due_ns: u64,
-}
-
-struct Waiting {
-    bytes: Box<[u8]>,
-    arrived_ns: u64,
-}
-
-/// What happened to packets, since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub offered_packets: u64,
-    pub offered_bytes: u64,
-    pub dropped_buffer: u64,
-    pub dropped_loss: u64,
-    pub dropped_outage: u64,
-}
-
-impl Counts {
-    /// What was added since `before`.
-    pub fn since(&self, before: &Counts) -> Counts {
-        Counts {
-            offered_packets: self.offered_packets - before.offered_packets,
-            offered_bytes: self.offered_bytes - before.offered_bytes,
-            dropped_buffer: self.dropped_buffer - before.dropped_buffer,
-            dropped_loss: self.dropped_loss - before.dropped_loss,
-            dropped_outage: self.dropped_outage - before.dropped_outage,
-        }
-    }
 }
 
 pub struct Direction {
@@ -310,3 +274,7 @@ fn span(left: u128, capacity: u128) -> u64 {
 #[cfg(test)]
 #[path = "model_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "model_trace_tests.rs"]
+mod trace_tests;

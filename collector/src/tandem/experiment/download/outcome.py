@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import platform
 import socket
+import sys
 from typing import Any
 
 from tandem.experiment.download.request import Request
@@ -97,11 +97,11 @@ def _objects(value: object) -> list[dict[str, Any]]:
 def environment(request: Request, connection: socket.socket | None) -> dict[str, Any]:
     """What else shapes the figures: kernel, scheduler, controllers, sysctls, buffers. The congestion control is this end's, the
     receiver's; the sender's is in its answer."""
-    values = sysctls.read()
+    values, machine = sysctls.read(), os.uname()
     found: dict[str, Any] = {
-        "kernel": platform.release(),
-        "machine": platform.machine(),
-        "python": platform.python_version(),
+        "kernel": machine.release,
+        "machine": machine.machine,
+        "python": sys.version.split()[0],
         "scheduler": values.get("net.mptcp.scheduler"),
         "path_manager": values.get("net.mptcp.path_manager"),
         "sysctls": values,

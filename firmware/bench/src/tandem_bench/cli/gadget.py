@@ -15,7 +15,7 @@ from tandem_bench.gadget.description import CONTROLLERS, PROFILES, GadgetError, 
 from tandem_bench.gadget.process import UsbSetup, run
 from tandem_bench.modem.control import ControlError
 from tandem_bench.modem.families import FAMILIES
-from tandem_bench.modem.process import Setup, made_up_imei
+from tandem_bench.modem.setup import Setup, made_up_imei
 from tandem_bench.modem.timeline import TimelineError, read
 
 DESCRIPTION = """Present the bench's modem as a USB device: two AT ports and a network function. Needs root, Linux's gadget stack and a

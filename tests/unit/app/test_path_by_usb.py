@@ -1,4 +1,4 @@
-"""The network interface at a USB place, from a sysfs that looks as Linux makes it; and the seam that asks."""
+"""A path that is named by its USB place: the configuration, and the seam that asks for its interface."""
 
 from __future__ import annotations
 
@@ -9,32 +9,9 @@ import pytest
 
 from tandem.app.config import ConfigError, parse
 from tandem.app.real_parts import real_parts
-from tandem.app.usb_interface import find_interface
 
 GOOD = (Path(__file__).parent / "good.toml").read_text()
 FILE = Path("/etc/tandem/config.toml")
-
-
-@pytest.fixture
-def devices(tmp_path: Path) -> Path:
-    for place in ("1-1.2:1.0/ttyUSB0", "1-1.2:1.10/net/wwan9", "1-1.2:1.4/net/wwan0", "1-1.3:1.0/net/enx0c5b8f279a64"):
-        (tmp_path / place).mkdir(parents=True)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("place", "found"),
-    [
-        ("1-1.2", "wwan0"),
-        ("1-1.2:1.10", "wwan9"),
-        ("1-1.2:1.0", None),
-        ("1-1.3", "enx0c5b8f279a64"),
-        ("1-1", None),
-        ("2-1", None),
-    ],
-)
-def test_the_place_tells_the_interface(devices: Path, place: str, found: str | None) -> None:
-    assert find_interface(place, devices) == found
 
 
 def by_usb(place: str) -> str:

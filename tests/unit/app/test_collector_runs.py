@@ -1,0 +1,177 @@
+"""The collector's runs, with doubles for modems, kernel and experiment: pairs, captures, manifests, failures."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles import Rehearsal, account, kinds, manifests, points
+from https_gateway import Gateway
+
+from tandem.app.experiment_process import ExperimentProcess
+from tandem.app.status_socket import ask
+
+
+def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_path: Path, gateway: Gateway) -> None:
+    collector = Rehearsal(tmp_path, gateway)
+    collector.start()
+    collector.pollers["a"].poll(-95.0)
+    collector.pollers["a"].poll(-70.0)  # moving
+    collector.pollers["b"].poll(-95.0)  # still
+    collector.pollers["b"].poll(-70.0)  # moving again, but within minimum_gap_s
+    gateway.until(lambda: len(gateway.manifests) == 3)
+    collector.until(lambda: not collector.supervisor.pairs.running)
+    assert collector.stop()
+    assert kinds(gateway)["mobility_start"] == 2
+    found = manifests(tmp_path)
+    assert sorted((m["kind"], m["paths"][0]) for m in found if m["kind"] == "tcp") == [("tcp", "a"), ("tcp", "b")]
+    assert {m["pair"] for m in found} == {found[0]["pair"]}
+    for m in found:
+        assert gateway.manifests[m["id"]] == m
+        assert m["trigger"] == "mobility_start"
+        assert m["failure"] is None
+        assert m["result"] is not None
+        assert m["experiment"] == {"name": "download", "version": 1}
+        assert m["environment"]["experiment"] == {"scheduler": "default"}
+        assert m["modems"]["a"]["at_start"]["model"] == "EC25"
+        assert {Path(f["name"]).name for f in m["files"]} == {f"{m['id']}-{p}.pcap" for p in m["paths"]}
+        assert all((tmp_path / f["name"]).stat().st_size == f["bytes"] for f in m["files"])
+        assert m["records"]["connection"] == 3
+        assert m["records"]["subflow"] == 6
+        assert m["records"]["broken"] == 3
+        assert "token" not in json.dumps(m)
+    runs = [p for p in points(gateway) if p.measurement == "run"]
+    assert {p.tags["run"] for p in runs} == {m["id"] for m in found}
+    assert all(p.fields["ok"] is True and p.fields["bytes"] == 1000 for p in runs)
+    assert len(account(tmp_path)["captures"]) == 4
+    assert collector.captures.running == []
+
+
+def test_a_simultaneous_pair_shares_its_captures(tmp_path: Path, gateway: Gateway) -> None:
+    collector = Rehearsal(tmp_path, gateway, on_mobility_start="simultaneous")
+    collector.captures.full = True
+    collector.start()
+    collector.pollers["a"].poll(-70.0)
+    gateway.until(lambda: len(gateway.manifests) == 3)
+    collector.until(lambda: not collector.supervisor.pairs.running)
+    assert collector.stop()
+    found = manifests(tmp_path)
+    pair = found[0]["pair"]
+    (mptcp,) = [m for m in found if m["kind"] == "mptcp"]
+    assert {f["name"] for f in mptcp["files"]} == {f"captures/{pair}-a.pcap", f"captures/{pair}-b.pcap"}
+    assert all(m["environment"]["captures"]["shared_by_pair"] for m in found)
+    told = account(tmp_path)["captures"]
+    assert len(told) == 2  # each file once
+    assert all(c["run"] is None and c["pair"] == pair and c["cut"] for c in told)
+    assert kinds(gateway)["capture_budget"] == 2
+
+
+def test_runs_go_on_without_a_capture_that_cannot_begin(tmp_path: Path, gateway: Gateway) -> None:
+    collector = Rehearsal(tmp_path, gateway)
+    collector.captures.broken = {"wwan1"}
+    collector.start()
+    collector.pollers["a"].poll(-70.0)
+    gateway.until(lambda: len(gateway.manifests) == 3)
+    collector.stop()
+    (mptcp,) = [m for m in manifests(tmp_path) if m["kind"] == "mptcp"]
+    assert [Path(f["name"]).name for f in mptcp["files"]] == [f"{mptcp['id']}-a.pcap"]
+    assert mptcp["environment"]["captures"]["problems"] == {"b": "tcpdump: no such device"}
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [("failure", "connect: timeout"), ("crash", "status 9: no such thing as luck"), ("nonsense", "break the schema")],
+)
+def test_failure_is_a_result(tmp_path: Path, gateway: Gateway, how: str, reason: str) -> None:
+    collector = Rehearsal(tmp_path, gateway, how)
+    collector.start()
+    answers = list(
+        ask(
+            tmp_path / "status.sock",
+            {"op": "start", "experiment": "download", "parameters": {"kind": "tcp", "path": "b"}},
+        )
+    )
+    assert answers[0]["type"] == "accepted"
+    assert answers[-1]["type"] == "done"
+    assert answers[-1]["ok"] is False
+    collector.stop()
+    (manifest,) = manifests(tmp_path)
+    assert manifest["failure"] is not None
+    assert reason in manifest["failure"]["reason"]
+    assert manifest["pairing"] == "single"
+    assert manifest["trigger"] == "request"
+    (run,) = [p for p in points(gateway) if p.measurement == "run"]
+    assert run.fields["ok"] is False
+    assert reason in str(run.fields["failure"])
+
+
+@pytest.mark.parametrize("how", ["long", "deaf"])
+def test_stopping_in_the_middle_of_a_run_keeps_what_was_measured(
+    tmp_path: Path, gateway: Gateway, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tandem.app.experiment_process.STOP_S", 0.5)
+    collector = Rehearsal(tmp_path, gateway, how)
+    collector.start()
+    collector.pollers["a"].poll(-70.0)
+    collector.until(lambda: any(r["subflows"] for r in (collector.supervisor.status()["run"] or {}).get("runs", [])))
+    began = time.monotonic()
+    assert collector.stop()
+    assert time.monotonic() - began < 10
+    (manifest,) = manifests(tmp_path)
+    assert manifest["failure"] == {"reason": "stopped", "retry": False}
+    assert (manifest["result"] is not None) == (how == "long")
+    assert manifest["records"]["subflow"] == 6
+    assert list(gateway.manifests) == [manifest["id"]]
+    assert account(tmp_path)["records"]["pending"] == 0
+
+
+def test_never_two_pairs_at_once(tmp_path: Path, gateway: Gateway) -> None:
+    collector = Rehearsal(tmp_path, gateway, "long")
+    collector.start()
+    socket = tmp_path / "status.sock"
+    first = ask(socket, {"op": "start", "experiment": "download", "parameters": {}})
+    assert next(first)["type"] == "accepted"
+    (refused,) = ask(socket, {"op": "start", "experiment": "download", "parameters": {}})
+    assert refused == {"type": "refused", "reason": "another pair is running; try again when it has ended"}
+    (refused,) = ask(socket, {"op": "start", "experiment": "download", "parameters": {"kind": "tcp"}})
+    assert "needs its path" in refused["reason"]
+    collector.stop()
+    assert list(first)[-1]["ok"] is False
+
+
+def test_a_run_that_cannot_be_started_ends_the_others_of_its_pair(
+    tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    class Scarce(ExperimentProcess):
+        def __init__(self, *args: Any) -> None:
+            if begun:
+                raise OSError(11, "Resource temporarily unavailable")
+            super().__init__(*args)
+            begun.append(args[-1])
+
+    monkeypatch.setattr("tandem.app.pair_run.ExperimentProcess", Scarce)
+    collector = Rehearsal(tmp_path, gateway, "slow", on_mobility_start="simultaneous")
+    collector.start()
+    pair = collector.supervisor.request("download", {"pairing": "simultaneous"})
+    collector.until(lambda: collector.supervisor.done(pair) is not None)
+    done = collector.supervisor.done(pair)
+    assert done is not None
+    assert (done["runs"], done["ok"]) == (begun, False)
+    assert [m["id"] for m in manifests(tmp_path)] == begun
+    assert collector.captures.running == []
+    collector.stop()
+
+
+def test_what_a_connection_lost_is_in_its_result(tmp_path: Path, gateway: Gateway) -> None:
+    collector = Rehearsal(tmp_path, gateway, how="lossy")
+    collector.start()
+    collector.pollers["a"].poll(-70.0)
+    gateway.until(lambda: len(gateway.manifests) == 3)
+    assert collector.stop()
+    losses = {m["kind"]: (m["result"] or {}).get("subflow_losses") for m in manifests(tmp_path)}
+    assert losses == {"mptcp": [{"path": "b", "at_monotonic_ns": 5, "back_after_ms": 21.5}], "tcp": None}
