@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -119,6 +119,19 @@ def exported() -> dict[str, dict[str, Any]]:
             generic = shown["modem"]["generic"]
             found[Path(generic["device"]).name] = {"path": path, **generic, "3gpp": shown["modem"]["3gpp"]}
     return found
+
+
+def evidence(namespaces: Mapping[str, str]) -> None:
+    """For a story that went wrong: what networks, processes and the kernel look like, as state.log among the logs.
+    ``namespaces``: name → file."""
+    looks = ["ip -s -d address", "ip rule", "ip route show table all", "ss -lnp", "nft list ruleset"]
+    places = {"the probe": ["sh", "-c"]} | {n: ["nsenter", f"--net={f}", "sh", "-c"] for n, f in namespaces.items()}
+    argvs = {f"{name}: {look}": [*enter, look] for name, enter in places.items() for look in looks}
+    argvs |= {look: ["sh", "-c", look] for look in ("dmesg", "ps aux", "lsusb -t", "mmcli -L")}
+    with (LEFT / "state.log").open("w", encoding="utf-8") as log:
+        for name, argv in argvs.items():
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+            log.write(f"===== {name}\n{done.stdout}{done.stderr}")
 
 
 def lease(interface: str, metric: int) -> str | None:

@@ -50,7 +50,9 @@ def lacks() -> str | None:
     if Path(sys.base_prefix) != Path("/usr"):
         return f"Python is {sys.base_prefix}'s and not the distribution's, which is the one in the machine"
     if not FOLDER.is_dir():
-        return "the virtual machine is not made; mend: ./kit test tests/system/test_vm_modems.py makes it and runs this (eight minutes)"
+        return (
+            "the virtual machine is not made; mend: ./kit test tests/system/test_vm_modems.py makes it, or says why not"
+        )
     return (
         None
         if shutil.which("qemu-system-x86_64")

@@ -17,10 +17,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from vm.guest import Guest, awaited, exported, lease, mmcli, told
+from vm.guest import Guest, awaited, evidence, exported, lease, mmcli, told
 
 from tandem.app.status_socket import NoCollectorError, ask
-from tandem.app.usb_interface import find_interface
+from tandem.modem.discovery import network_interface
 from tandem.modem.ports import known_devices
 from tandem.modem.udev import rules
 from tandem_bench.demo import configuration
@@ -129,7 +129,7 @@ class Story:
         shown = (mmcli("-m", number) or {})["modem"]
         bearer = (mmcli("-b", shown["generic"]["bearers"][0].rpartition("/")[2]) or {})["bearer"]
         index = list(USB).index(path)
-        interface = find_interface(device)
+        interface = network_interface(device)
         assert interface is not None
         address = awaited(f"an address on {interface}", lambda: lease(interface, 700 + index), 30)
         return {
@@ -247,7 +247,11 @@ def main() -> None:
             names = "".join(f"nameserver {access.gateway}\n" for access in rig.topology.spec.accesses)
             Path("/etc/resolv.conf").write_text(names, encoding="ascii")
             programs = stack.enter_context(Programs(WORK / "logs"))
-        tell(Story(rig, programs, guest))
+        try:
+            tell(Story(rig, programs, guest))
+        except Exception:
+            evidence({name: rig.topology.netns_path(name) for name in ("modem-a", "modem-b", "server")})
+            raise
     seen["traceback"] = "Traceback" in (WORK / "logs" / "collector.log").read_text()
     print(json.dumps(seen))
 
