@@ -82,7 +82,7 @@ def test_each_familys_answers_give_its_transcripts_quantities(file: Path, conten
         ("AT+CSQ", "+CSQ: what", "nothing can be read in '+CSQ: what'"),
         ("AT+CSQ", "+CSQ: 500,1", "nothing can be read in"),
         ("AT+NOBODY?", "+NOBODY: 1", "no known family asks AT+NOBODY?"),
-        ("", "+CSQ: 1", "no known family asks"),
+        ("", "+NOBODY: 1", "no known family asks AT"),
         ("AT+CSQ", "x" * 2_000_000, "longer than"),
         ("GET /nobody/asks", "{}", "no known family asks"),
     ],
