@@ -58,7 +58,9 @@ def test_numbers_have_the_type_of_the_schema(family: str, answer: dict[str, Any]
             assert type(value) is TYPES[RADIO.field(name).kind], name
 
 
-@pytest.mark.parametrize("answer", [pytest.param(row.values[1], id=row.id) for row in ROWS if row.values[0] == "generic"])
+@pytest.mark.parametrize(
+    "answer", [pytest.param(row.values[1], id=row.id) for row in ROWS if row.values[0] == "generic"]
+)
 def test_every_family_reads_the_standards_answers_alike(answer: dict[str, Any]) -> None:
     for name, driver in drivers().items():
         if driver.transport == "at":

@@ -63,9 +63,10 @@ def scaled(found: int | None, step: float, offset: float, highest: int, lowest: 
 
 
 def as_read(text: str, *unknown: int) -> int | None:
-    """A code as it is printed, also one that stands in no table: its quantity is None then. 255 and ``unknown`` are no codes."""
-    found = code(text, -32768, 32767)
-    return None if found in (255, *unknown) else found
+    """A code as it is printed, an octet, also one that stands in no table: its quantity is None then. 255 and ``unknown``
+    are no codes."""
+    found = code(text, 0, 254)
+    return None if found in unknown else found
 
 
 def with_lte_codes(reading: Reading, rsrp: str, rsrq: str) -> Reading:
