@@ -14,6 +14,7 @@ from tandem.at.grammar import Command, prefix, values
 from tandem.modem.base import Driver, Identity, Reading
 from tandem.modem.poll import in_range
 from tandem.modem.ports import known_devices
+from tandem.modem.registration import NAMES, registration
 from tandem.modem.registry import FALLBACK, drivers
 from tandem.modem.transcription import dialogues, found_questions, pages, plain
 from tandem.schema.record import Value
@@ -120,15 +121,21 @@ def _askers(asked: str, further: Iterable[str]) -> list[Driver]:
 
 
 def all_unknown(responses: Iterable[Response]) -> bool:
-    """Whether the answer is a proper one that says that nothing is known: 27.007's 99 and 255, makers' ``-`` and the like."""
+    """Whether the answer is a proper one that says that nothing is known: 27.007's 99 and 255, makers' ``-`` and the like; or that
+    says that it is registered and not where."""
     lines = [line for response in responses for line in response.lines]
-    return bool(lines) and all(
-        prefix(line) is not None and bool(values(line)) and _UNKNOWN.fullmatch(",".join(values(line))) for line in lines
-    )
+    return bool(lines) and all(_says_nothing(line) for line in lines)
+
+
+def _says_nothing(line: str) -> bool:
+    name = prefix(line)
+    if name in NAMES and name is not None and registration([line], name).registered:
+        return True
+    return name is not None and bool(values(line)) and _UNKNOWN.fullmatch(",".join(values(line))) is not None
 
 
 _UNKNOWN = re.compile(
-    r"0|(?:[01],)?(?:99|255|-|--|N/A|-32768|-3276)(?:,(?:99|255|-|--|N/A|-32768|-3276|))*", re.IGNORECASE
+    r"0|(?:[01],)?(?:99|255|-|--|N/A|-32768|-3276|-?1000)(?:,(?:99|255|-|--|N/A|-32768|-3276|-?1000|))*", re.IGNORECASE
 )
 """A lone 0 is ``+COPS: 0``: no network chosen; a 0 or 1 in front is a setting (``+XCESQ``)."""
 
@@ -184,6 +191,8 @@ def _why(asked: str, responses: Sequence[Response]) -> str:
     if not lines:
         names = ", ".join(Command(asked).prefixes) or "the command"
         return f"{shown(asked)}: no line of the answer belongs to {names}"
+    if any(prefix(line) == "+COPS" for line in lines):
+        return f"{shown(asked)}: the network is told by its name only; AT+COPS=3,2 makes the modem tell MCC and MNC"
     if all("neighbour" in line.lower() for line in lines):
         return f"{shown(asked)}: the answer tells of neighbour cells only, not of the serving cell"
     return f"{shown(asked)}: nothing can be read in {lines[0][:80]!r}" + (

@@ -109,7 +109,9 @@ def operator(lines: Sequence[str]) -> tuple[str | None, str | None]:
     """``+COPS: <mode>[,<format>,<oper>[,<AcT>]]``, clause 7.3: PLMN (numeric format only) and radio technology."""
     found = last_values(lines, "+COPS")
     network = at(found, 2) if at(found, 1) == "2" else ""
-    return plmn(network[:3], network[3:]), technology(at(found, 3))
+    act = at(found, 3)
+    # 8 is EC-GSM-IoT, which hardly anybody has; makers of Cat-M modems print it for theirs. A registration tells more.
+    return plmn(network[:3], network[3:]), None if act == "8" else technology(act)
 
 
 def standard(lines: Sequence[str], rat: str | None = None) -> Reading:

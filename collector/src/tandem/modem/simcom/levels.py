@@ -19,12 +19,12 @@ TENTHS_BEYOND_DBM = -200.0
 
 def lte_levels(reading: Reading, rsrq: str, rsrp: str, rssi: str, rssnr: str) -> Reading:
     """``reading`` with the levels of an LTE row. In the index firmware RSRP is −141 + v, RSRQ −20 + v/2; what its RSSI means is
-    not known, so only the code is kept (255: none)."""
+    not known: it is not read, so that +CSQ's has its place. 255 is none."""
     level = decimal(rsrp)
     if level is None or level == 0:
         return replace(reading, sinr_code=_code(rssnr))
     if level > 0:
-        snr = _code(rssnr)
+        snr = None if rssnr == "255" else _code(rssnr)
         return replace(
             with_lte_codes(reading, rsrp, rsrq),
             sinr_code=snr,
