@@ -119,9 +119,29 @@ def test_an_answer_is_newer_than_what_came_unasked() -> None:
     assert told("AT+CESQ", "+CREG: 2\r\n+CESQ: 99,99,255,255,20,50\r\n")["state"] == "unknown"
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "+CESQ: 99,99,255,255,20,50 OK",
+        "AT+CESQ +CESQ: 99,99,255,255,20,50 OK",
+        "AT+CSQ +CSQ: 20,99 OK AT+CESQ +CESQ: 99,99,255,255,20,50 OK",
+    ],
+)
+def test_lines_that_a_script_made_one_of_are_parted(raw: str) -> None:
+    assert told("AT+CESQ", raw)["rsrp_dbm"] == -91.0
+
+
+def test_a_label_whose_value_is_ok_ends_no_answer() -> None:
+    raw = "!GSTATUS:\r\nSystem mode: LTE\r\nIMS reg state:  OK\r\nRSRP (dBm): -96\r\nOK\r\n"
+    assert told("AT!GSTATUS?", raw)["rsrp_dbm"] == -96.0
+
+
 def test_a_pasted_http_head_and_a_whole_address() -> None:
     raw = "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n\r\n<response><rsrp>-97dBm</rsrp><mode>7</mode></response>"
     assert told("http://192.168.8.1/api/device/signal", raw)["rsrp_dbm"] == -97.0
+    network = raw.replace("<rsrp>-97dBm</rsrp><mode>7</mode>", "<State>0</State><Numeric>24491</Numeric>")
+    both = told("/api/device/signal", f"{raw}\r\n{network}")
+    assert (both["rsrp_dbm"], both["plmn"]) == (-97.0, "24491")
 
 
 @pytest.mark.parametrize("raw", ["+CSQ: 99,99", "+CSQ: 99,99\r\n\r\nOK\r\n"])

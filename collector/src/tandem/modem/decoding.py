@@ -191,7 +191,7 @@ def _why(asked: str, responses: Sequence[Response]) -> str:
     if not lines:
         names = ", ".join(Command(asked).prefixes) or "the command"
         return f"{shown(asked)}: no line of the answer belongs to {names}"
-    if any(prefix(line) == "+COPS" for line in lines):
+    if any(prefix(line) == "+COPS" and values(line)[1:2] in (("0",), ("1",)) for line in lines):
         return f"{shown(asked)}: the network is told by its name only; AT+COPS=3,2 makes the modem tell MCC and MNC"
     if all("neighbour" in line.lower() for line in lines):
         return f"{shown(asked)}: the answer tells of neighbour cells only, not of the serving cell"

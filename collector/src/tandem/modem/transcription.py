@@ -12,11 +12,19 @@ from tandem.at.grammar import Command, Final, ascii_upper, is_unsolicited, prefi
 from tandem.at.lines import LineSplitter
 from tandem.modem.http_exchange import Answer
 from tandem.modem.http_transport import response as web_response
+from tandem.modem.registration import NAMES
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_HEAD = re.compile(rb"HTTP/1\.[01] [0-9]{3}[^\r\n]*\r?\n(?:[^\r\n]+\r?\n)*\r?\n")
-_DOCUMENT = re.compile(r"(?=<\?xml)")
-_REGISTRATIONS = ("+C5GREG", "+CEREG", "+CGREG", "+CREG")
+_BLANK = re.compile(r"\r?\n\r?\n")
+_LOST_END = re.compile(rb"(?<=[^:\s])[ \t]+((?:OK|ERROR)[ \t]*(?=[\r\n]|\Z|AT[+^!#_]|[+^!#_][A-Z]))")
+_LOST_BEGIN = re.compile(rb"(?<=\S)[ \t]+(?=[+^!#_][A-Z][A-Z0-9]{2,}: ?)")
+"""Where scripts made one line of several: a final result behind an answer, and an answer behind something else."""
+_DOCUMENT = re.compile(r"(?=<\?xml)|^(?=HTTP/1\.[01] [0-9]{3})", re.MULTILINE)
+
+
+def lines(raw: bytes) -> list[str]:
+    """As a port gives them; where line ends were lost, they are put back."""
+    return LineSplitter().feed(_LOST_BEGIN.sub(b"\r", _LOST_END.sub(b"\r\\1\r", raw)) + b"\r")
 
 
 def plain(raw: bytes) -> bytes:
@@ -32,16 +40,19 @@ def plain(raw: bytes) -> bytes:
 
 def pages(asked: str, raw: bytes) -> list[Response]:
     """The bodies in ``raw``: one, or several XML documents one behind the other; HTTP heads before them are passed over."""
-    text = _HEAD.sub(b"", raw).decode("utf-8", "replace")
-    bodies = [part for part in _DOCUMENT.split(text) if part.strip()]
-    return [web_response(asked, Answer(200, {}, body)) for body in bodies]
+    bodies = map(_headless, _DOCUMENT.split(raw.decode("utf-8", "replace")))
+    return [web_response(asked, Answer(200, {}, body)) for body in bodies if body.strip()]
+
+
+def _headless(part: str) -> str:
+    return _BLANK.split(part, maxsplit=1)[-1] if part.startswith("HTTP/1.") else part
 
 
 def found_questions(raw: bytes, known: Iterable[str]) -> tuple[str, ...]:
     """What was asked according to ``raw`` itself: the echoed commands, and the prefixes of its lines that are ``known``."""
     names = frozenset(known)
     found: dict[str, None] = {}
-    for line in LineSplitter().feed(raw + b"\r"):
+    for line in lines(raw):
         if ascii_upper(line[:2]) == "AT":
             wanted = [name for name in Command(line).prefixes if name in names]
         else:
@@ -63,7 +74,7 @@ def dialogues(asked: str, further: Iterable[str], raw: bytes) -> list[Response]:
     unasked: list[str] = []
     found: list[Response] = []
     dialogue = Dialogue(command, on_unsolicited=unasked.append)
-    for line in LineSplitter().feed(raw + b"\r"):
+    for line in lines(raw):
         response = dialogue.feed(line)
         if response is not None:
             found.append(response)
@@ -72,6 +83,6 @@ def dialogues(asked: str, further: Iterable[str], raw: bytes) -> list[Response]:
     if rest is not None and rest.lines:
         found.append(rest)
     answered = {prefix(line) for response in found for line in response.lines}
-    mine = [line for line in unasked if prefix(line) in (*prefixes, *_REGISTRATIONS)]
+    mine = [line for line in unasked if prefix(line) in (*prefixes, *NAMES)]
     used = tuple(line for line in mine if prefix(line) not in answered and (not answered or len(values(line)) >= 3))
     return [*found, Response(asked, used, Final("ok", "ok"))] if used else found

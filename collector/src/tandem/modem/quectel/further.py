@@ -1,6 +1,6 @@
-"""Quectel's +QNWINFO and its levels by antenna, +QRSRP, +QRSRQ, +QSINR: what is asked beside or instead of +QENG by others.
+"""Quectel's +QNWINFO, +QCAINFO and its levels by antenna, +QRSRP, +QRSRQ, +QSINR: what is asked beside or instead of +QENG by others.
 
-Source: Quectel EC25, BG96 and RG50xQ/RM5xxQ AT commands manuals (QNWINFO, QRSRP, QRSRQ, QSINR), as quoted in public code.
+Source: Quectel EC25, BG96 and RG50xQ/RM5xxQ AT commands manuals (QNWINFO, QCAINFO, QRSRP, QRSRQ, QSINR), as quoted in public code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from tandem.at.grammar import prefix, values
 from tandem.modem.base import Reading
 from tandem.modem.bins import with_secondary
-from tandem.modem.scalars import at, code, decimal, plmn, within
+from tandem.modem.scalars import at, bandwidth_of_blocks_mhz, code, decimal, nr_bandwidth_mhz, plmn, within
 
 Row = Sequence[str]
 _BAND = re.compile(r"(LTE|NR5G|NR)\s*(?:BAND\s*|N)([0-9]{1,3})\Z", re.IGNORECASE)
@@ -26,7 +26,9 @@ def with_further(reading: Reading, lines: Sequence[str]) -> Reading:
     if reading.state == "unknown" and any(_silent(line) for line in lines if prefix(line) == "+QNWINFO"):
         reading = replace(reading, state="no_service")
     told = _network([values(line) for line in lines if prefix(line) == "+QNWINFO"])
-    told = _filled(told, _antennas(lines))
+    for other in (_carriers([values(line) for line in lines if prefix(line) == "+QCAINFO"]), _antennas(lines)):
+        if other.rat in (None, told.rat) or told.rat is None:
+            told = _filled(told, other)
     if told.rat is None or reading.rat not in (None, told.rat) or _elsewhere(reading, told):
         return reading
     return _filled(reading, told)
@@ -67,6 +69,26 @@ def _cell(row: Row) -> Reading:
     highest = 3279165 if rat == "NR-SA" else 262143
     band = None if label is None else code(label.group(2), 1, 1024)
     return replace(reading, band=band, earfcn=code(at(row, 3), 0, highest))
+
+
+def _carriers(rows: Sequence[Row]) -> Reading:
+    """``+QCAINFO: "PCC",<channel>,<bandwidth>,"<band>",<state>,<pci>,…`` of LTE, the bandwidth in resource blocks; NR has an index for
+    it and no <state>. A secondary carrier (``"SCC"``) of NR beside a primary one of LTE is NSA's; others are not read."""
+    primary = next((_carrier(row) for row in rows if at(row, 0).upper() == "PCC"), Reading())
+    secondary = next((cell for cell in map(_carrier, rows) if cell.rat == "NR-SA"), None)
+    return with_secondary(primary, secondary) if primary.rat == "LTE" and secondary is not None else primary
+
+
+def _carrier(row: Row) -> Reading:
+    label = _BAND.match(at(row, 3))
+    if label is None:
+        return Reading()
+    band = code(label.group(2), 1, 1024)
+    if label.group(1).upper() == "LTE":
+        pci, width = code(at(row, 5), 0, 503), bandwidth_of_blocks_mhz(at(row, 2))
+        return Reading(rat="LTE", earfcn=code(at(row, 1), 0, 262143), bandwidth_mhz=width, band=band, pci=pci)
+    pci, width = code(at(row, 4), 0, 1007), nr_bandwidth_mhz(at(row, 2))
+    return Reading(rat="NR-SA", earfcn=code(at(row, 1), 1, 3279165), bandwidth_mhz=width, band=band, pci=pci)
 
 
 def _technology(name: str) -> str | None:
