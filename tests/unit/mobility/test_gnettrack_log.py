@@ -146,3 +146,31 @@ def check_seconds(seconds: list[Second]) -> None:
     for i, second in enumerate(seconds):
         assert second.record("a", i).fields  # within the schema's ranges
         assert second.speed_km_h is None or 0 <= second.speed_km_h <= 1200
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("Timestamp;Speed;RSRP", "2019.12.16_07.22.43;12,5;-98,0"),
+        ("Timestamp\tSpeed\tLevel", "2019.12.16_07.22.43\t12,5\t-98"),
+        ("RSRP,Speed (km/h),CQI,Timestamp", "-98,12.5,-,2019.12.16_07.22.43"),
+        ("Timestamp,Speed,RSRP", "2019.12.16_07.22.43,12.5 km/h,-98 dBm"),
+        ("Timestamp,Speed,RSRP,", "2019.12.16_07.22.43,12.5,-98,"),
+        ("Timestamp,Speed,RSRP", "2019.12.16_07.22.43,12.5,-98,,"),
+        ('"Timestamp","Speed","RSRP"', '"2019.12.16_07.22.43","12.5","-98"'),
+        ("Timestamp,Speed,RSRP,RSRQ,SNR", "2019.12.16_07.22.43,12.5,-98,NA,n/a"),
+        ("Timestamp,Speed,RSRP", "2019-12-16T07:22:43,12.5,-98"),
+        ("Timestamp,Speed,RSRP", "2019-12-16 09:22:43.250+02:00,12.5,-98"),
+        ("Timestamp,Speed,RSRP", "2019.12.16_02.22.43-0500,12.5,-98"),
+    ],
+)
+@pytest.mark.parametrize("charset", ["utf-8", "utf-8-sig", "utf-16"])
+def test_logs_of_other_versions_and_hands(header: str, row: str, charset: str) -> None:
+    (second,) = read(f"{header}\r\n{row}\r\n".encode(charset))
+    assert second == Second(1576480963, 12.5, None, {"state": "unknown", "rsrp_dbm": -98.0})
+
+
+@pytest.mark.parametrize("unit", ["m/s", "mph"])
+def test_a_speed_in_another_unit_is_refused(unit: str) -> None:
+    with pytest.raises(LogError, match=rf"line 1: Speed is in '{unit}'; mend: give it in km/h"):
+        read(log("2019.12.16_07.22.43,12,-98", header=f"Timestamp,Speed ({unit}),RSRP"))

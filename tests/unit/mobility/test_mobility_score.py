@@ -74,6 +74,24 @@ def test_counts_add_up(one: str, other: str) -> None:
     )
 
 
+def test_a_gap_ends_a_spell_and_its_time_counts_in_no_rate() -> None:
+    hour = 3600
+    later = [Judged(j.at_s + hour, j.speed_km_h, j.mobile) for j in judged("M" * 20 + "s" * 40 + "F" * 20)]
+    found = score([*judged("m" * 60), *later]).figures()
+    assert (found["starts"], found["missed_starts"], found["delay_s_median"]) == (2, 1, 0)
+    assert (found["false_starts"], found["false_starts_per_hour"]) == (1, round(3600 / 140, 3))
+
+
+def test_a_hold_from_before_a_gap_is_no_start_behind_it_and_no_stop() -> None:
+    later = [Judged(j.at_s + 300, j.speed_km_h, j.mobile) for j in judged("F" * 5 + "s" * 20)]
+    found = score([*judged("m" * 60), *later]).figures()
+    assert (found["false_starts"], found["stop_delay_s_median"]) == (0, None)
+
+
+def test_no_seconds_are_scored_as_nothing() -> None:
+    assert score([]) == Score()
+
+
 def test_nothing_scored_is_nothing_claimed() -> None:
     assert set(Score().figures().values()) == {None, 0}
 
@@ -100,6 +118,40 @@ def test_bad_logs_are_refused_in_one_line(capsys: pytest.CaptureFixture[str], tm
         assert "mend: " in printed.err
     assert main(["mobility", "score", str(log)]) == 2
     assert f"{log}: line 2: RSRP 'loud' is no number" in capsys.readouterr().err
+
+
+HEAD = "Timestamp,Speed,RSRP\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ("2020.01.01_00.00.00,-,-90\n", "from line 2 on no row tells a speed"),
+        ("2020.01.01_00.00.00,99999999,-90\n", "from line 2 on no row tells a speed"),
+        ("2020.01.01_00.00.00,5,-\n", "from line 2 on no row tells a level"),
+    ],
+)
+def test_a_log_without_truth_or_radio_is_refused(
+    rows: str, says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    log = tmp_path / "walk.csv"
+    log.write_text(HEAD + rows)
+    assert main(["mobility", "score", "--json", str(log)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"tandem: {log}: {says}")
+    assert "; mend: " in printed.err
+
+
+def test_a_folder_stands_for_its_logs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for name in ("b.CSV", "a.txt"):
+        (tmp_path / name).write_text(HEAD + "2020.01.01_00.00.00,0,-90\n2020.01.01_00.00.01,0,-90\n")
+    (tmp_path / "README.md").write_text("no log")
+    assert main(["mobility", "score", "--json", str(tmp_path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [entry["file"] for entry in found["logs"]] == [str(tmp_path / "a.txt"), str(tmp_path / "b.CSV")]
+    assert found["overall"]["seconds"] == 4
+    assert set(found["overall"]["detectors"]) == {"published", "fused"}
 
 
 @pytest.mark.parametrize("hold", ["0", "-1", "nan", "inf", "long"])

@@ -81,8 +81,15 @@ def test_each_familys_answers_give_its_transcripts_quantities(file: Path, conten
         ("AT+CESQ", "OK", "no line of the answer belongs to +CESQ"),
         ("AT+CSQ", "+CSQ: what", "nothing can be read in '+CSQ: what'"),
         ("AT+CSQ", "+CSQ: 500,1", "nothing can be read in"),
+        ("AT+COPS?", '+COPS: 0,0,"Operator"', "the network is told by its name only; AT+COPS=3,2"),
+        (
+            'AT+QENG="neighbourcell"',
+            '+QENG: "neighbourcell intra","LTE",1300,211,-9,-95,-66,-2',
+            "neighbour cells only",
+        ),
+        (f"AT+{'X' * 900}", "+X: 1", "XXX...; name one"),
         ("AT+NOBODY?", "+NOBODY: 1", "no known family asks AT+NOBODY?"),
-        ("", "+CSQ: 1", "no known family asks"),
+        ("", "+NOBODY: 1", "no known family asks AT"),
         ("AT+CSQ", "x" * 2_000_000, "longer than"),
         ("GET /nobody/asks", "{}", "no known family asks"),
     ],
@@ -91,6 +98,50 @@ def test_what_cannot_be_decoded_says_why_in_one_line(command: str, raw: str, why
     with pytest.raises(UndecodableError, match=re.escape(why)) as caught:
         told(command, raw)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("charset", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_an_answer_saved_in_another_charset(charset: str) -> None:
+    found = decode('AT+QENG="servingcell"', f"{QENG}\r\nOK\r\n".encode(charset)).as_json()
+    assert (found["driver"], found["eci"]) == ("quectel", 0x5A2C30B)
+
+
+@pytest.mark.parametrize("asked", ["AT", "", "AT+CESQ", "AT+CEREG?;+COPS?", "AT+NOBODY?"])
+def test_the_family_is_found_by_what_is_there(asked: str) -> None:
+    found = told(asked, f'+CEREG: 2,1,"1A2B","05A2C30B",7\r\nOK\r\n{QENG}\r\nOK\r\n')
+    assert (found["driver"], found["rsrp_dbm"], found["state"]) == ("quectel", -95.0, "idle")
+
+
+def test_an_answer_is_newer_than_what_came_unasked() -> None:
+    answer, unasked = '+CEREG: 2,1,"1A2B","05A2C30B",7', '+CEREG: 1,"1A2C","05A2C40C",7'
+    assert told("AT+CEREG?", f"{answer}\r\nOK\r\n{unasked}\r\n")["eci"] == 0x5A2C30B
+    assert told("AT+CESQ", f"+CESQ: 99,99,255,255,20,50\r\n{unasked}\r\n")["eci"] == 0x5A2C40C
+    assert told("AT+CESQ", "+CREG: 2\r\n+CESQ: 99,99,255,255,20,50\r\n")["state"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "+CESQ: 99,99,255,255,20,50 OK",
+        "AT+CESQ +CESQ: 99,99,255,255,20,50 OK",
+        "AT+CSQ +CSQ: 20,99 OK AT+CESQ +CESQ: 99,99,255,255,20,50 OK",
+    ],
+)
+def test_lines_that_a_script_made_one_of_are_parted(raw: str) -> None:
+    assert told("AT+CESQ", raw)["rsrp_dbm"] == -91.0
+
+
+def test_a_label_whose_value_is_ok_ends_no_answer() -> None:
+    raw = "!GSTATUS:\r\nSystem mode: LTE\r\nIMS reg state:  OK\r\nRSRP (dBm): -96\r\nOK\r\n"
+    assert told("AT!GSTATUS?", raw)["rsrp_dbm"] == -96.0
+
+
+def test_a_pasted_http_head_and_a_whole_address() -> None:
+    raw = "HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n\r\n<response><rsrp>-97dBm</rsrp><mode>7</mode></response>"
+    assert told("http://192.168.8.1/api/device/signal", raw)["rsrp_dbm"] == -97.0
+    network = raw.replace("<rsrp>-97dBm</rsrp><mode>7</mode>", "<State>0</State><Numeric>24491</Numeric>")
+    both = told("/api/device/signal", f"{raw}\r\n{network}")
+    assert (both["rsrp_dbm"], both["plmn"]) == (-97.0, "24491")
 
 
 @pytest.mark.parametrize("raw", ["+CSQ: 99,99", "+CSQ: 99,99\r\n\r\nOK\r\n"])

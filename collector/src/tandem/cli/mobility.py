@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tandem.mobility.score import Score
 
 HOLD_S = 120.0
+SUFFIXES = (".csv", ".tsv", ".txt")
+LEVELS = {"rsrp_dbm", "rscp_dbm", "rssi_dbm"}
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,8 +30,18 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         description="Plays logs of G-NetTrack Pro (CSV) to the detectors and compares what they say with the speed column: moving is "
         "above 3 km/h. Radio columns only; every second is judged by what came up to it. Exit status: 0, or 2 for a log that "
         "cannot be read.",
+        epilog="--json: moving_km_h, hold_s, logs (each with file, seconds, moving_share, detectors) and overall; of each detector "
+        "accuracy (share of the seconds judged rightly), false_starts, false_starts_per_hour, starts, missed_starts, delay_s_median and "
+        "stop_delay_s_median (seconds), still_judged_moving, moving_judged_still (shares), speed_classes, speed_class_accuracy; null "
+        "where nothing of the kind was there to be judged.",
     )
-    command.add_argument("logs", nargs="*", type=Path, metavar="LOG", help="each log is one modem, alone")
+    command.add_argument(
+        "logs",
+        nargs="*",
+        type=Path,
+        metavar="LOG",
+        help="each log is one modem, alone; of a folder its .csv, .tsv and .txt files",
+    )
     command.add_argument(
         "--pair",
         nargs=2,
@@ -67,7 +79,11 @@ def _score(args: argparse.Namespace) -> int:
     from tandem.mobility.replay import scored
     from tandem.mobility.score import Score
 
-    wanted = [[path] for path in args.logs] + [list(pair) for pair in args.pair]
+    try:
+        wanted = [[path] for given in args.logs for path in _files(given)] + [list(pair) for pair in args.pair]
+    except (ValueError, OSError) as error:
+        print(f"tandem: {error}", file=sys.stderr)
+        return 2
     if not wanted:
         print("tandem: no log given; mend: tandem mobility score LOG.csv, or --pair A.csv B.csv", file=sys.stderr)
         return 2
@@ -90,16 +106,40 @@ def _score(args: argparse.Namespace) -> int:
     return 0
 
 
+def _files(path: Path) -> list[Path]:
+    """The logs in a folder, by name; a file is itself. ValueError or OSError in one line that names it."""
+    if not path.is_dir():
+        return [path]
+    try:
+        found = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
+    except OSError as error:
+        raise OSError(f"{path}: {error.strerror}; mend: name a log that can be read") from None
+    if not found:
+        raise ValueError(
+            f"{path}: no {', '.join(SUFFIXES)} file in this folder; mend: name a log, or a folder with logs"
+        )
+    return found
+
+
 def _read(path: Path) -> list[Second]:
     """ValueError or OSError in one line that names the file."""
     from tandem.mobility.gnettrack import LogError, read
 
     try:
-        return read(path.read_bytes())
+        seconds = read(path.read_bytes())
     except LogError as error:
         raise ValueError(f"{path}: {error}") from None
     except OSError as error:
         raise OSError(f"{path}: {error.strerror}; mend: name a log that can be read") from None
+    if all(second.speed_km_h is None for second in seconds):
+        raise ValueError(
+            f"{path}: from line 2 on no row tells a speed, so there is no truth to score by; mend: log with GPS on"
+        )
+    if not any(LEVELS & second.fields.keys() for second in seconds):
+        raise ValueError(
+            f"{path}: from line 2 on no row tells a level, so there is nothing to judge by; mend: log with the radio on"
+        )
+    return seconds
 
 
 def _entry(name: str, scores: dict[str, Score]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Bytes from outside: whatever they hold, the outcome is seconds or a ``LogError``
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections.abc import Iterable, Iterator
@@ -43,9 +44,14 @@ TECHNOLOGIES = {
 }  # fmt: skip
 """``5G`` is what the app says while a 5G carrier is added to an LTE cell, which stays the serving one."""
 
-_NUMBER = re.compile(r"[+-]?[0-9]{1,20}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,2})?\Z")
+_NUMBER = re.compile(r"([+-]?[0-9]{1,20}(?:[.,][0-9]{0,30})?(?:[eE][+-]?[0-9]{1,2})?)(?: ?(?:km/h|dBm?))?\Z")
+_UNIT = re.compile(r"[ _]*[(\[]([^)\]]*)[)\]]\Z")
+"""Behind a column's name."""
 _HEX = re.compile(r"[0-9A-Fa-f]{1,12}\Z")
-_TIME = re.compile(r"([0-9]{4})\.([0-9]{2})\.([0-9]{2})_([0-9]{2})\.([0-9]{2})\.([0-9]{2})\Z")
+_TIME = re.compile(
+    r"([0-9]{4})[./-]([0-9]{2})[./-]([0-9]{2})[_T ]([0-9]{2})[.:]([0-9]{2})[.:]([0-9]{2})(?:[.,][0-9]{1,9})?"
+    r"(?: ?(Z|UTC|[+-][0-9]{2}:?[0-9]{2}))?\Z"
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_SPEED_KM_H = 1200.0
 
@@ -59,7 +65,8 @@ class LogError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """One second of a log. ``at_s``: local time as if it were UTC, good for differences. None: the app did not know."""
+    """One second of a log. ``at_s``: UTC where the log tells its offset, else local time as if it were, good for differences. None: the
+    app did not know."""
 
     at_s: int
     speed_km_h: float | None
@@ -78,18 +85,21 @@ def read(raw: bytes) -> list[Second]:
     row that was cut off in writing is left out. LogError when the text is no such log.
     """
     # What is not UTF-8 stands in an operator's name, which is not read.
-    text = raw.decode("utf-8-sig", errors="replace")
+    wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = raw.decode("utf-16" if wide else "utf-8-sig", errors="replace")
     lines = text.splitlines(keepends=True)
     if not lines or not text.strip():
         raise LogError(1, "the file is empty", "give a log of G-NetTrack Pro")
     rows = _rows(lines)
     _, header = next(rows)
+    header = _trimmed(header, 0)
     columns = _columns(header)
     found: dict[int, Second] = {}
     whole = lines[-1].endswith(("\n", "\r"))
-    for line, row in rows:
-        if not any(cell.strip() for cell in row):
+    for line, cells in rows:
+        if not any(cell.strip() for cell in cells):
             continue
+        row = _trimmed(cells, len(header))
         if len(row) != len(header):
             if line >= len(lines) and not whole:
                 break
@@ -104,7 +114,9 @@ def read(raw: bytes) -> list[Second]:
 
 def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     lines = list(lines)
-    reader = csv.reader(lines, delimiter="\t" if "\t" in lines[0] else ",")
+    head = lines[0]
+    delimiter = "\t" if "\t" in head else ";" if head.count(";") > head.count(",") else ","
+    reader = csv.reader(lines, delimiter=delimiter)
     while True:
         try:
             row = next(reader)
@@ -117,8 +129,16 @@ def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         yield reader.line_num, row
 
 
+def _trimmed(row: list[str], columns: int) -> list[str]:
+    """Without the empty cells behind the last column: some versions end every row with a separator."""
+    end = len(row)
+    while end > columns and not row[end - 1].strip():
+        end -= 1
+    return row[:end]
+
+
 def _columns(header: list[str]) -> dict[str, int]:
-    at = {name.strip().lower(): i for i, name in reversed(list(enumerate(header)))}
+    at = {_UNIT.sub("", name.strip()).lower(): i for i, name in reversed(list(enumerate(header)))}
     columns = {}
     for name, spellings in NAMES.items():
         places = [at[s.lower()] for s in spellings if s.lower() in at]
@@ -127,6 +147,9 @@ def _columns(header: list[str]) -> dict[str, int]:
         elif name in REQUIRED:
             mend = "give a log of G-NetTrack Pro with its first line"
             raise LogError(1, f"no column {' or '.join(spellings)}", mend)
+    unit = _UNIT.search(header[columns["speed"]].strip())
+    if unit is not None and unit.group(1).strip().lower() not in ("", "km/h", "kmh", "kph"):
+        raise LogError(1, f"Speed is in {unit.group(1)[:40]!r}", "give it in km/h")
     return columns
 
 
@@ -170,9 +193,10 @@ def _in_range(name: str, value: float) -> bool:
 def _number(line: int, column: str, text: str) -> float | None:
     if text.lower() in ABSENT:
         return None
-    if not _NUMBER.match(text):
+    match = _NUMBER.match(text)
+    if match is None:
         raise LogError(line, f"{column} {text[:40]!r} is no number", "use a number, or - where there is none")
-    return float(text)
+    return float(match.group(1).replace(",", "."))
 
 
 def _whole(value: float | None) -> int | None:
@@ -188,7 +212,16 @@ def _time(line: int, text: str) -> int:
     try:
         if match is None:
             raise ValueError
-        when = datetime(*(int(part) for part in match.groups()), tzinfo=UTC)  # type: ignore[misc,arg-type]  # six parts
+        *parts, zone = match.groups()
+        when = datetime(*map(int, parts), tzinfo=UTC)  # type: ignore[misc,arg-type]  # six parts
     except ValueError:
         raise LogError(line, f"{text[:40]!r} is no time", "as in 2019.12.16_07.22.43") from None
-    return round((when - _EPOCH).total_seconds())
+    return round((when - _EPOCH).total_seconds()) - _offset_s(zone)
+
+
+def _offset_s(zone: str | None) -> int:
+    """Seconds east of Greenwich."""
+    if zone in (None, "Z", "UTC"):
+        return 0
+    digits = str(zone)[1:].replace(":", "")
+    return (int(digits[:2]) * 3600 + int(digits[2:]) * 60) * (-1 if str(zone).startswith("-") else 1)

@@ -1,7 +1,8 @@
 """How well a detector tells movement, second by second, against the speed that a log holds. Pure.
 
 A second is judged by the state after all its polls and nothing later; a second without a known speed is not counted. ``moving``
-is a speed above ``MOVING_KM_H``. For starts and stops, a stop of less than ``SHORT_STOP_S`` is part of the ride.
+is a speed above ``MOVING_KM_H``. For starts and stops, a stop of less than ``SHORT_STOP_S`` is part of the ride, and a gap of more
+than ``GAP_S`` ends it; its time is nobody's.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from tandem.mobility.speed_class import BOUNDARY_KM_H
 
 MOVING_KM_H = 3.0
 SHORT_STOP_S = 15
+GAP_S = 60
+"""Longer without a judged second, nobody knows whether it went on: what lies behind it is a log of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +95,11 @@ def score(judged: Sequence[Judged], movements: Sequence[Movement] = ()) -> Score
         moving=sum(j.moving for j in judged),
         still_judged_moving=sum(j.mobile and not j.moving for j in judged),
         moving_judged_still=sum(j.moving and not j.mobile for j in judged),
-        span_s=judged[-1].at_s - judged[0].at_s + 1 if judged else 0,
     )
-    spells = _spells(judged)
-    for moving, first, end in spells:
+    stretches = _stretches(judged)
+    out.span_s = sum(judged[end - 1].at_s - judged[first].at_s + 1 for first, end in stretches)
+    begins = {first for first, _ in stretches}
+    for moving, first, end in (spell for stretch in stretches for spell in _spells(judged, *stretch)):
         spell = judged[first:end]
         turned = next((j.at_s for j in spell if j.mobile == moving), None)
         if moving:
@@ -109,7 +113,7 @@ def score(judged: Sequence[Judged], movements: Sequence[Movement] = ()) -> Score
         out.false_starts += sum(
             now and not was for was, now in zip([before, *_mobile(spell)], _mobile(spell), strict=False)
         )
-        if first and before and turned is not None:
+        if first not in begins and before and turned is not None:
             out.stop_delays_s.append(turned - spell[0].at_s)
     for movement in movements:
         speeds = [j.speed_km_h for j in judged if movement.begin_s <= j.at_s < movement.end_s]
@@ -124,10 +128,17 @@ def _mobile(judged: Sequence[Judged]) -> list[bool]:
     return [j.mobile for j in judged]
 
 
-def _spells(judged: Sequence[Judged]) -> list[tuple[bool, int, int]]:
-    """(moving, first, end) of every spell by the speed; a short stop between two spells of moving belongs to them."""
-    cuts = [i for i, j in enumerate(judged) if i == 0 or j.moving != judged[i - 1].moving]
-    spells = [(judged[a].moving, a, b) for a, b in zip(cuts, [*cuts[1:], len(judged)], strict=True)]
+def _stretches(judged: Sequence[Judged]) -> list[tuple[int, int]]:
+    """(first, end) of what lies between the gaps."""
+    cuts = [i for i, j in enumerate(judged) if i == 0 or j.at_s - judged[i - 1].at_s > GAP_S]
+    return list(zip(cuts, [*cuts[1:], len(judged)], strict=False))
+
+
+def _spells(judged: Sequence[Judged], begin: int, behind: int) -> list[tuple[bool, int, int]]:
+    """(moving, first, end) of every spell by the speed from ``begin`` to ``behind``; a short stop between two spells of moving belongs
+    to them."""
+    cuts = [i for i in range(begin, behind) if i == begin or judged[i].moving != judged[i - 1].moving]
+    spells = [(judged[a].moving, a, b) for a, b in zip(cuts, [*cuts[1:], behind], strict=True)]
     out: list[tuple[bool, int, int]] = []
     for number, (moving, first, end) in enumerate(spells):
         inner = 0 < number < len(spells) - 1

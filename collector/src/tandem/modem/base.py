@@ -109,6 +109,12 @@ class Driver(Protocol):
         """``at``: commands over a serial port; ``http``: requests to the stick's own web server, written ``GET /path``."""
         ...
 
+    @property
+    def reads(self) -> Sequence[str]:
+        """Questions that are not asked at a poll, as they tell nothing more, whose answers are read all the same: in what people
+        send, and unasked."""
+        ...
+
     def setup_commands(self, identity: Identity) -> Sequence[str]:
         """Sent once after echo is off and errors are numbers. A modem may refuse any of them."""
         ...

@@ -73,8 +73,8 @@ def registration(lines: Sequence[str], name: str = "+CEREG") -> Registration:
     if len(ids) >= 3 and 1 <= len(ids[1]) <= 2 and len(ids[2]) > 2:
         del ids[1]
     rat = technology(at(ids, 2)) or {"+CEREG": "LTE", "+C5GREG": "NR-SA"}.get(name)
-    if name == "+CEREG" and rat == "GSM":
-        rat = "CAT-M"  # no GSM is in an evolved packet system: makers of Cat-M modems print 8 for it
+    if rat == "GSM" and (name == "+CEREG" or (at(ids, 2) == "8" and (hexadecimal(at(ids, 1)) or 0) > 0xFFFF)):
+        rat = "CAT-M"  # no GSM is in an evolved packet system, nor has it so wide cells: makers of Cat-M modems print 8 for it
     wide = rat == "NR-SA" or at(ids, 2) == "10"
     area = area_code(hexadecimal(at(ids, 0)), 0xFFFFFF if wide else 0xFFFF)
     cell = cell_identity(hexadecimal(at(ids, 1)), rat)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tandem.at.dialogue import Response
 from tandem.at.grammar import prefix, values
+from tandem.modem import bins
 from tandem.modem.base import Reading
 from tandem.modem.registration import Registration, best, of_lte, registration, technology, unregistered_state
 from tandem.modem.scalars import at, code, plmn
@@ -43,7 +44,7 @@ def last_values(lines: Sequence[str], name: str) -> tuple[str, ...]:
 def rssi(lines: Sequence[str]) -> tuple[int | None, float | None]:
     """``+CSQ: <rssi>,<ber>``, clause 8.5: the code 0 to 31 and −113 + 2·code dBm; 99 is not known."""
     found = code(at(last_values(lines, "+CSQ"), 0), 0, 31)
-    return found, _scaled(found, 2, -113)
+    return found, bins.rssi_dbm(found)
 
 
 @dataclass(frozen=True)
@@ -77,27 +78,24 @@ def levels(lines: Sequence[str]) -> Levels:
 
     2G: −111 + code dBm (0 to 63; 99 is not known). 3G: RSCP −121 + code (0 to 96), Ec/N0 −24.5 + code/2 (0 to 49). LTE: RSRP
     −141 + code (0 to 97), RSRQ −20 + code/2 (0 to 34), no SINR. NR: −157 + code (0 to 126), (code − 87)/2 (0 to 126), SINR
-    (code − 47)/2 (0 to 127). 255 is not known.
+    (code − 47)/2 (0 to 127). 255 is not known; any other number is kept as the code, without a quantity when it is in no table.
     """
     found = last_values(lines, "+CESQ")
-    rxlev, rscp, ecno = code(at(found, 0), 0, 63), code(at(found, 2), 0, 96), code(at(found, 3), 0, 49)
-    rsrq, rsrp = code(at(found, 4), 0, 34), code(at(found, 5), 0, 97)
-    nr_rsrq, nr_rsrp, nr_sinr = code(at(found, 6), 0, 126), code(at(found, 7), 0, 126), code(at(found, 8), 0, 127)
+    rxlev = bins.as_read(at(found, 0), 99)
+    rscp, ecno, rsrq, rsrp, nr_rsrq, nr_rsrp, nr_sinr = (bins.as_read(at(found, i)) for i in range(2, 9))
+    gsm, wcdma = bins.rxlev_dbm(rxlev), (bins.rscp_dbm(rscp), bins.ecno_db(ecno))
+    lte, nr = (bins.rsrq_db(rsrq), bins.rsrp_dbm(rsrp)), bins.ss_rsrp_dbm(nr_rsrp)
     return Levels(
-        _hint(rxlev is not None, (rscp, ecno) != (None, None), (rsrq, rsrp) != (None, None), nr_rsrp is not None),
-        rxlev, _scaled(rxlev, 1, -111),
-        rscp, _scaled(rscp, 1, -121),
-        ecno, _scaled(ecno, 0.5, -24.5),
-        rsrp, _scaled(rsrp, 1, -141),
-        rsrq, _scaled(rsrq, 0.5, -20),
-        nr_rsrp, _scaled(nr_rsrp, 1, -157),
-        nr_rsrq, _scaled(nr_rsrq, 0.5, -43.5),
-        nr_sinr, _scaled(nr_sinr, 0.5, -23.5),
+        _hint(gsm is not None, wcdma != (None, None), lte != (None, None), nr is not None),
+        rxlev, bins.rxlev_dbm(rxlev),
+        rscp, bins.rscp_dbm(rscp),
+        ecno, bins.ecno_db(ecno),
+        rsrp, bins.rsrp_dbm(rsrp),
+        rsrq, bins.rsrq_db(rsrq),
+        nr_rsrp, bins.ss_rsrp_dbm(nr_rsrp),
+        nr_rsrq, bins.ss_rsrq_db(nr_rsrq),
+        nr_sinr, bins.ss_sinr_db(nr_sinr),
     )  # fmt: skip
-
-
-def _scaled(found: int | None, step: float, offset: float) -> float | None:
-    return None if found is None else float(offset + step * found)
 
 
 def _hint(gsm: bool, wcdma: bool, lte: bool, nr: bool) -> str | None:
@@ -111,7 +109,9 @@ def operator(lines: Sequence[str]) -> tuple[str | None, str | None]:
     """``+COPS: <mode>[,<format>,<oper>[,<AcT>]]``, clause 7.3: PLMN (numeric format only) and radio technology."""
     found = last_values(lines, "+COPS")
     network = at(found, 2) if at(found, 1) == "2" else ""
-    return plmn(network[:3], network[3:]), technology(at(found, 3))
+    act = at(found, 3)
+    # 8 is EC-GSM-IoT, which hardly anybody has; makers of Cat-M modems print it for theirs. A registration tells more.
+    return plmn(network[:3], network[3:]), None if act == "8" else technology(act)
 
 
 def standard(lines: Sequence[str], rat: str | None = None) -> Reading:

@@ -8,18 +8,20 @@ known, 65535 for an EARFCN that is not.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from tandem.at.dialogue import Response
 from tandem.modem.base import Reading
-from tandem.modem.scalars import code, decimal, whole, within
+from tandem.modem.scalars import area_code, cell_identity, code, decimal, hexadecimal, whole, within
 from tandem.modem.ts27007 import all_lines, fill
 
-_PAIR = re.compile(r"\s*([A-Za-z][A-Za-z_ ]{1,24}?)\s*:\s*([-+]?[0-9][0-9A-Za-z. -]{0,20}?)\s*\Z")
+_PAIR = re.compile(r"\s*([A-Za-z][A-Za-z_ ]{1,24}?)\s*:\s*([-+]?[0-9A-Fa-f][0-9A-Za-z. -]{0,20}?)\s*\Z")
 
 
 def decode(responses: Sequence[Response]) -> Reading:
-    """Levels, PCI, band and EARFCN from +BMTCELLINFO; TAC and ECI from +CEREG, else from it. RRC is not told."""
+    """Levels, PCI, band and EARFCN from +BMTCELLINFO; TAC and ECI from +CEREG, else from it where their base is sure. RRC is not
+    told."""
     lines = all_lines(responses)
     told = _pairs(lines)
     rsrp = _negative(told.get("rsrp"), -156, -30)
@@ -37,7 +39,27 @@ def decode(responses: Sequence[Response]) -> Reading:
         earfcn=_known(told.get("earfcndl") or told.get("earfcn") or told.get("activechannel"), 65534),
         band=_known(told.get("activeband") or told.get("actvieband"), 255),
     )
-    return fill(reading, lines)
+    reading = fill(reading, lines)
+    return _with_cell(reading, told) if reading.tac is None and reading.eci is None else reading
+
+
+def _with_cell(reading: Reading, told: Mapping[str, str]) -> Reading:
+    """TAC and ECI of +BMTCELLINFO, for want of +CEREG. Both are of one base, and nothing says which: a letter means hexadecimal; a
+    cell of more than 28 bits or an area of more than 16 in one base means the other; where neither settles it both are None."""
+    if reading.rat not in ("LTE", "NR-NSA"):
+        return reading
+    texts = (told.get("cellid", ""), told.get("tac", ""))
+    readings = [
+        (cell_identity(base(texts[0]), "LTE"), area_code(base(texts[1])))
+        for base in (whole, hexadecimal)
+        if all(_fits(base(text), text, limit) for text, limit in zip(texts, (0xFFFFFFF, 0xFFFF), strict=True))
+    ]
+    same = len(set(readings)) == 1
+    return replace(reading, eci=readings[0][0] or None, tac=readings[0][1]) if same else reading
+
+
+def _fits(found: int | None, text: str, highest: int) -> bool:
+    return not text or (found is not None and 0 <= found <= highest)
 
 
 def _pairs(lines: Iterable[str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ class BroadMobi:
 
     name: str = "broadmobi"
     transport: str = "at"
+    reads: tuple[str, ...] = ()
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """The same for every model."""

@@ -16,6 +16,7 @@ class Fibocom:
 
     name: str = "fibocom"
     transport: str = "at"
+    reads: tuple[str, ...] = ("AT+RSRP?", "AT+RSRQ?")
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """The same for every model."""

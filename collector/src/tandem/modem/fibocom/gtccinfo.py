@@ -7,11 +7,18 @@ PCIs in decimal, the others in hexadecimal.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tandem.modem.base import Identity, Reading
-from tandem.modem.fibocom.xmm import BANDWIDTHS_MHZ
-from tandem.modem.scalars import at, code, hexadecimal, plmn, whole
+from tandem.modem.bins import as_read, ss_rsrp_dbm, ss_rsrq_db, ss_sinr_db, with_lte_codes, with_secondary
+from tandem.modem.scalars import (
+    at,
+    bandwidth_of_blocks_mhz,
+    code,
+    hexadecimal,
+    lte_bandwidth_mhz,
+    plmn,
+    whole,
+)
 from tandem.modem.ts27007 import levels
 
 Row = Sequence[str]
@@ -35,20 +42,7 @@ def decode(lines: Sequence[str], identity: Identity) -> Reading:
         anchor = _lte(served["4"], sixteens)
         if "9" not in served:
             return anchor
-        nr = _nr(served["9"], sixteens, ss_sinr)
-        return replace(
-            anchor,
-            rat="NR-NSA",
-            nr_rsrp_dbm=nr.rsrp_dbm,
-            nr_rsrq_db=nr.rsrq_db,
-            nr_sinr_db=nr.sinr_db,
-            nr_rsrp_code=nr.rsrp_code,
-            nr_rsrq_code=nr.rsrq_code,
-            nr_sinr_code=nr.sinr_code,
-            nr_pci=nr.pci,
-            nr_arfcn=nr.earfcn,
-            nr_band=nr.band,
-        )
+        return with_secondary(anchor, _nr(served["9"], sixteens, ss_sinr))
     if "9" in served:
         return _nr(served["9"], sixteens, ss_sinr)
     return _wcdma(served["2"]) if "2" in served else Reading()
@@ -60,14 +54,10 @@ def _lte(row: Row, sixteens: bool) -> Reading:
     RSRP −141 + v and RSRQ −20 + v/2 as +CESQ's, SINR in halves of a decibel, signed. Bandwidth in resource blocks; with a
     band below 100 it is an index.
     """
-    rsrp, rsrq, sinr = code(at(row, 12), 0, 97), code(at(row, 13), 0, 34), code(at(row, 10), -100, 100)
-    label, width = whole(at(row, 8)) or 0, whole(at(row, 9))
-    return Reading(
+    sinr = code(at(row, 10), -100, 100)
+    label = whole(at(row, 8)) or 0
+    found = Reading(
         rat="LTE",
-        rsrp_code=rsrp,
-        rsrp_dbm=None if rsrp is None else rsrp - 141.0,
-        rsrq_code=rsrq,
-        rsrq_db=None if rsrq is None else rsrq / 2 - 20.0,
         sinr_code=sinr,
         sinr_db=None if sinr is None else sinr / 2,
         plmn=plmn(at(row, 2), at(row, 3)),
@@ -76,21 +66,22 @@ def _lte(row: Row, sixteens: bool) -> Reading:
         pci=_number(at(row, 7), 503, sixteens),
         earfcn=_number(at(row, 6), 262143, sixteens),
         band=label - 100 if 100 < label < 200 else label if 0 < label < 100 else None,
-        bandwidth_mhz=_lte_bandwidth(width, label),
+        bandwidth_mhz=(bandwidth_of_blocks_mhz if label >= 100 else lte_bandwidth_mhz)(at(row, 9)),
     )
+    return with_lte_codes(found, at(row, 12), at(row, 13))
 
 
 def _nr(row: Row, sixteens: bool, ss_sinr: float | None) -> Reading:
     """``1,9,…`` with the same columns; band ``50<band>``, bandwidth in MHz, levels by the SS mapping of +CESQ."""
-    rsrp, rsrq, sinr = code(at(row, 12), 0, 126), code(at(row, 13), 0, 126), code(at(row, 10), -100, 127)
+    rsrp, rsrq, sinr = as_read(at(row, 12)), as_read(at(row, 13)), code(at(row, 10), -100, 127)
     label = at(row, 8)
     width = code(at(row, 9), 5, 400)
     return Reading(
         rat="NR-SA",
         rsrp_code=rsrp,
-        rsrp_dbm=None if rsrp is None else rsrp - 157.0,
+        rsrp_dbm=ss_rsrp_dbm(rsrp),
         rsrq_code=rsrq,
-        rsrq_db=None if rsrq is None else (rsrq - 87) / 2,
+        rsrq_db=ss_rsrq_db(rsrq),
         sinr_code=sinr,
         sinr_db=nr_sinr(sinr, ss_sinr),
         plmn=plmn(at(row, 2), at(row, 3)),
@@ -116,7 +107,7 @@ def nr_sinr(found: int | None, judge: float | None) -> float | None:
         return nearest if abs(nearest - judge) <= SINR_SCALES_AGREE_DB else judge
     if found is None or 0 <= found <= 40:
         return None
-    return float(found) if found < 0 else (found - 47) / 2
+    return float(found) if found < 0 else ss_sinr_db(found)
 
 
 def _wcdma(row: Row) -> Reading:
@@ -145,11 +136,3 @@ def _id(text: str, highest: int) -> int | None:
     """FFFF and 00FFFFFFF stand for none."""
     found = hexadecimal(text)
     return found if found is not None and found <= highest else None
-
-
-def _lte_bandwidth(width: int | None, label: int) -> float | None:
-    if width is None:
-        return None
-    if label < 100:
-        return BANDWIDTHS_MHZ[width] if 0 <= width < len(BANDWIDTHS_MHZ) else None
-    return {6: 1.4, 15: 3.0, 25: 5.0, 50: 10.0, 75: 15.0, 100: 20.0}.get(width)

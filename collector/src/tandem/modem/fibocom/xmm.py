@@ -1,4 +1,4 @@
-"""Intel's commands on Fibocom L850 and L860: +XMCI, +XCESQ, +XLEC.
+"""Intel's commands on Fibocom L850 and L860: +XMCI, +XCESQ, +XLEC; and +RSRP and +RSRQ, which FM350 has too.
 
 Source: L850-GL and L860-GL AT command manuals and answers of both as quoted in public code; ModemManager's decoding of +XCESQ.
 """
@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from tandem.at.grammar import prefix, values
 from tandem.modem.base import Reading
-from tandem.modem.scalars import at, code, hexadecimal, plmn
+from tandem.modem.bins import scaled, with_gsm_code, with_lte_codes, with_wcdma_codes
+from tandem.modem.scalars import at, code, decimal, hexadecimal, lte_bandwidth_mhz, plmn, within
 from tandem.modem.ts27007 import last_values
 
-BANDWIDTHS_MHZ = (1.4, 3.0, 5.0, 10.0, 15.0, 20.0)
 Row = Sequence[str]
 
 
@@ -25,12 +25,13 @@ def decode(lines: Sequence[str]) -> Reading:
         if reader is not None:
             reading = reader(row)
     reading = _levels(reading, last_values(lines, "+XCESQ"))
+    if reading.rat in (None, "LTE"):
+        reading = _printed(reading, last_values(lines, "+RSRP"), last_values(lines, "+RSRQ"))
     return _carrier(reading, last_values(lines, "+XLEC")) if reading.rat in (None, "LTE") else reading
 
 
 def _lte(row: Row) -> Reading:
     """``4,<mcc>,<mnc>,<tac>,<eci>,<pci>,<dl earfcn>,<ul earfcn>,<path loss>,<rsrp>,<rsrq>,<rssnr>,<ta>,<cqi>``; ids are hex."""
-    rsrp, rsrq, sinr = code(at(row, 9), 0, 97), code(at(row, 10), 0, 34), code(at(row, 11), -100, 100)
     return _with_lte(
         Reading(
             rat="LTE",
@@ -40,59 +41,35 @@ def _lte(row: Row) -> Reading:
             pci=_id(at(row, 5), 503),
             earfcn=_id(at(row, 6), 262143),
         ),
-        rsrp,
-        rsrq,
-        sinr,
+        at(row, 9),
+        at(row, 10),
+        at(row, 11),
     )
 
 
-def _with_lte(reading: Reading, rsrp: int | None, rsrq: int | None, sinr: int | None) -> Reading:
+def _with_lte(reading: Reading, rsrp: str, rsrq: str, snr: str) -> Reading:
     """RSRP and RSRQ are coded as +CESQ's; the SINR is in halves of a decibel, signed."""
-    return replace(
-        reading,
-        rsrp_code=rsrp,
-        rsrp_dbm=None if rsrp is None else rsrp - 141.0,
-        rsrq_code=rsrq,
-        rsrq_db=None if rsrq is None else rsrq / 2 - 20.0,
-        sinr_code=sinr,
-        sinr_db=None if sinr is None else sinr / 2,
-    )
+    sinr = code(snr, -100, 100)
+    return replace(with_lte_codes(reading, rsrp, rsrq), sinr_code=sinr, sinr_db=scaled(sinr, 0.5, 0, 100, -100))
 
 
 def _wcdma(row: Row) -> Reading:
     """``2,<mcc>,<mnc>,<lac>,<ci>,<psc>,<dl uarfcn>,<ul uarfcn>,<path loss>,<rssi>,<rscp>,<ec/n0>``; the last two as +CESQ's."""
-    return _with_wcdma(
-        Reading(
-            rat="WCDMA",
-            plmn=plmn(at(row, 1), at(row, 2)),
-            lac=_id(at(row, 3), 0xFFFD),
-            ci=_id(at(row, 4), 0xFFFFFFE),
-        ),
-        code(at(row, 10), 0, 96),
-        code(at(row, 11), 0, 49),
+    found = Reading(
+        rat="WCDMA",
+        plmn=plmn(at(row, 1), at(row, 2)),
+        lac=_id(at(row, 3), 0xFFFD),
+        ci=_id(at(row, 4), 0xFFFFFFE),
     )
-
-
-def _with_wcdma(reading: Reading, rscp: int | None, ecno: int | None) -> Reading:
-    return replace(
-        reading,
-        rscp_code=rscp,
-        rscp_dbm=None if rscp is None else rscp - 121.0,
-        ecno_code=ecno,
-        ecno_db=None if ecno is None else ecno / 2 - 24.5,
-    )
+    return with_wcdma_codes(found, at(row, 10), at(row, 11))
 
 
 def _gsm(row: Row) -> Reading:
     """``0,<mcc>,<mnc>,<lac>,<ci>,<bsic>,<rxlev>,<ber>…``; the level as +CESQ's."""
-    return _with_gsm(
-        Reading(rat="GSM", plmn=plmn(at(row, 1), at(row, 2)), lac=_id(at(row, 3), 0xFFFD), ci=_id(at(row, 4), 0xFFFE)),
-        code(at(row, 6), 0, 63),
+    found = Reading(
+        rat="GSM", plmn=plmn(at(row, 1), at(row, 2)), lac=_id(at(row, 3), 0xFFFD), ci=_id(at(row, 4), 0xFFFE)
     )
-
-
-def _with_gsm(reading: Reading, level: int | None) -> Reading:
-    return replace(reading, rssi_code=level, rssi_dbm=None if level is None else level - 111.0)
+    return with_gsm_code(found, at(row, 6))
 
 
 def _levels(reading: Reading, row: Row) -> Reading:
@@ -100,18 +77,34 @@ def _levels(reading: Reading, row: Row) -> Reading:
 
     255 (99 for 2G) is not known. Fills what is missing; the technology is the one whose levels are known.
     """
-    rsrp, rsrq, sinr = code(at(row, 6), 0, 97), code(at(row, 5), 0, 34), code(at(row, 7), -100, 100)
-    rscp, ecno, level = code(at(row, 3), 0, 96), code(at(row, 4), 0, 49), code(at(row, 1), 0, 63)
-    rat = reading.rat
-    if rat is None:
-        rat = "LTE" if rsrp is not None else "WCDMA" if rscp is not None else "GSM" if level is not None else None
-        reading = replace(reading, rat=rat)
-    if rat == "LTE" and reading.rsrp_code is None:
-        return _with_lte(reading, rsrp, rsrq, sinr)
-    if rat == "WCDMA" and reading.rscp_code is None:
-        return _with_wcdma(reading, rscp, ecno)
-    if rat == "GSM" and reading.rssi_code is None:
-        return _with_gsm(reading, level)
+    lte = _with_lte(Reading(rat="LTE"), at(row, 6), at(row, 5), at(row, 7))
+    wcdma = with_wcdma_codes(Reading(rat="WCDMA"), at(row, 3), at(row, 4))
+    gsm = with_gsm_code(Reading(rat="GSM"), at(row, 1))
+    known = {"LTE": lte.rsrp_dbm, "WCDMA": wcdma.rscp_dbm, "GSM": gsm.rssi_dbm}
+    rat = reading.rat or next((name for name, level in known.items() if level is not None), None)
+    told = next((one for one in (lte, wcdma, gsm) if one.rat == rat), None)
+    mine = (reading.rsrp_code, reading.rscp_code, reading.rssi_code)
+    if told is None or mine != (None, None, None):
+        return reading
+    return replace(told, plmn=reading.plmn, tac=reading.tac, eci=reading.eci, lac=reading.lac, ci=reading.ci,
+                   pci=reading.pci, earfcn=reading.earfcn)  # fmt: skip
+
+
+def _printed(reading: Reading, power: Row, quality: Row) -> Reading:
+    """``+RSRP: <pci>,<earfcn>,<rsrp>[,<further cells>]`` and ``+RSRQ`` likewise, in dBm and dB, the serving cell first: for what is
+    missing, where they name the reading's own cell."""
+    rows = [row for row in (power, quality) if len(row) >= 3]
+    cells = {(code(at(row, 0), 0, 503), code(at(row, 1), 0, 262143)) for row in rows}
+    if len(cells) != 1:
+        return reading
+    pci, earfcn = cells.pop()
+    if None in (pci, earfcn) or reading.pci not in (None, pci) or reading.earfcn not in (None, earfcn):
+        return reading
+    reading = replace(reading, rat="LTE", pci=pci, earfcn=earfcn)
+    if reading.rsrp_dbm is None:
+        reading = replace(reading, rsrp_dbm=within(decimal(at(power, 2)), -156, -30))
+    if reading.rsrq_db is None:
+        reading = replace(reading, rsrq_db=within(decimal(at(quality, 2)), -50, 25))
     return reading
 
 
@@ -122,11 +115,8 @@ def _carrier(reading: Reading, row: Row) -> Reading:
     """
     if code(at(row, 1), 1, 8) is None:
         return reading
-    index = code(at(row, 2), 0, len(BANDWIDTHS_MHZ) - 1)
     band = next((value.removeprefix("BAND_LTE_") for value in row if value.startswith("BAND_LTE_")), "")
-    return replace(
-        reading, rat="LTE", bandwidth_mhz=None if index is None else BANDWIDTHS_MHZ[index], band=code(band, 1, 255)
-    )
+    return replace(reading, rat="LTE", bandwidth_mhz=lte_bandwidth_mhz(at(row, 2)), band=code(band, 1, 255))
 
 
 def _id(text: str, highest: int) -> int | None:

@@ -17,6 +17,7 @@ class Generic:
 
     name: str = "generic"
     transport: str = "at"
+    reads: tuple[str, ...] = ("AT+CGREG?",)
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """The same for every model."""

@@ -16,6 +16,7 @@ class HiLink:
 
     name: str = "hilink"
     transport: str = "http"
+    reads: tuple[str, ...] = ()
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """None: nothing is switched on."""

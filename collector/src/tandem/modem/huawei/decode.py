@@ -1,4 +1,4 @@
-"""Huawei's ^HCSQ and ^MONSC, with +CEREG of the standard.
+"""Huawei's ^HCSQ and ^MONSC, with what ``further`` has and +CEREG of the standard.
 
 Source: Huawei ME909s, ME906 and MH5000 AT command interface specifications (HCSQ, MONSC), as quoted in public code. A modem in
 NR NSA prints one line for LTE and one for NR.
@@ -12,7 +12,9 @@ from dataclasses import replace
 from tandem.at.dialogue import Response
 from tandem.at.grammar import prefix, values
 from tandem.modem.base import Reading
+from tandem.modem.bins import with_secondary
 from tandem.modem.huawei.codes import Codes, codes
+from tandem.modem.huawei.further import with_further
 from tandem.modem.scalars import at, code, decimal, hexadecimal, plmn, within
 from tandem.modem.ts27007 import all_lines, fill
 
@@ -34,20 +36,19 @@ def decode(responses: Sequence[Response]) -> Reading:
     by_cell = {at(row, 0).upper(): row for row in rows}
     served = cells or mode
     if "LTE" in served and "NR" in served:
-        reading = _with_nr(
-            _lte(by_mode.get("LTE", Codes()), by_cell.get("LTE", ())), by_mode.get("NR", Codes()), by_cell.get("NR", ())
-        )
+        anchor = _lte(by_mode.get("LTE", Codes()), by_cell.get("LTE", ()))
+        reading = with_secondary(anchor, _nr(by_mode.get("NR", Codes()), by_cell.get("NR", ())))
     elif "LTE" in served:
         anchor = _lte(by_mode.get("LTE", Codes()) if "LTE" in mode else Codes(), by_cell.get("LTE", ()))
         nr_too = "LTE" in mode and "NR" in mode
-        reading = _with_nr(anchor, by_mode["NR"], ()) if nr_too else anchor
+        reading = with_secondary(anchor, _nr(by_mode["NR"], ())) if nr_too else anchor
     elif served:
         technology = served[0]
         level = by_mode[technology] if technology in mode else Codes()
         reading = _READERS[technology](level, by_cell.get(technology, ()))
     else:
         reading = Reading()
-    reading = fill(reading, lines)
+    reading = fill(with_further(reading, lines), lines)
     silent = (told and told[-1].mode == "NOSERVICE") or (rows and at(rows[-1], 0).upper() == "NONE")
     if reading == Reading() and silent:
         reading = replace(reading, state="no_service")
@@ -100,23 +101,6 @@ def _nr(told: Codes, row: Row) -> Reading:
         eci=_below(at(row, 5), 0xFFFFFFFFF),
         pci=_below(at(row, 6), 1008),
         earfcn=code(at(row, 3), 0, 3279165),
-    )
-
-
-def _with_nr(anchor: Reading, told: Codes, row: Row) -> Reading:
-    """The LTE anchor with NR's levels as the secondary cell's."""
-    nr = _nr(told, row)
-    return replace(
-        anchor,
-        rat="NR-NSA",
-        nr_rsrp_dbm=nr.rsrp_dbm,
-        nr_rsrq_db=nr.rsrq_db,
-        nr_sinr_db=nr.sinr_db,
-        nr_rsrp_code=nr.rsrp_code,
-        nr_rsrq_code=nr.rsrq_code,
-        nr_sinr_code=nr.sinr_code,
-        nr_pci=nr.pci,
-        nr_arfcn=nr.earfcn,
     )
 
 

@@ -16,6 +16,7 @@ class Huawei:
 
     name: str = "huawei"
     transport: str = "at"
+    reads: tuple[str, ...] = ("AT^SYSINFOEX", "AT^LTERSRP?", "AT^CERSSI?", "AT^RSSI")
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """The same for every model."""

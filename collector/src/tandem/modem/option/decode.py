@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from tandem.at.dialogue import Response
 from tandem.modem.base import Reading
+from tandem.modem.bins import rssi_dbm
 from tandem.modem.scalars import at, code
 from tandem.modem.ts27007 import all_lines, fill, last_values
 
@@ -29,5 +30,5 @@ def decode(responses: Sequence[Response]) -> Reading:
     reading = fill(Reading(rat=rat), lines)
     level = code(at(last_values(lines, "_OSIGQ"), 0), 0, 31)
     if reading.rssi_code is None and level is not None:
-        reading = replace(reading, rssi_code=level, rssi_dbm=-113.0 + 2 * level)
+        reading = replace(reading, rssi_code=level, rssi_dbm=rssi_dbm(level))
     return reading

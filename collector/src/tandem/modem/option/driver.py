@@ -16,6 +16,7 @@ class Option:
 
     name: str = "option"
     transport: str = "at"
+    reads: tuple[str, ...] = ("AT_OSIGQ?",)
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """The same for every model."""

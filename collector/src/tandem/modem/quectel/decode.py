@@ -12,6 +12,7 @@ from dataclasses import replace
 from tandem.at.dialogue import Response
 from tandem.at.grammar import prefix, values
 from tandem.modem.base import Reading
+from tandem.modem.quectel.further import with_further
 from tandem.modem.quectel.sinr import lte_sinr_db, nr_sinr_db
 from tandem.modem.scalars import (
     area_code,
@@ -49,7 +50,7 @@ def decode(responses: Sequence[Response]) -> Reading:
     secondary = next((row for row in reversed(rows) if at(row, 0) == "NR5G-NSA"), None)
     if secondary is not None and reading.rat in ("LTE", None):
         reading = _with_secondary(reading, secondary)
-    return fill(_with_qcsq(reading, qcsq), lines)
+    return fill(with_further(_with_qcsq(reading, qcsq), lines), lines)
 
 
 def _cell(row: Sequence[str], qcsq: Sequence[str]) -> Reading:
@@ -68,7 +69,7 @@ def _cell(row: Sequence[str], qcsq: Sequence[str]) -> Reading:
 
 def _lte(rat: str, row: Sequence[str], qcsq: Sequence[str]) -> Reading:
     """``<is_tdd>,<mcc>,<mnc>,<cellid>,<pcid>,<earfcn>,<band>,<ul>,<dl>,<tac>,<rsrp>,<rsrq>,<rssi>,<sinr>…``; ids are hex,
-    bandwidths an index."""
+    bandwidths an index, which knows none as narrow as NB-IoT's."""
     sinr_code = _valid(whole(at(row, 13)))
     return Reading(
         rat=rat,
@@ -83,7 +84,7 @@ def _lte(rat: str, row: Sequence[str], qcsq: Sequence[str]) -> Reading:
         pci=code(at(row, 4), 0, 503),
         earfcn=code(at(row, 5), 0, 262143),
         band=code(at(row, 6), 1, 1024),
-        bandwidth_mhz=lte_bandwidth_mhz(at(row, 8)),
+        bandwidth_mhz=None if rat == "NB-IOT" else lte_bandwidth_mhz(at(row, 8)),
     )
 
 

@@ -16,6 +16,7 @@ class Quectel:
 
     name: str = "quectel"
     transport: str = "at"
+    reads: tuple[str, ...] = ("AT+QNWINFO", "AT+QCAINFO", "AT+QRSRP", "AT+QRSRQ", "AT+QSINR")
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """The same for every model."""

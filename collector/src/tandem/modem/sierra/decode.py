@@ -144,7 +144,6 @@ def _with_lteinfo(reading: Reading, row: dict[str, str]) -> Reading:
     if None not in (eci, reading.eci) and eci != reading.eci:
         return reading  # the cell changed between the two answers
     told: dict[str, Any] = {
-        "rat": reading.rat or "LTE",
         "rsrp_dbm": within(decimal(row.get("RSRP", "")), -156, -30),
         "rsrq_db": within(decimal(row.get("RSRQ", "")), -50, 25),
         "rssi_dbm": within(decimal(row.get("RSSI", "")), -130, -10),
@@ -152,14 +151,14 @@ def _with_lteinfo(reading: Reading, row: dict[str, str]) -> Reading:
         "tac": area_code(whole(row.get("TAC", ""))),
         "eci": eci,
         "pci": code(row.get("PCI", ""), 0, 503),
-        "earfcn": code(row.get("EARFCN", ""), 0, 262143),
+        "earfcn": _channel(row.get("EARFCN")),
         "band": code(row.get("Bd", ""), 1, 1024),
         "bandwidth_mhz": lte_bandwidth_mhz(row.get("D", "")),
     }
     if reading.sinr_db is None:
         told["sinr_db"] = within(decimal(row.get("SNR", "")), -40, 60)
     known = {name: value for name, value in told.items() if value is not None}
-    return replace(reading, **known)
+    return replace(reading, rat=reading.rat or "LTE", **known) if known else reading
 
 
 def _band(text: str | None) -> int | None:

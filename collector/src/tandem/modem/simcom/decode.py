@@ -82,7 +82,7 @@ def _lte(reading: Reading, row: Sequence[str]) -> Reading:
         pci=code(at(row, 2), 0, 503),
         band=_band(at(row, 3)),
         earfcn=code(at(row, 4), 0, 262143),
-        bandwidth_mhz=lte_bandwidth_mhz(at(row, 5)),
+        bandwidth_mhz=None if reading.rat == "NB-IOT" else lte_bandwidth_mhz(at(row, 5)),
     )
 
 

@@ -17,6 +17,7 @@ class Simcom:
 
     name: str = "simcom"
     transport: str = "at"
+    reads: tuple[str, ...] = ()
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """The same for every model."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tandem.modem.base import Reading
+from tandem.modem.bins import with_lte_codes
 from tandem.modem.scalars import code, decimal, within
 
 TENTHS_BEYOND_DBM = -200.0
@@ -18,18 +19,14 @@ TENTHS_BEYOND_DBM = -200.0
 
 def lte_levels(reading: Reading, rsrq: str, rsrp: str, rssi: str, rssnr: str) -> Reading:
     """``reading`` with the levels of an LTE row. In the index firmware RSRP is −141 + v, RSRQ −20 + v/2; what its RSSI means is
-    not known, so only the code is kept (255: none)."""
+    not known: it is not read, so that +CSQ's has its place. 255 is none."""
     level = decimal(rsrp)
     if level is None or level == 0:
         return replace(reading, sinr_code=_code(rssnr))
     if level > 0:
-        rsrp_code, rsrq_code, snr = code(rsrp, 0, 97), code(rsrq, 0, 34), _code(rssnr)
+        snr = None if rssnr == "255" else _code(rssnr)
         return replace(
-            reading,
-            rsrp_code=rsrp_code,
-            rsrp_dbm=None if rsrp_code is None else rsrp_code - 141.0,
-            rsrq_code=rsrq_code,
-            rsrq_db=None if rsrq_code is None else rsrq_code / 2 - 20.0,
+            with_lte_codes(reading, rsrp, rsrq),
             sinr_code=snr,
             sinr_db=None if snr is None else within(float(snr), -20, 40),
         )

@@ -1,6 +1,6 @@
-"""Telit's #RFSTS and #MONI, the LN940's ^RFSTS? and ^CA_INFO?, with +CEREG and +COPS of the standard.
+"""Telit's #RFSTS, #MONI and #SERVINFO, the LN940's ^RFSTS? and ^CA_INFO?, with +CEREG and +COPS of the standard.
 
-Source: Telit LE910, ME910 and LM960 AT commands reference guides (RFSTS, MONI), as quoted in public code and in dialogues that
+Source: Telit LE910, ME910 and LM960 AT commands reference guides (RFSTS, MONI, SERVINFO), as quoted in public code and in dialogues that
 users published. #RFSTS prints the IMSI: it is used to find the column before it, and is never kept.
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 from tandem.at.dialogue import Response
 from tandem.at.grammar import prefix
 from tandem.modem.base import Reading
-from tandem.modem.scalars import area_code, cell_identity, code, decimal, hexadecimal, plmn, within
+from tandem.modem.scalars import area_code, at, cell_identity, code, decimal, hexadecimal, plmn, within
 from tandem.modem.telit.rows import Row, labelled
-from tandem.modem.ts27007 import all_lines, fill
+from tandem.modem.ts27007 import all_lines, fill, last_values
 
 
 def decode(responses: Sequence[Response]) -> Reading:
@@ -27,6 +27,7 @@ def decode(responses: Sequence[Response]) -> Reading:
     lines = all_lines(responses)
     reading = _rfsts(_row(lines))
     reading = _with_moni(reading, next((line for line in lines if prefix(line) == "#MONI"), ""))
+    reading = _missing(reading, _servinfo(last_values(lines, "#SERVINFO")))
     return fill(_with_ca_info(reading, lines), lines)
 
 
@@ -139,6 +140,34 @@ def _with_moni(reading: Reading, line: str) -> Reading:
     }
     missing = {name: value for name, value in told.items() if value is not None and getattr(reading, name) is None}
     return replace(reading, **missing)
+
+
+def _servinfo(row: Sequence[str]) -> Reading:
+    """``#SERVINFO: <earfcn>,<rssi>,"<name>","<mcc mnc>",<pci>,<tac>,<drx>,<sd>,<rsrp>``; 3G ``<uarfcn>,<rssi>,…,<psc>,<lac>,<drx>,
+    <sd>,<rscp>,<nom>,<rac>``; 2G ``<arfcn>,<rssi>,…,<bsic>,<lac>,<ta>,<gprs>[,<arfcn>,<nom>,<rac>,<pat>]``. Areas are hexadecimal; what
+    stands in the ninth column and how many there are tells the technology."""
+    level, network = decimal(at(row, 8)), at(row, 3)
+    if len(row) < 8:
+        return Reading()
+    rat = ("LTE" if len(row) == 9 else "WCDMA") if level is not None and level < 0 else "GSM"
+    area = area_code(hexadecimal(at(row, 5)))
+    reading = Reading(rat=rat, plmn=plmn(network[:3], network[3:]), rssi_dbm=within(decimal(at(row, 1)), -130, -10))
+    if rat == "LTE":
+        pci, earfcn = code(at(row, 4), 0, 503), code(at(row, 0), 0, 262143)
+        return replace(reading, rsrp_dbm=within(level, -156, -30), tac=area, pci=pci, earfcn=earfcn)
+    return replace(reading, lac=area, rscp_dbm=within(level, -125, -20) if rat == "WCDMA" else None)
+
+
+def _missing(reading: Reading, told: Reading) -> Reading:
+    """The reading with what it lacks of ``told``, when both are of one technology and area."""
+    if (
+        told.rat is None
+        or reading.rat not in (None, told.rat)
+        or (reading.tac or told.tac) != (told.tac or reading.tac)
+    ):
+        return reading
+    known = {name: value for name, value in vars(told).items() if value is not None and getattr(reading, name) is None}
+    return replace(reading, **known)
 
 
 _CA_INFO = re.compile(

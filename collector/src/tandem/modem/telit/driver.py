@@ -18,6 +18,7 @@ class Telit:
 
     name: str = "telit"
     transport: str = "at"
+    reads: tuple[str, ...] = ("AT#SERVINFO",)
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """``#MONI=0``: the serving cell, in one line."""

@@ -24,6 +24,7 @@ class ZteWeb:
 
     name: str = "zte_web"
     transport: str = "http"
+    reads: tuple[str, ...] = ()
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """None: nothing is switched on."""
