@@ -105,7 +105,10 @@ class Collector:
         if isinstance(thing, list):
             self._note(thing)
             for record in thing:
-                if record.measurement == "position":  # its speed may tell movement
+                if record.measurement in (
+                    "position",
+                    "registration",
+                ):  # movement by its speed; a cell told between two polls
                     self._note(self._detectors.feed(record))
         elif isinstance(thing, PathChange):
             self.event(thing.kind, thing.detail, thing.path, state=thing.state, took_ms=thing.took_ms)

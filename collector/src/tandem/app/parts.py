@@ -178,8 +178,8 @@ class CapturesLike(Protocol):
 class Parts:
     """Factories of everything that touches hardware, the kernel or other programs."""
 
-    poller: Callable[[PathConfig, float, Callable[[PollLike | PathChange], None]], PollerLike]
-    """``path_state`` changes come by the same way as polls."""
+    poller: Callable[[PathConfig, float, Callable[[PollLike | PathChange | list[Record]], None]], PollerLike]
+    """``path_state`` changes, and ``registration`` records of what the modem says unasked, come by the same way as polls."""
     detectors: Callable[[Config], DetectorsLike]
     paths: Callable[[Config], PathsLike]
     captures: Callable[[Config, int], CapturesLike]

@@ -57,7 +57,7 @@ class Polling:
             except TimeoutError as error:
                 log.warning("%s", error)
 
-    def _polled(self, poll: PollLike | PathChange) -> None:
+    def _polled(self, poll: PollLike | PathChange | list[Record]) -> None:
         self._put(poll)
-        if self._recovering is not None and not isinstance(poll, PathChange):
+        if self._recovering is not None and not isinstance(poll, PathChange | list):
             self._recovering.polled(poll)

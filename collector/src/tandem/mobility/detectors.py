@@ -10,6 +10,7 @@ from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.handovers import HandoverDetector
 from tandem.mobility.movement import MobilityDetector
 from tandem.mobility.presence import PresenceDetector
+from tandem.mobility.service import ServiceDetector
 from tandem.mobility.settings import Settings
 from tandem.mobility.speed_class import SpeedClassifier
 from tandem.schema.record import Record
@@ -28,7 +29,8 @@ class MovementLike(Protocol):
 
 
 class Detectors:
-    """Feed every radio record of every path, each path's in the order of its polls, and position records; others are ignored.
+    """Feed every radio and registration record of every path, each path's in the order in which they were made, and position
+    records; others are ignored.
 
     ``settings.detector`` says which one judges movement: only its events are told. Not safe for several threads at once: the
     app feeds it from one.
@@ -40,7 +42,10 @@ class Detectors:
             self._movement = FusedDetector(fused or FusedSettings(period_s=settings.period_s))
         else:
             self._movement = MobilityDetector(settings)
-        self._others = (SignalDropDetector(settings), HandoverDetector(settings), PresenceDetector(settings))
+        self._service = ServiceDetector(settings)
+        self._others = (
+            SignalDropDetector(settings), HandoverDetector(settings), self._service, PresenceDetector(settings),
+        )  # fmt: skip
         self._speed_class = SpeedClassifier(settings)
 
     @property
@@ -54,8 +59,8 @@ class Detectors:
         return self._movement.mobile_since_ns
 
     def feed(self, record: Record) -> list[Record]:
-        """The events that this record shows: presence, handover and drop before the change of mobility."""
-        if record.measurement not in ("radio", "position"):
+        """The events that this record shows: presence, service, handover and drop before the change of mobility."""
+        if record.measurement not in ("radio", "registration", "position"):
             return []
         events = [event for detector in reversed(self._others) for event in detector.feed(record)]
         changes = self._movement.feed(record)
@@ -66,7 +71,7 @@ class Detectors:
 
     def tick(self, monotonic_ns: int) -> list[Record]:
         """Time has come to ``monotonic_ns``; call it about once a second, so that mobility ends also when no poll succeeds."""
-        return self._classed(self._movement.tick(monotonic_ns))
+        return self._service.tick(monotonic_ns) + self._classed(self._movement.tick(monotonic_ns))
 
     def _classed(self, changes: list[Record]) -> list[Record]:
         """The same events; a stop with the speed class of the movement that it ends."""

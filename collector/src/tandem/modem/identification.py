@@ -13,6 +13,7 @@ from tandem.at.grammar import prefix, values
 from tandem.modem.access import Conversation
 from tandem.modem.base import Driver, Identity
 from tandem.modem.registry import AUTO, FALLBACK, choose, drivers
+from tandem.modem.reports import WANTED
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +33,8 @@ MAX_NAME = 64
 
 
 def prepare(channel: Channel, driver_name: str, more_setup: MoreSetup | None = None) -> tuple[Identity, Driver]:
-    """Echo off, errors as numbers, who are you, the family's set-up commands, then ``more_setup``'s. NoAnswer or PortLost when
-    that fails.
+    """Echo off, errors as numbers, who are you, the family's set-up commands, then ``more_setup``'s, then registration reports
+    switched on. NoAnswer or PortLost when that fails.
 
     Echo off is V.250 clause 6.2.4, errors as numbers 27.007 clause 9.1. A modem may refuse any of it: the channel bears echo
     and plain ERROR too.
@@ -52,6 +53,9 @@ def prepare(channel: Channel, driver_name: str, more_setup: MoreSetup | None = N
         answer = channel.ask(command, COMMAND_DEADLINE_S)
         if not answer.final.ok:
             log.warning("%s %s refuses %s: %s", identity.manufacturer, identity.model, command, answer.final.code)
+    for command in WANTED:
+        if command not in driver.setup_commands(identity):
+            channel.ask(command, COMMAND_DEADLINE_S)
     return identity, driver
 
 
