@@ -17,7 +17,7 @@ from tandem.app.plan import Plan, PlannedRun
 from tandem.schema.record import Record
 
 HISTORY, EVENTS, FINISHED = 60, 12, 6
-_RADIO = ("state", "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "eci", "enb_id", "sector_id", "pci")
+_RADIO = ("state", "failure", "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "eci", "enb_id", "sector_id", "pci")
 
 
 @dataclass(slots=True)

@@ -17,8 +17,8 @@ from tandem.modem.poller import Poller
 from tandem.modem.recovery_usb import UsbPlace, port_power, usb_place, usb_reset
 from tandem.modem.registry import UnknownDriver
 from tandem.modem.reports import registration_record
-from tandem.modem.reset import AT, CFUN, USB, CannotStepError
 from tandem.modem.sim import SecretError, SimWatch, secret_of
+from tandem.modem.steps import AT, CFUN, REBOOT, SESSION, USB, CannotStepError
 from tandem.schema.record import Record
 
 
@@ -63,7 +63,7 @@ def _told_unasked(path: PathConfig, put: Callable[[list[Record]], None], told: U
         put([record])
 
 
-RESET_S = {AT: 12.0, CFUN: 45.0}
+RESET_S = {AT: 12.0, SESSION: 12.0, CFUN: 45.0, REBOOT: 12.0}
 """How long a poller has for a step: its poll under way, and the commands' own deadlines."""
 
 
@@ -75,6 +75,8 @@ class ModemActions:
             raise ValueError(f"path {path.name} has no modem")
         # A place on USB is named by the device: the interface behind a colon is not reset by itself.
         self._port = (path.modem.usb or "").partition(":")[0] or (path.modem.port or "").removeprefix(PREFIX)
+        if self._port.startswith("http://"):  # a stick's web server is plugged in where its network interface is
+            self._port = (path.usb or "").partition(":")[0] or path.interface or self._port
         self._poller = poller
         self._place: UsbPlace | None = None
 

@@ -14,6 +14,7 @@ from tandem.modem.access import Conversation
 from tandem.modem.base import Driver, Identity
 from tandem.modem.registry import AUTO, FALLBACK, choose, drivers
 from tandem.modem.reports import WANTED
+from tandem.modem.web_faults import WebDriver
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,8 @@ def prepare(channel: Channel, driver_name: str, more_setup: MoreSetup | None = N
 def prepare_web(channel: Conversation, driver_name: str) -> tuple[Identity, Driver]:
     """The family of a stick that has only a web server: the one named, else the first whose questions it answers.
 
-    A web page does not say of itself what the standard's commands say, so the identity stays empty.
+    A web page does not say of itself what the standard's commands say, so the identity stays empty. A family whose own kind of
+    refusal comes (its session ended, it is busy) is taken where none answers: the polls then tell that.
     """
     identity = Identity()
     if driver_name != AUTO:
@@ -70,13 +72,23 @@ def prepare_web(channel: Conversation, driver_name: str) -> tuple[Identity, Driv
         for command in driver.setup_commands(identity):
             channel.ask(command, COMMAND_DEADLINE_S)
         return identity, driver
+    refusing: Driver | None = None
     for driver in drivers().values():
         if driver.transport == "http":
             asked = (*driver.setup_commands(identity), *driver.poll_commands(identity))
             answers = [channel.ask(command, COMMAND_DEADLINE_S) for command in asked]
             if not driver.decode(answers, identity).empty:
                 return identity, driver
+            refusing = refusing or (driver if any(_its_own_fault(driver, answer) for answer in answers) else None)
+    if refusing is not None:
+        return identity, refusing
     raise NoAnswer("its web server answers no family's questions; name the driver")
+
+
+def _its_own_fault(driver: Driver, answer: Response) -> bool:
+    """Any web server has statuses and pages that are no family's."""
+    named = driver.fault(answer) if isinstance(driver, WebDriver) else None
+    return named is not None and named != "not_json"
 
 
 def identify(responses: Iterable[Response]) -> Identity:

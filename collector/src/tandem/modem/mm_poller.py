@@ -17,9 +17,9 @@ from tandem.modem.mm_decode import decode
 from tandem.modem.mm_modem import Answer, ManagedModem
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, in_range
 from tandem.modem.poller import DEADLINE_SHARE
-from tandem.modem.reset import CFUN, CannotStepError, StepFailedError
 from tandem.modem.schedule import Schedule
 from tandem.modem.staleness import Staleness
+from tandem.modem.steps import CFUN, CannotStepError, StepFailedError
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandem.modem.reset import CannotStepError, StepFailedError
+from tandem.modem.steps import CannotStepError, StepFailedError
 
 USBDEVFS_RESET = 0x5514
 """``_IO('U', 20)`` of linux/usbdevice_fs.h."""
@@ -43,13 +43,13 @@ class UsbPlace:
 
 
 def usb_place(port: str, sys: Path = Path("/sys")) -> UsbPlace | None:
-    """The place of the modem that owns a device file (or a link to one), or that is named by USB or sysfs path. None when it is no
-    USB device or not there."""
+    """The place of the modem that owns a device file (or a link to one) or a network interface, or that is named by USB or sysfs
+    path. None when it is no USB device or not there."""
     named = port.rpartition("/")[2] if port.startswith("/sys/") or "/" not in port else ""
     if _USB_PATH.fullmatch(named):
         return UsbPlace(named)
     name = Path(os.path.realpath(port)).name
-    for kind in ("tty", "usbmisc"):
+    for kind in ("tty", "usbmisc", "net"):
         device = sys / "class" / kind / name / "device"
         if device.exists():
             for folder in (device.resolve(), *device.resolve().parents):

@@ -150,7 +150,7 @@ EVENT = Measurement(
         ),
         Field("detector", "str", "", "which rule judged mobility: published or fused"),
         Field("speed_class", "str", "", "of the movement that ended, by its events a minute: low or high"),
-        Field("step", "str", "", "which step of the recovery ladder: at, cfun, usb, power"),
+        Field("step", "str", "", "which step of the recovery ladder: at, session, cfun, reboot, usb, power"),
         Field(
             "state",
             "str",
