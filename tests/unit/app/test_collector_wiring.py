@@ -17,6 +17,7 @@ from tandem.app.experiment_process import ExperimentProcess
 from tandem.app.parts import EnvironmentLackError, PathChange
 from tandem.app.status_socket import ask
 from tandem.app.supervisor import Supervisor
+from tandem.cli.view.plain import summary
 from tandem.schema.line_protocol import Point, parse
 from tandem.schema.manifest import Manifest
 from tandem.schema.record import Record
@@ -357,3 +358,19 @@ def test_what_a_connection_lost_is_in_its_result(tmp_path: Path, gateway: Gatewa
     assert collector.stop()
     losses = {m["kind"]: (m["result"] or {}).get("subflow_losses") for m in manifests(tmp_path)}
     assert losses == {"mptcp": [{"path": "b", "at_monotonic_ns": 5, "back_after_ms": 21.5}], "tcp": None}
+
+
+def test_the_class_of_the_movement_is_in_the_status_and_in_health_while_it_is_known(
+    tmp_path: Path, gateway: Gateway
+) -> None:
+    collector = Rehearsal(tmp_path, gateway, on_mobility_start="off")
+    collector.start()
+    (before,) = ask(tmp_path / "status.sock", {"op": "status"})
+    collector.detectors.speed_class = "high"
+    collector.pollers["a"].poll(-70.0)  # moving
+    collector.until(lambda: collector.supervisor.live.status()["speed_class"] == "high")
+    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
+    assert (before["speed_class"], status["speed_class"], status["mobile"]) == (None, "high", True)
+    assert "at high speed" in summary(status)
+    assert collector.stop()
+    assert [p.fields.get("speed_class") for p in points(gateway) if p.measurement == "health"][-1] == "high"

@@ -149,7 +149,8 @@ EVENT = Measurement(
             "enb: another eNodeB (the paper's BSID); sector: another cell of the same eNodeB",
         ),
         Field("detector", "str", "", "which rule judged mobility: published or fused"),
-        Field("speed_class", "str", "", "of the movement that ended, by its events a minute: low or high"),
+        Field("speed_class", "str", "", "of the movement so far, or that ended: low (on foot) or high"),
+        Field("speed_class_by", "str", "", "what judged it: speed (the receiver's) or events (of the radio, a hint)"),
         Field("step", "str", "", "which step of the recovery ladder: at, session, cfun, reboot, usb, power"),
         Field(
             "state",
@@ -258,6 +259,7 @@ HEALTH = Measurement(
         Field("spool_oldest_s", "float", "s", "age of the oldest record not yet acknowledged", 0),
         Field("captures_bytes", "int", "B", "captures on disk", 0),
         Field("mobile", "bool", "", "mobility state"),
+        Field("speed_class", "str", "", "of the movement so far: low (on foot) or high; absent while not known"),
     ),
 )
 
