@@ -193,7 +193,7 @@ def test_watch_prints_a_line_a_poll_and_ends_after_so_many(tmp_path: Path, capsy
         (["watch", "--port", "/dev/x", "--driver", "nokia"], "unknown driver 'nokia'"),
         (["watch", "--config", "/none.toml"], "mend"),
         (["record", "--usb", "nowhere"], "no USB path"),
-        (["record", "--port", "http://192.168.8.1"], "only AT ports"),
+        (["record", "--port", "http://stick"], "not of the form"),
     ],
 )
 def test_wrong_usage_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str], args: list[str], reason: str) -> None:

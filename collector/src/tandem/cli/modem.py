@@ -106,17 +106,19 @@ def _add_record(actions: Subparsers[argparse.ArgumentParser]) -> None:
         "record",
         help="a transcript for a new driver",
         description="Asks a modem who it is, the standard's harmless questions and those of the drivers that know it, and writes a "
-        "transcript with IMEI, IMSI, ICCID and telephone numbers removed. It does hold the cell's identity, which tells "
-        "roughly where it was recorded. Exit status: 0, 1 when the modem does not answer, 2 for wrong usage.",
+        "transcript with IMEI, IMSI, ICCID and telephone numbers removed; of a stick's web server the pages that the drivers "
+        "read, without serial numbers, addresses, Wi-Fi names, passwords, cookies and tokens. It does hold the cell's identity, "
+        "which tells roughly where it was recorded. Exit status: 0, 1 when the modem does not answer, 2 for wrong usage.",
     )
     where = parser.add_mutually_exclusive_group(required=True)
     _add_place(where)
+    parser.add_argument("--interface", metavar="NAME", help="that leads to a web server, with --port http://ADDRESS")
     parser.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
     parser.set_defaults(func=_record)
 
 
 def _add_place(group: argparse._MutuallyExclusiveGroup) -> None:
-    group.add_argument("--port", metavar="PORT", help="one modem's AT port, as /dev/ttyUSB3")
+    group.add_argument("--port", metavar="PORT", help="one modem's AT port, as /dev/ttyUSB3, or http://ADDRESS")
     group.add_argument("--usb", metavar="PATH", help="one modem's place, as 1-1.2 (tandem modem list shows it)")
 
 
@@ -230,7 +232,7 @@ def _record(args: argparse.Namespace) -> int:
     from tandem.at.errors import AtError
 
     try:
-        return record(args.port, args.usb, args.out)
+        return record(args.port, args.usb, args.out, args.interface)
     except (AtError, OSError) as error:
         return _say(str(error), 1)
     except ValueError as error:
