@@ -42,9 +42,10 @@ def _add_list(actions: Subparsers[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
         "list",
         help="what is plugged in",
-        description="Lists the modems on the USB bus by their place: ids, driver, ports with their roles, network interfaces, the "
-        "path of the configuration they belong to (slot), their state. Asks each one at the collector's port, unless another "
-        "program holds it. Exit status: 0, or 1 when there is none.",
+        description="Lists the modems on the USB bus by their place: ids, driver, ports with their roles and whose they are, network "
+        "interfaces, the path of the configuration they belong to (slot), what they hear or why they cannot be polled. Then the "
+        "modems that only the configuration names. Asks each one at the collector's port, unless another program holds it. "
+        "Exit status: 0, or 1 when there is none.",
     )
     parser.add_argument("--json", action="store_true", help="a JSON list")
     parser.add_argument("--no-ask", action="store_true", help="open no port")
@@ -62,8 +63,9 @@ def _add_watch(actions: Subparsers[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
         "watch",
         help="live radio",
-        description="Polls the modems of a configuration, or one, and prints a line for each poll until Ctrl-C. The collector must "
-        "not run at the same time: a port is held by one program. Exit status: 0, or 1 when no poll was answered.",
+        description="Polls the modems of a configuration, or one, and prints a line for each poll, and for each registration told "
+        "unasked, until Ctrl-C. The collector must not run at the same time: a port is held by one program. "
+        "Exit status: 0, or 1 when no poll was answered.",
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--config", type=Path, default=CONFIG, metavar="FILE", help="its modems; default: %(default)s")
@@ -161,7 +163,7 @@ def _list(args: argparse.Namespace) -> int:
     except SecretError as error:
         return _say(str(error), 3)
     print(json.dumps([one.as_json() for one in found], indent=1) if args.json else "\n".join(table(found)))
-    return 0 if found else 1
+    return 0 if any(one.present for one in found) else 1
 
 
 def _config(file: Path | None) -> Config | None:
@@ -173,13 +175,17 @@ def _config(file: Path | None) -> Config | None:
 def _watch(args: argparse.Namespace) -> int:
     from tandem.app.config import ConfigError
     from tandem.app.modem_watch import as_json, as_text, watch
+    from tandem.modem.poll import Poll
     from tandem.modem.registry import UnknownDriver
 
     answered = False
     try:
-        for poll in watch(_watched(args), args.period, args.count):
-            answered = answered or poll.failure is None
-            print(as_json(poll) if args.json else as_text(poll), flush=True)
+        watched = _watched(args)
+        for modem in watched if args.port is None and args.usb is None else ():
+            print(f"{modem.name}: {modem.access.name}, driver {modem.driver}", file=sys.stderr)
+        for told in watch(watched, args.period, args.count):
+            answered = answered or (isinstance(told, Poll) and told.failure is None)
+            print(as_json(told) if args.json else as_text(told), flush=True)
     except (ConfigError, UnknownDriver, ValueError) as error:
         return _say(str(error), 2)
     return 0 if answered else _say("no poll was answered; mend: tandem modem list says what holds the ports", 1)
