@@ -50,7 +50,9 @@ def asked_at(channel: Channel, families: tuple[str, ...], secret: bytes | None) 
         return Asked(driver.name, state, identity)
     sim = card_hash(channel, secret) if secret is not None else None
     polled = driver if driver.transport == "at" else drivers()[FALLBACK]
-    answers = [channel.ask(command, COMMAND_DEADLINE_S) for command in polled.poll_commands(identity)]
+    # Its set-up too, which a modem forgets when it is switched off: without it many tell no cell.
+    asked = (*polled.setup_commands(identity), *polled.poll_commands(identity))
+    answers = [channel.ask(command, COMMAND_DEADLINE_S) for command in asked]
     return Asked(driver.name, state, identity, _read(polled, answers, identity), sim)
 
 
