@@ -78,6 +78,8 @@ class FakeDetectors:
     def mobile(self) -> bool:
         return self.mobile_since_ns is not None
 
+    speed_class: str | None = None
+
     def feed(self, record: Record) -> list[Record]:
         level = record.fields.get("rsrp_dbm")
         moving = isinstance(level, float) and level > -80

@@ -15,7 +15,7 @@ from tandem.app.config import Config, ConfigError, parse
 from tandem.app.config_modem import RecoveryConfig
 from tandem.app.parts import PathChange
 from tandem.app.supervisor import Supervisor
-from tandem.modem.reset import CannotStepError
+from tandem.modem.steps import CannotStepError
 from tandem.schema.line_protocol import Point
 from tandem.schema.line_protocol import parse as parse_line
 
@@ -97,7 +97,7 @@ def test_a_modem_of_modemmanager_and_its_connection_are_taken() -> None:
 def test_the_ladder_has_its_own_order() -> None:
     config = parse(GOOD + '\n[recovery]\nsteps = "power, at"\nafter_s = 30\n', FILE)
     assert config.recovery == RecoveryConfig(True, 30.0, ("at", "power"), 3600.0)
-    assert parse(GOOD, FILE).recovery.steps == ("at", "cfun", "usb", "power")
+    assert parse(GOOD, FILE).recovery.steps == ("at", "session", "cfun", "reboot", "usb", "power")
 
 
 BAD: list[tuple[Any, str]] = [
@@ -113,7 +113,7 @@ BAD: list[tuple[Any, str]] = [
         lambda: parse(MANAGED.replace("X", "").replace('1-1.2"', '1-1.2"\ndriver = "quectel"'), FILE),
         "has no driver of ours; mend: leave it out",
     ),
-    (lambda: parse(GOOD + '\n[recovery]\nsteps = "at,reboot"\n', FILE), "'reboot' is no step of the recovery ladder"),
+    (lambda: parse(GOOD + '\n[recovery]\nsteps = "at,restart"\n', FILE), "'restart' is no step of the recovery ladder"),
     (lambda: parse(GOOD + "\n[recovery]\nafter_s = 1\n", FILE), "recovery.after_s: 1 is below 5"),
 ]
 

@@ -13,6 +13,7 @@ from https_gateway import Gateway
 from tandem.app.parts import EnvironmentLackError, PathChange
 from tandem.app.status_socket import ask
 from tandem.app.supervisor import Supervisor
+from tandem.cli.view.plain import summary
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolFullError
 
@@ -165,3 +166,19 @@ def test_states_of_paths_are_shown_and_their_changes_become_events(tmp_path: Pat
     assert told["path_state"].fields["state"] == "colliding"
     assert told["path_state"].tags["path"] == "b"
     assert told["subflow_restored"].fields["took_ms"] == 21.5
+
+
+def test_the_class_of_the_movement_is_in_the_status_and_in_health_while_it_is_known(
+    tmp_path: Path, gateway: Gateway
+) -> None:
+    collector = Rehearsal(tmp_path, gateway, on_mobility_start="off")
+    collector.start()
+    (before,) = ask(tmp_path / "status.sock", {"op": "status"})
+    collector.detectors.speed_class = "high"
+    collector.pollers["a"].poll(-70.0)  # moving
+    collector.until(lambda: collector.supervisor.live.status()["speed_class"] == "high")
+    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
+    assert (before["speed_class"], status["speed_class"], status["mobile"]) == (None, "high", True)
+    assert "at high speed" in summary(status)
+    assert collector.stop()
+    assert [p.fields.get("speed_class") for p in points(gateway) if p.measurement == "health"][-1] == "high"

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "modem"))
 
 from fake_sys import Face, FakeSys
 from scripted_modem import ScriptedModem
+from web_stick import WebStick
 
 from tandem.app import modem_list
 from tandem.at.channel import open_port
@@ -146,7 +147,14 @@ def test_list_tells_place_driver_ports_slot_and_state(
     }
     first = found["1-1.2"]
     assert (first["model"], first["port"], first["networks"]) == ("EC25", "/dev/ttyUSB3", ["wwan0"])
-    assert {"name": "/dev/ttyUSB2", "interface": 2, "role": "at"} in first["ports"]
+    owners = {port["name"]: port["owner"] for port in first["ports"]}
+    assert (owners["/dev/ttyUSB2"], owners["/dev/ttyUSB3"], owners["/dev/ttyUSB0"]) == (
+        "modemmanager",
+        "collector",
+        None,
+    )
+    assert (first["pollable"], first["radio_state"], first["rat"], first["rsrp_dbm"]) == (True, "idle", "LTE", -95.0)
+    assert (found["1-1.3"]["pollable"], found["1-1.1"]["pollable"]) == (False, False)
     assert len(first["sim"]) == 24
     assert "8935801234567890123"[4:12] not in json.dumps(found)
     modem.answers["AT+CPIN?"] = "+CME ERROR: 10"
@@ -155,6 +163,62 @@ def test_list_tells_place_driver_ports_slot_and_state(
     assert "slot a  state +CME ERROR 10: no SIM inserted" in text
     assert "waits for its mode switch to 12d1:1506" in text
     assert "interface 3  /dev/ttyUSB3  at-second  <- the collector's" in text
+
+
+def test_list_tells_of_modems_that_only_the_configuration_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    modem, stick = ScriptedModem(tmp_path / "modem"), WebStick()
+    rows = {
+        "a": f'port = "{modem.link}"', "b": f'port = "{stick.url}"', "c": 'usb = "1-1.2"', "d": 'port = "/dev/no-such-port"',
+        "e": 'port = "modemmanager:1-1.4"',
+    }  # fmt: skip
+    text = CONFIG[: CONFIG.index("[[path]]")]
+    for name, where in rows.items():
+        interface = "lo" if name == "b" else f"no{name}"
+        text += f'[[path]]\nname = "{name}"\noperator = "Op-{name}"\ninterface = "{interface}"\n[path.modem]\n{where}\n'
+    (tmp_path / "config.toml").write_text(text)
+    modem.answers = {"AT+CPIN?": "+CPIN: READY\r\n\r\nOK"}
+    asked = ["modem", "list", "--sys", str(tmp_path / "empty"), "--config", str(tmp_path / "config.toml")]
+    try:
+        assert main([*asked, "--json"]) == 0
+        found = {one["slot"]: one for one in json.loads(capsys.readouterr().out)}
+        assert main(asked) == 0
+        shown = capsys.readouterr().out
+        stick.refused["*"] = 100003
+        assert main(asked) == 0
+        refused = capsys.readouterr().out
+    finally:
+        stick.close()
+        modem.close()
+    assert {name: (one["driver"], one["pollable"], one.get("rsrp_dbm")) for name, one in found.items()} == {
+        "a": ("quectel", True, -95.0),
+        "b": ("hilink", True, -95.0),
+        "c": (None, False, None),
+        "d": (None, False, None),
+        "e": (None, False, None),
+    }
+    assert "nothing that is a modem is plugged in there" in found["c"]["state"]
+    assert "slot a (Op-a)  state ready" in shown
+    assert "hears LTE, idle, network 24491, RSRP -95 dBm, eNB 369347 sector 11" in shown
+    assert "state there is no such port" in shown
+    assert "slot b (Op-b)  state refuses: login needed" in refused
+
+
+def test_watch_tells_what_is_said_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    modem = ScriptedModem(tmp_path / "modem")
+    modem.lines = ('+CEREG: 1,"1A2B","05A2C30C",7', *modem.lines)
+    try:
+        asked = ["modem", "watch", "--port", str(modem.link), "--period", "0.2", "--count", "1"]
+        assert main(asked) == 0
+        first, second = capsys.readouterr().out.splitlines()
+        assert main([*asked, "--json"]) == 0
+        told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    finally:
+        modem.close()
+    assert first.endswith("says unasked:  registered  LTE  eNB 369347  sector 12")
+    assert "RSRP -95.0 dBm" in second
+    assert [one["measurement"] for one in told] == ["registration", "radio"]
 
 
 def test_list_without_asking_opens_nothing_and_an_empty_bus_is_a_negative_result(
@@ -193,7 +257,7 @@ def test_watch_prints_a_line_a_poll_and_ends_after_so_many(tmp_path: Path, capsy
         (["watch", "--port", "/dev/x", "--driver", "nokia"], "unknown driver 'nokia'"),
         (["watch", "--config", "/none.toml"], "mend"),
         (["record", "--usb", "nowhere"], "no USB path"),
-        (["record", "--port", "http://192.168.8.1"], "only AT ports"),
+        (["record", "--port", "http://stick"], "not of the form"),
     ],
 )
 def test_wrong_usage_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str], args: list[str], reason: str) -> None:

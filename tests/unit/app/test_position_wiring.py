@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ from tandem.app.parts import EnvironmentLackError, PollerLike
 from tandem.app.position_part import gnss_commands, position_receiver
 from tandem.app.status_socket import ask
 from tandem.app.supervisor import Supervisor
+from tandem.mobility.detectors import Detectors
+from tandem.mobility.fused_settings import FusedSettings
+from tandem.mobility.settings import Settings
 from tandem.modem.base import Identity
 from tandem.schema.line_protocol import parse as parse_line
 from tandem.schema.record import Record
@@ -116,6 +121,65 @@ def test_a_modems_port_is_looked_up_again_and_again(tmp_path: Path, monkeypatch:
     made._source.look()
     made.stop()
     assert asked == [("/dev/ttyUSB2", "nmea")] * 2
+
+
+class GpsdOf:
+    """A gpsd on the loopback. ``age_s``: how old what it tells is."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self._client: socket.socket | None = None
+
+    def say(self, speed_m_per_s: float, age_s: float) -> None:
+        if self._client is None:
+            self._client, _ = self._listening.accept()
+            self._client.sendall(
+                b'{"class":"VERSION","release":"3.22","rev":"3.22","proto_major":3,"proto_minor":14}\r\n'
+            )
+        when = datetime.fromtimestamp(time.time() - age_s, UTC).isoformat().replace("+00:00", "Z")
+        told = {
+            "class": "TPV",
+            "device": "d",
+            "mode": 3,
+            "time": when,
+            "lat": 60.0,
+            "lon": 24.0,
+            "speed": speed_m_per_s,
+            "eph": 5.0,
+        }
+        self._client.sendall(json.dumps(told).encode() + b"\r\n")
+
+    def close(self) -> None:
+        for one in (self._client, self._listening):
+            if one is not None:
+                one.close()
+
+
+@pytest.mark.parametrize(("age_s", "moving"), [(0.1, True), (4.0, False)])
+def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
+    tmp_path: Path, gateway: Gateway, age_s: float, moving: bool
+) -> None:
+    """In coarse mode, whose records tell no speed, from the daemon's report to the event in the database."""
+    gpsd = GpsdOf()
+    collector = Rehearsal(tmp_path, gateway)
+    position = config(f'[position]\nmode = "coarse"\nhost = "127.0.0.1"\nport = {gpsd.port}').position
+    collector.config = replace(collector.config, position=position)
+    fused = Detectors(Settings(detector="fused"), FusedSettings(speed_start_s=1.0))
+    parts = replace(collector._parts(), position=position_receiver, detectors=lambda _config: fused)
+    collector.supervisor = Supervisor(collector.config, parts)
+    collector._thread._target = collector.supervisor.run  # the rehearsal made its thread for the supervisor without
+    collector.start()
+    try:
+        gateway.until(lambda: gpsd.say(8.0, age_s) or sum("position," in line for line in gateway.lines.values()) >= 4)
+        assert collector.stop()
+    finally:
+        gpsd.close()
+    points = list(map(parse_line, gateway.lines.values()))
+    starts = [p for p in points if p.measurement == "event" and p.tags["kind"] == "mobility_start"]
+    assert [p.fields["detail"] for p in starts] == (["by speed"] if moving else [])
+    positions = [p for p in points if p.measurement == "position"]
+    assert all("speed_m_per_s" not in p.fields and p.tags["mode"] == "coarse" for p in positions)
 
 
 class FakeReceiver:

@@ -197,7 +197,7 @@ def test_what_is_no_address_of_a_stick_is_refused(url: str) -> None:
         web_address(url)
 
 
-@pytest.mark.parametrize("command", ["AT+CSQ", "POST /x", "GET x", "GET /a\r\nHost: b", "GET /é"])
+@pytest.mark.parametrize("command", ["AT+CSQ", "POST /x", "POST x y", "GET x", "GET /a\r\nHost: b", "GET /é"])
 def test_what_is_no_request_is_a_mistake_of_the_caller(command: str) -> None:
     with pytest.raises(ValueError, match="GET /path"):
         WebChannel("http://192.168.8.1").ask(command, 1)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem.modem.recovery import FIRST_BACK_OFF_S, PROVE_S, RELAPSE_S, Ladders, RecoverySettings, Told
-from tandem.modem.reset import STEPS
+from tandem.modem.steps import STEPS
 
 AFTER_S = 60.0
 

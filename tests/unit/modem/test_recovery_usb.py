@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.modem.recovery_usb import UsbPlace, port_power, switches_alone, usb_place, usb_reset
-from tandem.modem.reset import CannotStepError, StepFailedError
+from tandem.modem.steps import CannotStepError, StepFailedError
 
 LISTING = """Current status for hub 1-1 [2109:3431 USB2.0 Hub, USB 2.10, 4 ports, {switching}]
   Port 1: 0100 power
@@ -41,6 +41,15 @@ def test_a_modem_is_found_by_port_by_link_and_by_its_path(machine: Path) -> None
         assert usb_place(port, sys) == UsbPlace("1-1.2")
     assert usb_place("/dev/ttyUSB3", sys) is None
     assert usb_place("/dev/ttyS0", sys) is None
+
+
+def test_the_place_of_a_web_server_is_that_of_its_network_interface(machine: Path) -> None:
+    sys = machine / "sys"
+    (sys / "class/net/eth2").mkdir(parents=True)
+    interface = next((sys / "devices/platform/usb1/1-1/1-1.2").glob("1-1.2:*"))
+    (sys / "class/net/eth2/device").symlink_to(interface)
+    assert usb_place("eth2", sys) == UsbPlace("1-1.2")
+    assert usb_place("eth3", sys) is None
 
 
 @pytest.mark.parametrize(("path", "hub", "port"), [("1-1.2", "1-1", "2"), ("1-1", "1", "1"), ("2-1.4.3", "2-1.4", "3")])

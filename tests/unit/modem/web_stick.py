@@ -30,6 +30,12 @@ class WebStick:
         self.session = 0
         self.refuses_always = False
         self.refuse_code = 125002
+        self.refused: dict[str, int] = {}
+        """Pages that are answered with an error, by their path."""
+        self.restarts: list[str] = []
+        """Bodies of the requests to start anew, which ends ``refused``."""
+        self.locked = False
+        """A password is wanted for that."""
         self.stopping = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
@@ -59,12 +65,31 @@ class WebStick:
         good = (headers.get("cookie"), headers.get("__requestverificationtoken"))
         if self.refuses_always or good != (f"SessionID=s{self.session}+/=", f"t{self.session}"):
             return page(REFUSED.format(self.refuse_code))
-        return page(SIGNAL)
+        if target == "/api/device/control":
+            if self.locked:
+                return page(REFUSED.format(100003))
+            self._restart(headers["body"])
+            return page("<response>OK</response>")
+        code = self.refused.get(target) or self.refused.get("*")
+        return page(SIGNAL if code is None else REFUSED.format(code))
 
-    def goform(self, _target: str, headers: dict[str, str]) -> bytes:
-        """ZTE's way: 200 with empty fields without a Referer of its own."""
+    def goform(self, target: str, headers: dict[str, str]) -> bytes:
+        """ZTE's way: 200 with empty fields without a Referer of its own, or without the present session's cookie, if there is one."""
+        if target == "/":
+            return page("<html>", f"Set-Cookie: zsid=s{self.session}; path=/\r\n")
         known = headers.get("referer", "").startswith(self.url + "/")
+        if self.session:
+            known = known and headers.get("cookie") == f"zsid=s{self.session}"
+        if target == "/goform/goform_set_cmd_process":
+            if known and not self.locked:
+                self._restart(headers["body"])
+            return page('{"result":"success"}' if known and not self.locked else '{"result":"failure"}')
         return page('{"lte_rsrp":"-95","cell_id":"5A2C30B"}' if known else '{"lte_rsrp":"","cell_id":""}')
+
+    def _restart(self, body: str) -> None:
+        self.restarts.append(body)
+        self.refused.clear()
+        self.refuses_always = False
 
     def _accept(self) -> None:
         while True:
@@ -86,8 +111,12 @@ class WebStick:
                 if not chunk:
                     return
                 request += chunk
-            first, *rest = request.decode("latin-1").split("\r\n\r\n")[0].split("\r\n")
+            head, _, body = request.decode("latin-1").partition("\r\n\r\n")
+            first, *rest = head.split("\r\n")
             headers = {line.partition(":")[0].lower(): line.partition(":")[2].strip() for line in rest}
+            while len(body) < int(headers.get("content-length", 0)):
+                body += connection.recv(4096).decode("latin-1")
+            headers["body"] = body
             target = first.split(" ")[1]
             self.asked.append((target, headers))
             answer = self.behave(target, headers)

@@ -136,8 +136,11 @@ def test_a_receiver_that_only_searches_is_no_loss() -> None:
 
 
 def test_speed_is_told_inside_the_probe() -> None:
-    speeds: list[tuple[int, float]] = []
-    observer = full(speed=lambda at, speed: speeds.append((at, speed)))
+    speeds: list[Record] = []
+    observer = full(speed=speeds.append)
     observer.heard(tpv(51.9, -8.5, 100 * S), 100 * S)
     observer.tick(101 * S)
-    assert speeds == [(100 * S - 120_000_000, 9.5)]
+    (told,) = speeds
+    assert (told.monotonic_ns, told.fields["speed_m_per_s"], told.fields["fix"]) == (100 * S - 120_000_000, 9.5, "3d")
+    assert told.fields["fix_age_ms"] == pytest.approx(120)
+    assert "latitude_deg" not in told.fields

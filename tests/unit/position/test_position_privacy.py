@@ -220,15 +220,16 @@ def _at(north_m: float) -> tuple[float, float]:
     return point.latitude_deg, point.longitude_deg
 
 
-def test_no_event_tells_what_the_receiver_does_at_home() -> None:
-    observer = Observer(Privacy("full", 0.01, Zones([HOME], KEY, Random(1))), utc_ns, 5.0)
+def test_no_event_and_no_speed_tells_what_the_receiver_does_at_home() -> None:
+    speeds: list[Record] = []
+    observer = Observer(Privacy("full", 0.01, Zones([HOME], KEY, Random(1))), utc_ns, 5.0, speeds.append)
     records = []
     for n in range(200):  # indoors: found, lost, found …
         at = (1000 + n) * S
         if n % 20 < 10:
             records += observer.heard(tpv(HOME.latitude_deg, HOME.longitude_deg, at), at)
         records += observer.tick(at + S // 2)
-    assert records == []
+    assert records == speeds == []
     assert observer.state((1000 + 188) * S, connected=True).state == "private"
 
 

@@ -17,7 +17,7 @@ from tandem.app.live import Live
 from tandem.app.machine import UsageAccount, cpu_seconds, rss_bytes
 from tandem.app.pair_captures import Captured
 from tandem.app.pairs import Pairs
-from tandem.app.parts import CapturesLike, DetectorsLike, PathChange, PollLike
+from tandem.app.parts import CapturesLike, DetectorsLike, PathChange, PollLike, Speed
 from tandem.app.plan import Plan, PlannedRun, wish_of
 from tandem.app.poll_account import PollAccount
 from tandem.export import Exporter
@@ -51,7 +51,7 @@ class Collector:
         self._config, self._clock, self._spool, self._detectors = config, clock, spool, detectors
         self._live, self._exporter, self._captures = live, exporter, captures
         self._operators = {p.name: p.operator for p in config.paths}
-        self._queue: queue.SimpleQueue[PollLike | list[Record] | PathChange | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[PollLike | list[Record] | PathChange | Speed | None] = queue.SimpleQueue()
         self.journal = Journal(spool)
         self.polls = PollAccount([p.name for p in config.paths if p.modem is not None])
         self.usage = UsageAccount(interfaces)
@@ -64,8 +64,8 @@ class Collector:
 
     # --- from any thread -----------------------------------------------------------------------------------------------
 
-    def put(self, thing: PollLike | list[Record] | PathChange | None) -> None:
-        """A poll, records, a change of a path, or None to wake ``turn``. Safe in a signal handler."""
+    def put(self, thing: PollLike | list[Record] | PathChange | Speed | None) -> None:
+        """A poll, records, a change of a path, a speed, or None to wake ``turn``. Safe in a signal handler."""
         self._queue.put(thing)
 
     def event(self, kind: str, detail: str | None = None, path: str | None = None, **fields: Value | None) -> None:
@@ -101,12 +101,14 @@ class Collector:
             if thing is not None:
                 self._take(thing)
 
-    def _take(self, thing: PollLike | list[Record] | PathChange) -> None:
+    def _take(self, thing: PollLike | list[Record] | PathChange | Speed) -> None:
         if isinstance(thing, list):
             self._note(thing)
             for record in thing:
-                if record.measurement == "position":  # its speed may tell movement
+                if record.measurement == "registration":  # a cell told between two polls
                     self._note(self._detectors.feed(record))
+        elif isinstance(thing, Speed):
+            self._note(self._detectors.feed(thing.record))
         elif isinstance(thing, PathChange):
             self.event(thing.kind, thing.detail, thing.path, state=thing.state, took_ms=thing.took_ms)
         else:
@@ -138,7 +140,10 @@ class Collector:
         self.journal.add(timed)
         for record in timed:
             if record.measurement == "event":
-                self._live.mobile_since_ns = self._detectors.mobile_since_ns
+                self._live.mobile_since_ns, self._live.speed_class = (
+                    self._detectors.mobile_since_ns,
+                    self._detectors.speed_class,
+                )
                 self._live.happened(record)
                 if record.tags.get("kind") in STARTING and self._detectors.mobile:
                     self._changed_on_the_move()
@@ -188,7 +193,10 @@ class Collector:
         self._live.captures_bytes = self._captures.used_bytes if self._captures is not None else 0
         full = "the disk is full: records wait in memory" if self.journal.full else None
         self._live.trouble = full or state.trouble
-        self._live.mobile_since_ns = self._detectors.mobile_since_ns
+        self._live.mobile_since_ns, self._live.speed_class = (
+            self._detectors.mobile_since_ns,
+            self._detectors.speed_class,
+        )
 
     def report(self, now_ns: int) -> None:
         """Health and usage records."""
@@ -202,6 +210,7 @@ class Collector:
             "spool_oldest_s": oldest_s,
             "captures_bytes": self._captures.used_bytes if self._captures is not None else 0,
             "mobile": self._detectors.mobile,
+            "speed_class": self._detectors.speed_class,
         }
         records = [Record.make("health", {}, health, now_ns)]
         control = self._exporter.control_bytes()

@@ -127,7 +127,7 @@ def _steps(value: str) -> str | None:
     return f"{wrong[0]!r} is no step of the recovery ladder" if wrong else None
 
 
-RECOVERY_STEPS = ("at", "cfun", "usb", "power")
+RECOVERY_STEPS = ("at", "session", "cfun", "reboot", "usb", "power")
 """In the order of the ladder, whatever the order in the file."""
 
 MANAGED = "modemmanager:"
@@ -194,7 +194,13 @@ TABLES: dict[str, tuple[Key, ...]] = {
             minimum=5,
             maximum=3600,
         ),
-        Key("steps", "text", "of at, cfun, usb and power, with commas", default="at,cfun,usb,power", check=_steps),
+        Key(
+            "steps",
+            "text",
+            "of at, session, cfun, reboot, usb and power, with commas",
+            default="at,session,cfun,reboot,usb,power",
+            check=_steps,
+        ),
         Key("longest_back_off_s", "number", "seconds, 10 to 86400", default=3600.0, minimum=10, maximum=86400),
     ),
     "polling": (Key("period_s", "number", "seconds between polls, 0.2 to 60", default=1.0, minimum=0.2, maximum=60),),

@@ -20,6 +20,8 @@ def describe(event: Record) -> str:
             parts.append(f"eNB {before >> 8}/{before & 255} → {after >> 8}/{after & 255}")
     if fields.get("state"):
         parts.append(str(fields["state"]).replace("_", " "))
+    if fields.get("speed_class") and event.tags.get("kind") == "mobility_stop":
+        parts.append(f"{fields['speed_class']} speed by {fields.get('speed_class_by')}")
     if fields.get("detail") and fields["detail"] != event.tags.get("kind", "").replace("_", " "):
         parts.append(str(fields["detail"]))
     return ", ".join(parts)

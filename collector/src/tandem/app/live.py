@@ -17,7 +17,7 @@ from tandem.app.plan import Plan, PlannedRun
 from tandem.schema.record import Record
 
 HISTORY, EVENTS, FINISHED = 60, 12, 6
-_RADIO = ("state", "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "eci", "enb_id", "sector_id", "pci")
+_RADIO = ("state", "failure", "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "eci", "enb_id", "sector_id", "pci")
 
 
 @dataclass(slots=True)
@@ -56,6 +56,7 @@ class Live:
         self._runs: dict[str, _Run] = {}
         self._done: dict[str, dict[str, Any]] = {}
         self.mobile_since_ns: int | None = None
+        self.speed_class: str | None = None
         self.spool: dict[str, Any] = {"made": 0, "sent": 0, "pending": 0, "rejected": 0}
         self.polls: dict[str, int] = {"made": 0, "late": 0}
         self.captures_bytes = 0
@@ -191,6 +192,7 @@ class Live:
                 "uptime_s": round((now - self._started_ns) / 1e9, 1),
                 "mobile": since is not None,
                 "mobile_since_s": None if since is None else round((now - since) / 1e9, 1),
+                "speed_class": self.speed_class,
                 "modems": {path: _modem(m, now) for path, m in self._modems.items()},
                 "events": list(self._events),
                 "run": self._run(now),

@@ -7,57 +7,98 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tandem.app.config import Config
+from tandem.app.config import Config, PathConfig
+from tandem.app.modem_asked import READY, Asked, asked_at, radio, radio_line
+from tandem.app.modem_configured import Configured, by_configuration, configured, refused
 from tandem.at.channel import Channel, open_port
-from tandem.at.cme import explained
-from tandem.at.dialogue import Response
 from tandem.at.errors import NoAnswer, PortLost
-from tandem.at.grammar import values
-from tandem.modem.discovery import SYS, FoundModem, modems
-from tandem.modem.identification import COMMAND_DEADLINE_S, FIRST_DEADLINE_S, identify
-from tandem.modem.registry import AUTO, choose
-from tandem.modem.sim import card_hash
-
-_PINS = {"READY": "ready", "SIM PIN": "the SIM wants its PIN", "SIM PUK": "the SIM wants its PUK"}
+from tandem.modem.discovery import SYS, FoundModem, ModemPort, modems
 
 
 @dataclass(frozen=True)
 class Listed:
-    """One modem. ``slot``: the path of the configuration that names its place or port. ``driver``: of the modem's own answers, else of
-    its USB ids. ``state``: ``ready``, or why it cannot be used now. ``sim``: its hash, when the probe's secret was given."""
+    """One modem on the USB bus. ``slot``: the path of the configuration that names its place or port. ``driver``: of the modem's own
+    answers, else of its USB ids. ``state``: ``ready``, or why it cannot be used now. ``asked`` None: it was not, or gave no answer."""
 
     found: FoundModem
-    slot: str | None
+    slot: PathConfig | None
     driver: str
     state: str
-    model: str | None = None
-    revision: str | None = None
-    sim: str | None = None
+    asked: Asked | None = None
+
+    @property
+    def present(self) -> bool:
+        """It is on the bus."""
+        return True
 
     def as_json(self) -> dict[str, Any]:
-        """One flat object with the ports in a list."""
-        found = self.found
+        """One flat object with the ports in a list. ``owner`` of a port: the collector, ModemManager, or null."""
+        found, asked = self.found, self.asked
+        identity = asked.identity if asked else None
+        wanted = self.slot.modem.sim if self.slot is not None and self.slot.modem is not None else None
         return {
             "usb": found.path,
+            "where": f"usb {found.path}",
             "vendor": found.vendor,
             "product": found.product,
-            "model": self.model or found.name or (found.models[0] if found.models else None),
-            "revision": self.revision,
+            "model": (identity and identity.model) or found.name or (found.models[0] if found.models else None),
+            "revision": (identity and identity.revision) or None,
             "driver": self.driver,
             "drivers": list(found.drivers),
             "port": found.collector_port,
-            "ports": [asdict(port) for port in found.ports],
+            "ports": [{**asdict(port), "owner": self.owner(port)} for port in found.ports],
             "networks": list(found.networks),
-            "slot": self.slot,
-            "sim": self.sim,
+            "slot": self.slot.name if self.slot else None,
+            "operator": self.slot.operator if self.slot else None,
+            "sim": asked.sim if asked else None,
+            "sim_wanted": wanted,
             "state": self.state,
+            "pollable": self.state == READY,
+            **(radio(asked.reading) if asked else {}),
             "mode_switch": found.mode_switch,
         }
 
+    def owner(self, port: ModemPort) -> str | None:
+        """Who asks at a port: of two AT ports the second is the collector's and the first ModemManager's."""
+        if port.name == self.found.collector_port:
+            return "collector"
+        return "modemmanager" if port.role == "at" or port.name.startswith("/dev/cdc-wdm") else None
 
-def listed(config: Config | None, ask: bool, secret: bytes | None = None, root: Path = SYS) -> list[Listed]:
-    """Every modem, by USB path. ``ask``: open the collector's port of each and ask who it is; what holds a port already keeps it."""
-    return [_one(found, config, ask, secret) for found in modems(root)]
+    def lines(self) -> list[str]:
+        """For people."""
+        told, found = self.as_json(), self.found
+        names = " ".join(str(n) for n in (found.manufacturer, told["model"]) if n)
+        slot = self.slot.name if self.slot else "-"
+        slot += f" ({told['operator']})" if told["operator"] else ""
+        lines = [
+            f"{told['usb']}  {told['vendor']}:{told['product']}  {names or 'unnamed'}  driver {self.driver}",
+            f"    slot {slot}  state {self.state}",
+        ]
+        heard = radio_line(self.asked.reading) if self.asked else None
+        if heard:
+            lines.append(f"    hears {heard}")
+        if told["sim"]:
+            other = told["sim_wanted"] not in (None, told["sim"])
+            lines.append(f'    sim = "{told["sim"]}"' + ("  another one than the configuration names" if other else ""))
+        if found.mode_switch:
+            lines.append(f"    {found.mode_switch}")
+        owners = {"collector": "  <- the collector's", "modemmanager": "  ModemManager's"}
+        for port in found.ports:
+            owner = owners.get(self.owner(port) or "", "")
+            lines.append(f"    interface {port.interface}  {port.name}  {port.role or 'role not known'}{owner}")
+        return [*lines, *(f"    network {name}" for name in found.networks)]
+
+
+def listed(
+    config: Config | None, ask: bool, secret: bytes | None = None, root: Path = SYS
+) -> list[Listed | Configured]:
+    """Every modem, by USB path, then those that only the configuration names. ``ask``: open the collector's port of each and ask who
+    it is and what it hears; what holds a port already keeps it."""
+    found = [_one(one, config, ask, secret) for one in modems(root)]
+    if config is None:
+        return [*found]
+    slots = {one.slot.name for one in found if one.slot is not None}
+    return [*found, *configured(config, slots, ask, secret, open_port)]
 
 
 def _one(found: FoundModem, config: Config | None, ask: bool, secret: bytes | None) -> Listed:
@@ -65,6 +106,9 @@ def _one(found: FoundModem, config: Config | None, ask: bool, secret: bytes | No
     if found.mode_switch is not None:
         return Listed(found, slot, driver, "waits for its mode switch")
     port = found.collector_port
+    if port is None and slot is not None and slot.modem is not None and (slot.modem.port or "").startswith("http://"):
+        told = by_configuration(slot, slot.modem, ask, secret, open_port)
+        return Listed(found, slot, told.asked.driver if told.asked else driver, told.state, told.asked)
     if port is None:
         return Listed(found, slot, driver, _portless(found))
     if not ask:
@@ -72,48 +116,29 @@ def _one(found: FoundModem, config: Config | None, ask: bool, secret: bytes | No
     try:
         channel = Channel(open_port(port))
     except PortLost as error:
-        return Listed(found, slot, driver, _refused(str(error)))
+        return Listed(found, slot, driver, refused(port, str(error)))
     try:
-        return _asked(found, slot, channel, secret)
+        asked = asked_at(channel, found.drivers, secret)
     except NoAnswer:
         return Listed(found, slot, driver, "does not answer")
     except PortLost as error:
         return Listed(found, slot, driver, f"went away while it was asked ({error})")
     finally:
         channel.close()
+    return Listed(found, slot, asked.driver, asked.state, asked)
 
 
-def _asked(found: FoundModem, slot: str | None, channel: Channel, secret: bytes | None) -> Listed:
-    channel.ask("ATE0", FIRST_DEADLINE_S)
-    channel.ask("AT+CMEE=1", COMMAND_DEADLINE_S)
-    answers = [channel.ask(command, COMMAND_DEADLINE_S) for command in ("AT+CGMI", "AT+CGMM", "AT+CGMR")]
-    identity = identify(answers)
-    chosen = choose(AUTO, identity).name
-    driver = chosen if chosen in found.drivers or chosen != "generic" else found.drivers[0]
-    state = _pin(channel.ask("AT+CPIN?", COMMAND_DEADLINE_S))
-    sim = card_hash(channel, secret) if secret is not None and state == "ready" else None
-    return Listed(found, slot, driver, state, identity.model or None, identity.revision or None, sim)
-
-
-def _pin(answer: Response) -> str:
-    """``+CPIN: READY`` (27.007 clause 8.3) and its like in words."""
-    if not answer.final.ok:
-        return explained(answer.final.code)
-    told = next((values(line)[0].upper() for line in answer.lines if values(line)), "")
-    return _PINS.get(told, told.lower() or "ready")
-
-
-def _slot(found: FoundModem, config: Config | None) -> str | None:
+def _slot(found: FoundModem, config: Config | None) -> PathConfig | None:
     for path in config.paths if config is not None else ():
         modem = path.modem
         if modem is not None and modem.usb is not None and modem.usb.partition(":")[0] == found.path:
-            return path.name
+            return path
         if modem is not None and modem.port is not None and modem.port.startswith("/"):
             here = Path(modem.port).resolve()
             if str(here) in (port.name for port in found.ports):
-                return path.name
+                return path
         if modem is not None and path.interface in found.networks:
-            return path.name
+            return path
     return None
 
 
@@ -124,29 +149,8 @@ def _portless(found: FoundModem) -> str:
     return "no AT port" + (": its web server or ModemManager" if found.networks else "")
 
 
-def _refused(error: str) -> str:
-    for sign, state in (("lock", "in use"), ("busy", "in use"), ("ermission", "no permission: join the group dialout")):
-        if sign in error:
-            return state
-    return error
-
-
-def table(found: Sequence[Listed]) -> list[str]:
+def table(found: Sequence[Listed | Configured]) -> list[str]:
     """The list for people."""
     if not found:
         return ["no modem is plugged in (none that a family in tandem/modem claims, and nothing that looks like one)"]
-    lines: list[str] = []
-    for one in found:
-        told = one.as_json()
-        names = " ".join(str(n) for n in (one.found.manufacturer, told["model"]) if n)
-        lines.append(f"{told['usb']}  {told['vendor']}:{told['product']}  {names or 'unnamed'}  driver {one.driver}")
-        lines.append(f"    slot {one.slot or '-'}  state {one.state}")
-        if one.sim:
-            lines.append(f'    sim = "{one.sim}"')
-        if one.found.mode_switch:
-            lines.append(f"    {one.found.mode_switch}")
-        for port in one.found.ports:
-            ours = "  <- the collector's" if port.name == told["port"] else ""
-            lines.append(f"    interface {port.interface}  {port.name}  {port.role or 'role not known'}{ours}")
-        lines.extend(f"    network {name}" for name in one.found.networks)
-    return lines
+    return [line for one in found for line in one.lines()]

@@ -6,26 +6,20 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from tandem.at.channel import open_port
 from tandem.modem.access import access
 from tandem.modem.recorder import Recorder, Turn, today, transcript
+from tandem.modem.recorder_web import WebRecorder
 
 
-def record(port: str | None, usb: str | None, out: Path | None) -> int:
-    """Record the modem at ``port`` or ``usb`` into ``out`` (whole or not at all), else on standard output. AtError when it does not
-    answer, OSError when the file cannot be written, ValueError for a place that is none."""
-    if port is not None and "://" in port:
-        raise ValueError(
-            f"{port}: only AT ports are recorded; save a web server's answer as it is and scrub it by hand"
-        )
-    opened = open_port(access(port, usb).look())
-    try:
-        recorder = Recorder(opened, _tell)
-        identity, matching = recorder.record()
-    finally:
-        opened.close()
-    text = json.dumps(transcript(identity, matching[0], recorder.turns, today()), indent=1, ensure_ascii=False) + "\n"
+def record(port: str | None, usb: str | None, out: Path | None, interface: str | None = None) -> int:
+    """Record the modem at ``port`` (an AT port, or ``http://ADDRESS`` over ``interface``) or ``usb`` into ``out`` (whole or not at
+    all), else on standard output. AtError when it does not answer, OSError when the file cannot be written, ValueError for a place
+    that is none."""
+    made = _web(port, interface) if port is not None and "://" in port else _at(port, usb)
+    text = json.dumps(made, indent=1, ensure_ascii=False) + "\n"
     if out is None:
         print(text, end="")
         return 0
@@ -36,11 +30,25 @@ def record(port: str | None, usb: str | None, out: Path | None) -> int:
         os.fsync(file.fileno())
     spare.replace(out)
     print(
-        f"{out}: {len(recorder.turns)} commands, driver {matching[0].name}; look it through before you give it away",
+        f"{out}: {len(made['further'])} commands, driver {made['driver']}; look it through before you give it away",
         file=sys.stderr,
     )
     return 0
 
 
+def _at(port: str | None, usb: str | None) -> dict[str, Any]:
+    opened = open_port(access(port, usb).look())
+    try:
+        recorder = Recorder(opened, _tell)
+        identity, matching = recorder.record()
+    finally:
+        opened.close()
+    return transcript(identity, matching[0], recorder.turns, today())
+
+
+def _web(url: str, interface: str | None) -> dict[str, Any]:
+    return {**WebRecorder(url, interface, _tell).record(), "recorded": today()}
+
+
 def _tell(turn: Turn) -> None:
-    print(f"{turn.send}  {turn.failure or 'answered'}", file=sys.stderr)
+    print(f"{turn.send[:120]}  {turn.failure or 'answered'}", file=sys.stderr)

@@ -7,11 +7,15 @@ import queue
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from tandem.at.unsolicited import Unsolicited
 from tandem.modem.access import Access
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
+from tandem.modem.reports import registration_record
+from tandem.schema.record import Record
 
 _SHOWN = (
     ("rsrp_dbm", "RSRP", "dBm"), ("rsrq_db", "RSRQ", "dB"), ("sinr_db", "SINR", "dB"), ("rssi_dbm", "RSSI", "dBm"),
@@ -31,16 +35,26 @@ class Watched:
     driver: str
 
 
-def watch(modems: Sequence[Watched], period_s: float, count: int | None) -> Iterator[Poll]:
-    """Every poll of every modem as it ends, until each was polled ``count`` times; None for ever. UnknownDriver at once."""
-    made: queue.SimpleQueue[Poll] = queue.SimpleQueue()
-    pollers = [Poller(m.name, m.operator, m.access, m.driver, period_s, made.put) for m in modems]
+def watch(modems: Sequence[Watched], period_s: float, count: int | None) -> Iterator[Poll | Record]:
+    """Every poll of every modem as it ends, and every registration that it tells unasked, until each was polled ``count`` times; None
+    for ever. UnknownDriver at once."""
+    made: queue.SimpleQueue[Poll | Record] = queue.SimpleQueue()
+
+    def told(modem: Watched, line: Unsolicited) -> None:
+        record = registration_record(modem.name, modem.operator, line)
+        if record is not None:
+            made.put(record)
+
+    pollers = [Poller(m.name, m.operator, m.access, m.driver, period_s, made.put, partial(told, m)) for m in modems]
     left: dict[str, int | None] = {m.name: count for m in modems}
     try:
         for poller in pollers:
             poller.start()
         while any(n is None or n > 0 for n in left.values()):
             poll = made.get()
+            if isinstance(poll, Record):
+                yield poll
+                continue
             n = left[poll.path]
             if n is None or n > 0:
                 left[poll.path] = None if n is None else n - 1
@@ -50,15 +64,36 @@ def watch(modems: Sequence[Watched], period_s: float, count: int | None) -> Iter
             poller.stop()
 
 
-def as_json(poll: Poll) -> str:
-    """One object on one line: the record's tags and fields."""
-    record = poll.record()
-    found: dict[str, Any] = {"monotonic_ns": record.monotonic_ns, **record.tags, **record.fields, "model": poll.model}
+def as_json(told: Poll | Record) -> str:
+    """One object on one line: the record's tags and fields; ``measurement`` is radio or registration."""
+    record = told.record() if isinstance(told, Poll) else told
+    found: dict[str, Any] = {
+        "measurement": record.measurement,
+        "monotonic_ns": record.monotonic_ns,
+        **record.tags,
+        **record.fields,
+    }
+    if isinstance(told, Poll):
+        found["model"] = told.model
     return json.dumps({name: value for name, value in found.items() if value is not None})
 
 
-def as_text(poll: Poll) -> str:
+def _registration(record: Record) -> str:
+    eci, ci = (record.fields.get(name) for name in ("eci", "ci"))
+    cell = f"eNB {eci >> 8}  sector {eci & 255}" if isinstance(eci, int) and record.tags.get("rat") != "NR-SA" else ""
+    if not cell and (eci is not None or ci is not None):
+        cell = f"cell {eci if eci is not None else ci}"
+    state = "registered" if record.fields.get("registered") else str(record.fields.get("state")).replace("_", " ")
+    parts = (time.strftime("%H:%M:%S"), record.tags["path"], "says unasked:", state, record.tags.get("rat") or "", cell)
+    return "  ".join(part for part in parts if part)
+
+
+def as_text(told: Poll | Record) -> str:
     """One line for people."""
+    return _registration(told) if isinstance(told, Record) else _poll(told)
+
+
+def _poll(poll: Poll) -> str:
     fields = poll.record().fields
     shown = [
         f"{name} {_number(fields[key])} {unit}".strip() for key, name, unit in _SHOWN if fields.get(key) is not None

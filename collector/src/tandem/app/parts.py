@@ -20,6 +20,14 @@ class EnvironmentLackError(RuntimeError):
 UtcOf = Callable[[int], int | None]
 """UTC in ns of CLOCK_MONOTONIC ns of this boot, None while the clock is not set."""
 
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """The speed of a fix, for the detectors alone: ``record`` is never kept nor sent."""
+
+    record: Record
+
+
 PositionState = dict[str, Any]
 """See ``tandem.position.observer.State``: never where, only whether."""
 
@@ -80,6 +88,10 @@ class DetectorsLike(Protocol):
     def mobile(self) -> bool: ...
     @property
     def mobile_since_ns(self) -> int | None: ...
+    @property
+    def speed_class(self) -> str | None:
+        """``low`` or ``high`` of the movement that goes on; None when still, or too early to tell."""
+        ...
 
     def feed(self, record: Record) -> list[Record]:
         """Events that the record shows."""
@@ -178,8 +190,8 @@ class CapturesLike(Protocol):
 class Parts:
     """Factories of everything that touches hardware, the kernel or other programs."""
 
-    poller: Callable[[PathConfig, float, Callable[[PollLike | PathChange], None]], PollerLike]
-    """``path_state`` changes come by the same way as polls."""
+    poller: Callable[[PathConfig, float, Callable[[PollLike | PathChange | list[Record]], None]], PollerLike]
+    """``path_state`` changes, and ``registration`` records of what the modem says unasked, come by the same way as polls."""
     detectors: Callable[[Config], DetectorsLike]
     paths: Callable[[Config], PathsLike]
     captures: Callable[[Config, int], CapturesLike]
@@ -192,9 +204,10 @@ class Parts:
     actions: Callable[[PathConfig, PollerLike], ModemActionsLike] | None = None
     """For the recovery ladder; None: modems are left as they are."""
     position: (
-        Callable[[Config, UtcOf, Callable[[list[Record]], None], Callable[[PositionState], None]], PollerLike] | None
+        Callable[[Config, UtcOf, Callable[[list[Record] | Speed], None], Callable[[PositionState], None]], PollerLike]
+        | None
     ) = None
-    """The receiver of position: UTC of an instant, where records go, where its state goes. Asked only when position is on."""
+    """The receiver of position: UTC of an instant, where records and speeds go, where its state goes. Asked only when position is on."""
 
 
 def experiment_command(name: str) -> list[str]:

@@ -10,6 +10,7 @@ from tandem.app.config import Config
 from tandem.app.parts import Parts, PathChange, PollerLike, PollLike
 from tandem.app.recovering import Recovering
 from tandem.modem.recovery import RecoverySettings
+from tandem.modem.steps import WEB_STEPS
 from tandem.schema.record import Record
 
 log = logging.getLogger(__name__)
@@ -38,7 +39,10 @@ class Polling:
         if parts.actions is not None and config.recovery.enabled:
             actions = {path.name: parts.actions(path, self._pollers[path.name]) for path in paths}
             settings = RecoverySettings(**dataclasses.asdict(config.recovery))
-            self._recovering = Recovering(settings, actions, {path.name: path.operator for path in paths}, put)
+            web = {
+                p.name: WEB_STEPS for p in paths if p.modem is not None and (p.modem.port or "").startswith("http://")
+            }
+            self._recovering = Recovering(settings, actions, {path.name: path.operator for path in paths}, put, web)
 
     def start(self) -> None:
         """Begin to poll, and to look after what is polled."""
@@ -57,7 +61,7 @@ class Polling:
             except TimeoutError as error:
                 log.warning("%s", error)
 
-    def _polled(self, poll: PollLike | PathChange) -> None:
+    def _polled(self, poll: PollLike | PathChange | list[Record]) -> None:
         self._put(poll)
-        if self._recovering is not None and not isinstance(poll, PathChange):
+        if self._recovering is not None and not isinstance(poll, PathChange | list):
             self._recovering.polled(poll)

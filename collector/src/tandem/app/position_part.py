@@ -7,7 +7,7 @@ from random import SystemRandom
 from typing import Any
 
 from tandem.app.config import Config
-from tandem.app.parts import EnvironmentLackError, UtcOf
+from tandem.app.parts import EnvironmentLackError, Speed, UtcOf
 from tandem.app.position_config import PositionConfig
 from tandem.modem.base import Identity
 from tandem.modem.discovery import beside, find
@@ -22,7 +22,7 @@ from tandem.schema.record import Record
 
 
 def position_receiver(
-    config: Config, utc_ns: UtcOf, records: Callable[[list[Record]], None], state: Callable[[dict[str, Any]], None]
+    config: Config, utc_ns: UtcOf, put: Callable[[list[Record] | Speed], None], state: Callable[[dict[str, Any]], None]
 ) -> Receiver:
     """See ``parts.Parts.position``. EnvironmentLackError when a gpsd of our own is wanted and there is none."""
     position = config.position
@@ -31,8 +31,8 @@ def position_receiver(
     zones = [Zone(zone.latitude_deg, zone.longitude_deg, zone.radius_m) for zone in position.zones]
     key = own_key(config.folder / "spool" / "zones.key") if zones else b""
     privacy = Privacy(position.mode, position.grid_deg, Zones(zones, key, SystemRandom()))
-    observer = Observer(privacy, utc_ns, position.lost_after_s)
-    return Receiver(_source(config, position), observer, records, lambda now: state(now.as_json()))
+    observer = Observer(privacy, utc_ns, position.lost_after_s, lambda record: put(Speed(record)))
+    return Receiver(_source(config, position), observer, put, lambda now: state(now.as_json()))
 
 
 def gnss_commands(driver: str, identity: Identity) -> Sequence[str]:

@@ -9,20 +9,23 @@ from functools import partial
 from tandem.app.config import PathConfig
 from tandem.app.parts import EnvironmentLackError, PathChange, PollerLike, PollLike
 from tandem.app.position_part import gnss_commands
+from tandem.at.unsolicited import Unsolicited
 from tandem.modem.access import access
 from tandem.modem.mm_connection import ConnectionSettings
 from tandem.modem.mm_poller import PREFIX, ManagedPoller
 from tandem.modem.poller import Poller
 from tandem.modem.recovery_usb import UsbPlace, port_power, usb_place, usb_reset
 from tandem.modem.registry import UnknownDriver
-from tandem.modem.reset import AT, CFUN, USB, CannotStepError
+from tandem.modem.reports import registration_record
 from tandem.modem.sim import SecretError, SimWatch, secret_of
+from tandem.modem.steps import AT, CFUN, REBOOT, SESSION, USB, CannotStepError
+from tandem.schema.record import Record
 
 
 def modem_poller(
     path: PathConfig,
     period_s: float,
-    put: Callable[[PollLike | PathChange], None],
+    put: Callable[[PollLike | PathChange | list[Record]], None],
     interface_of: Callable[[PathConfig], str | None],
 ) -> PollerLike:
     """See ``parts.Parts.poller``. ``interface_of``: the interface by which a stick's web server is reached now."""
@@ -46,14 +49,21 @@ def modem_poller(
             secret = secret_of(modem.sim_secret)
             sim = SimWatch(modem.sim, secret, lambda detail: put(PathChange("sim_mismatch", path.name, detail)))
         gnss = gnss_commands if path.gnss else None
-        return Poller(path.name, path.operator, reached, modem.driver, period_s, put, sim=sim, more_setup=gnss)
+        told = partial(_told_unasked, path, put)
+        return Poller(path.name, path.operator, reached, modem.driver, period_s, put, told, sim, gnss)
     except UnknownDriver as error:
         raise EnvironmentLackError(f"path {path.name}: {error}") from error
     except SecretError as error:
         raise EnvironmentLackError(str(error)) from error
 
 
-RESET_S = {AT: 12.0, CFUN: 45.0}
+def _told_unasked(path: PathConfig, put: Callable[[list[Record]], None], told: Unsolicited) -> None:
+    record = registration_record(path.name, path.operator, told)
+    if record is not None:
+        put([record])
+
+
+RESET_S = {AT: 12.0, SESSION: 12.0, CFUN: 45.0, REBOOT: 12.0}
 """How long a poller has for a step: its poll under way, and the commands' own deadlines."""
 
 
@@ -65,6 +75,8 @@ class ModemActions:
             raise ValueError(f"path {path.name} has no modem")
         # A place on USB is named by the device: the interface behind a colon is not reset by itself.
         self._port = (path.modem.usb or "").partition(":")[0] or (path.modem.port or "").removeprefix(PREFIX)
+        if self._port.startswith("http://"):  # a stick's web server is plugged in where its network interface is
+            self._port = (path.usb or "").partition(":")[0] or path.interface or self._port
         self._poller = poller
         self._place: UsbPlace | None = None
 

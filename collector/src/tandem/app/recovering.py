@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from tandem.app.parts import ModemActionsLike, PollLike
 from tandem.modem.recovery import Due, Ladders, RecoverySettings, Sickness, Told
-from tandem.modem.reset import CannotStepError, SimLockedError, StepFailedError
+from tandem.modem.steps import CannotStepError, SimLockedError, StepFailedError
+from tandem.modem.web_faults import mended_by_restart
 from tandem.schema.record import Record, Value
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ LOCKED = ("cme_error 11", "cme_error 12")
 
 
 class Recovering:
-    """``actions``: what can be done to the modem of each path. ``put`` takes events, from this thread."""
+    """``actions``: what can be done to the modem of each path. ``put`` takes events, from this thread. ``kinds``: see ``Ladders``."""
 
     def __init__(
         self,
@@ -32,9 +33,10 @@ class Recovering:
         actions: Mapping[str, ModemActionsLike],
         operators: Mapping[str, str | None],
         put: Callable[[list[Record]], None],
+        kinds: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._actions, self._operators, self._put = dict(actions), operators, put
-        self._ladders = Ladders(actions, settings)
+        self._ladders = Ladders(actions, settings, kinds)
         self._unwell: set[str] = set(actions)  # until a first good poll
         self._fresh: set[str] = set()
         self._lock = threading.Lock()
@@ -112,7 +114,10 @@ class Recovering:
 
 
 def sickness(poll: PollLike) -> Sickness | None:
-    """Silent: no answer, or no port. Stale: an answer that repeats for longer than this modem ever did. An error is an answer."""
+    """Silent: no answer, or no port. Refusing: a web server's error that a restart may mend. Stale: an answer that repeats for longer
+    than this modem ever did. Any other error is an answer."""
     if poll.failure in SILENT:
         return "silent"
+    if poll.failure is not None and mended_by_restart(poll.failure):
+        return "refusing"
     return "stale" if poll.failure is None and poll.stale else None

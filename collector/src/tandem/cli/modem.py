@@ -42,9 +42,10 @@ def _add_list(actions: Subparsers[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
         "list",
         help="what is plugged in",
-        description="Lists the modems on the USB bus by their place: ids, driver, ports with their roles, network interfaces, the "
-        "path of the configuration they belong to (slot), their state. Asks each one at the collector's port, unless another "
-        "program holds it. Exit status: 0, or 1 when there is none.",
+        description="Lists the modems on the USB bus by their place: ids, driver, ports with their roles and whose they are, network "
+        "interfaces, the path of the configuration they belong to (slot), what they hear or why they cannot be polled. Then the "
+        "modems that only the configuration names. Asks each one at the collector's port, unless another program holds it. "
+        "Exit status: 0, or 1 when there is none.",
     )
     parser.add_argument("--json", action="store_true", help="a JSON list")
     parser.add_argument("--no-ask", action="store_true", help="open no port")
@@ -62,8 +63,9 @@ def _add_watch(actions: Subparsers[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
         "watch",
         help="live radio",
-        description="Polls the modems of a configuration, or one, and prints a line for each poll until Ctrl-C. The collector must "
-        "not run at the same time: a port is held by one program. Exit status: 0, or 1 when no poll was answered.",
+        description="Polls the modems of a configuration, or one, and prints a line for each poll, and for each registration told "
+        "unasked, until Ctrl-C. The collector must not run at the same time: a port is held by one program. "
+        "Exit status: 0, or 1 when no poll was answered.",
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--config", type=Path, default=CONFIG, metavar="FILE", help="its modems; default: %(default)s")
@@ -106,17 +108,19 @@ def _add_record(actions: Subparsers[argparse.ArgumentParser]) -> None:
         "record",
         help="a transcript for a new driver",
         description="Asks a modem who it is, the standard's harmless questions and those of the drivers that know it, and writes a "
-        "transcript with IMEI, IMSI, ICCID and telephone numbers removed. It does hold the cell's identity, which tells "
-        "roughly where it was recorded. Exit status: 0, 1 when the modem does not answer, 2 for wrong usage.",
+        "transcript with IMEI, IMSI, ICCID and telephone numbers removed; of a stick's web server the pages that the drivers "
+        "read, without serial numbers, addresses, Wi-Fi names, passwords, cookies and tokens. It does hold the cell's identity, "
+        "which tells roughly where it was recorded. Exit status: 0, 1 when the modem does not answer, 2 for wrong usage.",
     )
     where = parser.add_mutually_exclusive_group(required=True)
     _add_place(where)
+    parser.add_argument("--interface", metavar="NAME", help="that leads to a web server, with --port http://ADDRESS")
     parser.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
     parser.set_defaults(func=_record)
 
 
 def _add_place(group: argparse._MutuallyExclusiveGroup) -> None:
-    group.add_argument("--port", metavar="PORT", help="one modem's AT port, as /dev/ttyUSB3")
+    group.add_argument("--port", metavar="PORT", help="one modem's AT port, as /dev/ttyUSB3, or http://ADDRESS")
     group.add_argument("--usb", metavar="PATH", help="one modem's place, as 1-1.2 (tandem modem list shows it)")
 
 
@@ -159,7 +163,7 @@ def _list(args: argparse.Namespace) -> int:
     except SecretError as error:
         return _say(str(error), 3)
     print(json.dumps([one.as_json() for one in found], indent=1) if args.json else "\n".join(table(found)))
-    return 0 if found else 1
+    return 0 if any(one.present for one in found) else 1
 
 
 def _config(file: Path | None) -> Config | None:
@@ -171,13 +175,17 @@ def _config(file: Path | None) -> Config | None:
 def _watch(args: argparse.Namespace) -> int:
     from tandem.app.config import ConfigError
     from tandem.app.modem_watch import as_json, as_text, watch
+    from tandem.modem.poll import Poll
     from tandem.modem.registry import UnknownDriver
 
     answered = False
     try:
-        for poll in watch(_watched(args), args.period, args.count):
-            answered = answered or poll.failure is None
-            print(as_json(poll) if args.json else as_text(poll), flush=True)
+        watched = _watched(args)
+        for modem in watched if args.port is None and args.usb is None else ():
+            print(f"{modem.name}: {modem.access.name}, driver {modem.driver}", file=sys.stderr)
+        for told in watch(watched, args.period, args.count):
+            answered = answered or (isinstance(told, Poll) and told.failure is None)
+            print(as_json(told) if args.json else as_text(told), flush=True)
     except (ConfigError, UnknownDriver, ValueError) as error:
         return _say(str(error), 2)
     return 0 if answered else _say("no poll was answered; mend: tandem modem list says what holds the ports", 1)
@@ -230,7 +238,7 @@ def _record(args: argparse.Namespace) -> int:
     from tandem.at.errors import AtError
 
     try:
-        return record(args.port, args.usb, args.out)
+        return record(args.port, args.usb, args.out, args.interface)
     except (AtError, OSError) as error:
         return _say(str(error), 1)
     except ValueError as error:

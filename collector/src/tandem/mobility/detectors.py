@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from tandem.mobility.drops import SignalDropDetector
@@ -10,8 +11,9 @@ from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.handovers import HandoverDetector
 from tandem.mobility.movement import MobilityDetector
 from tandem.mobility.presence import PresenceDetector
+from tandem.mobility.service import ServiceDetector
 from tandem.mobility.settings import Settings
-from tandem.mobility.speed_class import SpeedClassifier
+from tandem.mobility.speed_class import SpeedClass, SpeedClassifier
 from tandem.schema.record import Record
 
 
@@ -28,10 +30,12 @@ class MovementLike(Protocol):
 
 
 class Detectors:
-    """Feed every radio record of every path, each path's in the order of its polls, and position records; others are ignored.
+    """Feed every radio and registration record of every path, each path's in the order in which they were made, and position
+    records; others are ignored.
 
-    ``settings.detector`` says which one judges movement: only its events are told. Not safe for several threads at once: the
-    app feeds it from one.
+    ``settings.detector`` says which one judges movement: only its events are told. A good speed (``FusedSettings``: fix, age, error)
+    decides in the fused detector alone, and in both the speed class, which a stop has and, on the move, each handover and drop.
+    Not safe for several threads at once: the app feeds it from one.
     """
 
     def __init__(self, settings: Settings, fused: FusedSettings | None = None) -> None:
@@ -40,8 +44,12 @@ class Detectors:
             self._movement = FusedDetector(fused or FusedSettings(period_s=settings.period_s))
         else:
             self._movement = MobilityDetector(settings)
-        self._others = (SignalDropDetector(settings), HandoverDetector(settings), PresenceDetector(settings))
-        self._speed_class = SpeedClassifier(settings)
+        self._service = ServiceDetector(settings)
+        self._others = (
+            SignalDropDetector(settings), HandoverDetector(settings), self._service, PresenceDetector(settings),
+        )  # fmt: skip
+        self._speed_class = SpeedClassifier(settings, fused)
+        self._now_ns = 0
 
     @property
     def mobile(self) -> bool:
@@ -53,11 +61,18 @@ class Detectors:
         """CLOCK_MONOTONIC of the last ``mobility_start``; None when not mobile."""
         return self._movement.mobile_since_ns
 
+    @property
+    def speed_class(self) -> str | None:
+        """``low`` or ``high`` of the movement that goes on; None when not mobile, or in its first minute."""
+        found = self._speed_class.so_far(self._now_ns)
+        return None if found is None else found.kind
+
     def feed(self, record: Record) -> list[Record]:
-        """The events that this record shows: presence, handover and drop before the change of mobility."""
-        if record.measurement not in ("radio", "position"):
+        """The events that this record shows: presence, service, handover and drop before the change of mobility."""
+        if record.measurement not in ("radio", "registration", "position"):
             return []
-        events = [event for detector in reversed(self._others) for event in detector.feed(record)]
+        self._now_ns = max(self._now_ns, record.monotonic_ns)
+        events = [self._on_the_move(event) for detector in reversed(self._others) for event in detector.feed(record)]
         changes = self._movement.feed(record)
         # A stop that this record shows lies before it: the movement is classed without it.
         classed = self._classed(changes)
@@ -66,7 +81,8 @@ class Detectors:
 
     def tick(self, monotonic_ns: int) -> list[Record]:
         """Time has come to ``monotonic_ns``; call it about once a second, so that mobility ends also when no poll succeeds."""
-        return self._classed(self._movement.tick(monotonic_ns))
+        self._now_ns = max(self._now_ns, monotonic_ns)
+        return self._service.tick(monotonic_ns) + self._classed(self._movement.tick(monotonic_ns))
 
     def _classed(self, changes: list[Record]) -> list[Record]:
         """The same events; a stop with the speed class of the movement that it ends."""
@@ -76,6 +92,15 @@ class Detectors:
                 self._speed_class.begin(event.monotonic_ns)
                 out.append(event)
                 continue
-            fields = {**event.fields, "speed_class": self._speed_class.end(event.monotonic_ns)}
-            out.append(Record.make("event", event.tags, fields, event.monotonic_ns))
+            out.append(_with(event, self._speed_class.end(event.monotonic_ns)))
         return out
+
+    def _on_the_move(self, event: Record) -> Record:
+        """A handover or a drop with the class of the movement so far."""
+        if event.tags["kind"] not in ("handover", "signal_drop"):
+            return event
+        return _with(event, self._speed_class.so_far(event.monotonic_ns))
+
+
+def _with(event: Record, found: SpeedClass | None) -> Record:
+    return event if found is None else replace(event, fields={**event.fields, **found.as_fields()})

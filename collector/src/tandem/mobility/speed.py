@@ -1,4 +1,4 @@
-"""Moving or not by the speed of position records."""
+"""The speed of position records: moving or not, and how fast on average."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SpeedJudge:
 
     def feed(self, record: Record) -> bool | None:
         """True: moving for long enough; False: standing for long enough; None: neither, or no good fix."""
-        speed = self._speed_km_h(record)
+        speed = good_speed_km_h(record, self._settings)
         now = record.monotonic_ns
         if speed is None or (self._last_ns is not None and now <= self._last_ns):
             return None
@@ -38,13 +38,45 @@ class SpeedJudge:
             return None
         return fast
 
-    def _speed_km_h(self, record: Record) -> float | None:
-        fields = record.fields
-        speed, age, error = (fields.get(k) for k in ("speed_m_per_s", "fix_age_ms", "horizontal_error_m"))
-        if fields.get("fix") not in ("2d", "3d") or not isinstance(speed, (int, float)):
-            return None
-        if isinstance(age, (int, float)) and age > self._settings.fix_age_s * 1000:
-            return None
-        if isinstance(error, (int, float)) and error > self._settings.horizontal_error_m:
-            return None
-        return float(speed) * KM_H
+
+class MeanSpeed:
+    """The mean over time of the speeds of good fixes; between fixes further apart than ``speed_valid_s`` nothing is known."""
+
+    def __init__(self, settings: FusedSettings) -> None:
+        self._settings = settings
+        self._valid_ns = round(settings.speed_valid_s * 1e9)
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was fed."""
+        self._last: tuple[int, float] | None = None
+        self._covered_ns, self._km_h_ns = 0, 0.0
+
+    def feed(self, record: Record) -> None:
+        """A position record; others and bad fixes are passed over."""
+        speed = good_speed_km_h(record, self._settings)
+        now = record.monotonic_ns
+        if speed is None or (self._last is not None and now <= self._last[0]):
+            return
+        if self._last is not None and now - self._last[0] <= self._valid_ns:
+            passed_ns = now - self._last[0]
+            self._covered_ns += passed_ns
+            self._km_h_ns += passed_ns * (self._last[1] + speed) / 2
+        self._last = now, speed
+
+    def km_h(self, of_ns: int) -> float | None:
+        """The mean, when at least half of ``of_ns`` nanoseconds were covered; else None."""
+        return self._km_h_ns / self._covered_ns if self._covered_ns and 2 * self._covered_ns >= of_ns else None
+
+
+def good_speed_km_h(record: Record, settings: FusedSettings) -> float | None:
+    """The speed of a position record whose fix is good (``FusedSettings``): 2d or 3d, not too old, not too vague; else None."""
+    fields = record.fields
+    speed, age, error = (fields.get(k) for k in ("speed_m_per_s", "fix_age_ms", "horizontal_error_m"))
+    if record.measurement != "position" or fields.get("fix") not in ("2d", "3d") or not isinstance(speed, (int, float)):
+        return None
+    if isinstance(age, (int, float)) and age > settings.fix_age_s * 1000:
+        return None
+    if isinstance(error, (int, float)) and error > settings.horizontal_error_m:
+        return None
+    return float(speed) * KM_H

@@ -1,4 +1,5 @@
-"""Low or high speed: by the events of a movement as a whole, as Mohan et al. (section 4.2) class their traces."""
+"""Low or high speed of a movement: by a receiver's speed where there is one, else by its events as a whole, as Mohan et al.
+(section 4.2) class their traces."""
 
 from __future__ import annotations
 
@@ -7,8 +8,10 @@ from dataclasses import dataclass, replace
 
 from tandem.mobility.cells import NewCells
 from tandem.mobility.changes import Changes
+from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.levels import cell_of
 from tandem.mobility.settings import Settings
+from tandem.mobility.speed import MeanSpeed
 from tandem.schema.record import Record
 
 BOUNDARY_KM_H = 10.0
@@ -43,14 +46,27 @@ def evidence_of_high_speed(counts: Counts, moved_s: float) -> float:
     return math.log(new_a_minute / 0.8) + min(1.0, max(-1.0, (share - 0.30) / 0.05))
 
 
+@dataclass(frozen=True, slots=True)
+class SpeedClass:
+    """``kind``: ``low`` or ``high``; ``by``: ``speed`` (good fixes over half of the movement or more) or ``events``, a hint."""
+
+    kind: str
+    by: str
+
+    def as_fields(self) -> dict[str, str]:
+        """Of an event record."""
+        return {"speed_class": self.kind, "speed_class_by": self.by}
+
+
 class SpeedClassifier:
-    """Feed every radio record; ``begin`` when movement starts, ``end`` when it stops."""
+    """Feed every radio and position record; ``begin`` when movement starts, ``end`` when it stops."""
 
     LARGE_DB = 8.0
     MEMORY_S = 600.0
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, fused: FusedSettings | None = None) -> None:
         self._settings = settings
+        self._speed = MeanSpeed(fused or FusedSettings())
         self._changes = Changes(settings.quantity, settings.successive_ns)
         self._cells: dict[str, NewCells] = {}
         self._last_ns: dict[str, int] = {}
@@ -62,17 +78,29 @@ class SpeedClassifier:
         """A movement began."""
         self._begin_ns, self._counts = monotonic_ns, Counts()
         self._heard.clear()
+        self._speed.begin()
 
-    def end(self, monotonic_ns: int) -> str | None:
+    def end(self, monotonic_ns: int) -> SpeedClass | None:
         """The class of the movement that ended; None when it was too short to tell."""
-        begin_ns, self._begin_ns = self._begin_ns, None
-        if begin_ns is None or monotonic_ns - begin_ns < LEAST_S * 1e9:
+        found = self.so_far(monotonic_ns)
+        self._begin_ns = None
+        return found
+
+    def so_far(self, monotonic_ns: int) -> SpeedClass | None:
+        """The class of the movement until now; None when there is none, or it is too short to tell."""
+        if self._begin_ns is None or monotonic_ns - self._begin_ns < LEAST_S * 1e9:
             return None
+        moved_ns = monotonic_ns - self._begin_ns
+        mean_km_h = self._speed.km_h(moved_ns)
+        if mean_km_h is not None:
+            return SpeedClass("high" if mean_km_h > BOUNDARY_KM_H else "low", "speed")
         counts = replace(self._counts, modems=max(1, len(self._heard)))
-        return "high" if evidence_of_high_speed(counts, (monotonic_ns - begin_ns) / 1e9) > 0 else "low"
+        return SpeedClass("high" if evidence_of_high_speed(counts, moved_ns / 1e9) > 0 else "low", "events")
 
     def feed(self, record: Record) -> None:
         """Count what this record shows. Cells are remembered from before a movement too."""
+        if record.measurement == "position" and self._begin_ns is not None:
+            self._speed.feed(record)
         path, now = record.tags.get("path"), record.monotonic_ns
         if record.measurement != "radio" or path is None or record.fields.get("stale") is True:
             return

@@ -37,9 +37,15 @@ class Answer:
 
 
 def get(
-    host: str, port: int, target: str, headers: Mapping[str, str], until: float, interface: str | None = None
+    host: str,
+    port: int,
+    target: str,
+    headers: Mapping[str, str],
+    until: float,
+    interface: str | None = None,
+    post: str | None = None,
 ) -> Answer:
-    """GET ``target`` at ``host`` (an address: no name is looked up), all of it before ``until`` (CLOCK_MONOTONIC, s).
+    """GET ``target``, or POST ``post`` to it, at ``host`` (an address: no name is looked up), all before ``until`` (CLOCK_MONOTONIC, s).
 
     NoAnswer when that passes, when the server closes in the middle, or says what is no HTTP or too much. PortLost when nobody is
     there or ``interface`` is gone. Redirects are not followed.
@@ -49,10 +55,13 @@ def get(
         client = http.client.HTTPConnection(host, port)
         client.sock = wire  # it needs makefile, sendall and close only
         try:
-            client.putrequest("GET", target, skip_accept_encoding=True)
+            body_sent = None if post is None else post.encode()
+            client.putrequest("GET" if body_sent is None else "POST", target, skip_accept_encoding=True)
             for name, value in {**headers, "Connection": "close"}.items():
                 client.putheader(name, value)
-            client.endheaders()
+            if body_sent is not None:
+                client.putheader("Content-Length", str(len(body_sent)))
+            client.endheaders(body_sent)
             response = client.getresponse()
             body = response.read(MAX_BODY_BYTES + 1)
             # A body of announced length is read short without an error when the server closes in the middle; heads that are cut

@@ -1,9 +1,9 @@
 """Ask a stick that has no AT port, only a web server of its own: the same shape as the AT channel.
 
-A command is ``GET /path?query``; the response's lines are the body's lines. Sessions are kept as the sticks want them: Huawei's
-HiLink refuses with 125002 or 125003 whoever has not taken a cookie and a token from ``/api/webserver/SesTokInfo``; ZTE's goform
-answers 200 with empty fields unless a Referer names the stick itself. Each stick is asked over its own interface: identical ones
-have the same address.
+A command is ``GET /path?query`` or ``POST /path body``; the response's lines are the body's lines. Sessions are kept as the sticks
+want them: Huawei's HiLink refuses with 125002 or 125003 whoever has not taken a cookie and a token from
+``/api/webserver/SesTokInfo``; ZTE's goform answers 200 with empty fields unless a Referer names the stick itself. Each stick is asked
+over its own interface: identical ones have the same address.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import select
 import time
+from collections.abc import Callable
 from urllib.parse import urljoin, urlsplit
 
 from tandem.at.dialogue import Response
@@ -41,9 +42,17 @@ def web_address(url: str) -> tuple[str, int]:
 
 
 class WebChannel:
-    """One stick's web server. Not safe for several threads at once. ``interface``: the network interface that leads to it."""
+    """One stick's web server. Not safe for several threads at once. ``interface``: the network interface that leads to it.
+    ``on_answer`` gets the last answer to each question, as it came."""
 
-    def __init__(self, url: str, interface: str | None = None, wake_fd: int | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        interface: str | None = None,
+        wake_fd: int | None = None,
+        on_answer: Callable[[Answer], None] | None = None,
+    ) -> None:
+        self._on_answer = on_answer
         self.url = url
         self._host, self._port = web_address(url)
         self.interface = interface
@@ -63,17 +72,16 @@ class WebChannel:
         ``<error>``) is a response without lines whose final result names it: ``http_404``, ``stick_error_100002``.
         """
         until = time.monotonic() + deadline_s
-        method, _, target = command.partition(" ")
-        if method != "GET" or not target.startswith("/") or not target.isascii() or not target.isprintable():
-            raise ValueError(f"{command!r} is not GET /path")
-        target = target.replace(" ", "%20")
+        target, post = _request(command)
         try:
-            answer = self._get(target, until)
+            answer = self._get(target, until, post)
             if _refusal(answer) in _SESSION_WANTED:
-                self._renew(until)
-                answer = self._get(target, until)
+                self.renew(until)
+                answer = self._get(target, until, post)
         except NoAnswer as error:
             raise NoAnswer(f"{command}: {error}") from None
+        if self._on_answer is not None:
+            self._on_answer(answer)
         return response(command, answer)
 
     def listen(self, until: float) -> None:
@@ -83,13 +91,16 @@ class WebChannel:
             poller.register(self._wake_fd, select.POLLIN)
         poller.poll(max(0.0, (until - time.monotonic()) * 1000))
 
-    def _get(self, target: str, until: float) -> Answer:
+    def _get(self, target: str, until: float, post: str | None = None) -> Answer:
         """Follow redirects within the stick's own host only: a stick that has no network sends every path elsewhere."""
         for _ in range(MAX_REDIRECTS):
-            answer = get(self._host, self._port, target, self._headers(), until, self.interface)
+            headers = self._headers()
+            if post is not None:
+                headers["Content-Type"] = "text/xml" if post.startswith("<") else "application/x-www-form-urlencoded"
+            answer = get(self._host, self._port, target, headers, until, self.interface, post)
             self._remember(answer)
             location = answer.header("location")
-            if answer.status not in (301, 302, 303, 307, 308) or location is None:
+            if answer.status not in (301, 302, 303, 307, 308) or location is None or post is not None:
                 return answer
             try:
                 there = urlsplit(urljoin(f"http://{self._host}:{self._port}{target}", location))
@@ -116,8 +127,9 @@ class WebChannel:
             if equals and _COOKIE.fullmatch(name) and _COOKIE.fullmatch(value) and len(self._cookies) < 16:
                 self._cookies[name] = value
 
-    def _renew(self, until: float) -> None:
-        """Take cookie and token; firmware without that path gives a cookie with its home page."""
+    def renew(self, until: float) -> None:
+        """Forget the session and take a new cookie and token; firmware without that path gives a cookie with its home page.
+        NoAnswer and PortLost."""
         self.close()
         answer = self._get(_SESSION_PATH, until)
         session, token = _tag(answer.body, "SesInfo"), _tag(answer.body, "TokInfo")
@@ -128,6 +140,18 @@ class WebChannel:
             self._token = token
         if session is None and not self._cookies:
             self._get("/", until)
+
+
+def _request(command: str) -> tuple[str, str | None]:
+    """Target and body of a command; ValueError when it is none."""
+    method, _, target = command.partition(" ")
+    post = None
+    if method == "POST":
+        target, space, post = target.partition(" ")
+        method = "GET" if space else ""
+    if method != "GET" or not target.startswith("/") or not target.isascii() or not target.isprintable():
+        raise ValueError(f"{command!r} is not GET /path or POST /path body")
+    return target.replace(" ", "%20"), post
 
 
 def response(command: str, answer: Answer) -> Response:

@@ -13,6 +13,8 @@ from tandem.at.grammar import prefix, values
 from tandem.modem.access import Conversation
 from tandem.modem.base import Driver, Identity
 from tandem.modem.registry import AUTO, FALLBACK, choose, drivers
+from tandem.modem.reports import WANTED
+from tandem.modem.web_faults import WebDriver
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +34,8 @@ MAX_NAME = 64
 
 
 def prepare(channel: Channel, driver_name: str, more_setup: MoreSetup | None = None) -> tuple[Identity, Driver]:
-    """Echo off, errors as numbers, who are you, the family's set-up commands, then ``more_setup``'s. NoAnswer or PortLost when
-    that fails.
+    """Echo off, errors as numbers, who are you, the family's set-up commands, then ``more_setup``'s, then registration reports
+    switched on. NoAnswer or PortLost when that fails.
 
     Echo off is V.250 clause 6.2.4, errors as numbers 27.007 clause 9.1. A modem may refuse any of it: the channel bears echo
     and plain ERROR too.
@@ -52,13 +54,17 @@ def prepare(channel: Channel, driver_name: str, more_setup: MoreSetup | None = N
         answer = channel.ask(command, COMMAND_DEADLINE_S)
         if not answer.final.ok:
             log.warning("%s %s refuses %s: %s", identity.manufacturer, identity.model, command, answer.final.code)
+    for command in WANTED:
+        if command not in driver.setup_commands(identity):
+            channel.ask(command, COMMAND_DEADLINE_S)
     return identity, driver
 
 
 def prepare_web(channel: Conversation, driver_name: str) -> tuple[Identity, Driver]:
     """The family of a stick that has only a web server: the one named, else the first whose questions it answers.
 
-    A web page does not say of itself what the standard's commands say, so the identity stays empty.
+    A web page does not say of itself what the standard's commands say, so the identity stays empty. A family whose own kind of
+    refusal comes (its session ended, it is busy) is taken where none answers: the polls then tell that.
     """
     identity = Identity()
     if driver_name != AUTO:
@@ -66,13 +72,23 @@ def prepare_web(channel: Conversation, driver_name: str) -> tuple[Identity, Driv
         for command in driver.setup_commands(identity):
             channel.ask(command, COMMAND_DEADLINE_S)
         return identity, driver
+    refusing: Driver | None = None
     for driver in drivers().values():
         if driver.transport == "http":
             asked = (*driver.setup_commands(identity), *driver.poll_commands(identity))
             answers = [channel.ask(command, COMMAND_DEADLINE_S) for command in asked]
             if not driver.decode(answers, identity).empty:
                 return identity, driver
+            refusing = refusing or (driver if any(_its_own_fault(driver, answer) for answer in answers) else None)
+    if refusing is not None:
+        return identity, refusing
     raise NoAnswer("its web server answers no family's questions; name the driver")
+
+
+def _its_own_fault(driver: Driver, answer: Response) -> bool:
+    """Any web server has statuses and pages that are no family's."""
+    named = driver.fault(answer) if isinstance(driver, WebDriver) else None
+    return named is not None and named != "not_json"
 
 
 def identify(responses: Iterable[Response]) -> Identity:

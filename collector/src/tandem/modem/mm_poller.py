@@ -12,8 +12,8 @@ from tandem.modem.mm_decode import decode
 from tandem.modem.mm_modem import Answer, ManagedModem
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, in_range
 from tandem.modem.poll_thread import DEADLINE_SHARE, PollThread
-from tandem.modem.reset import CFUN, CannotStepError, StepFailedError
 from tandem.modem.staleness import Staleness
+from tandem.modem.steps import CFUN, CannotStepError, StepFailedError
 
 DRIVER = "modemmanager"
 """The tag ``driver`` of its records."""

@@ -17,7 +17,8 @@ PORT_LOST = "port_lost"
 class Poll:
     """What one poll did. Times are CLOCK_MONOTONIC nanoseconds.
 
-    ``failure``: None, ``no_answer``, ``port_lost``, or the error that every command of the poll got (``cme_error 10`` …).
+    ``failure``: None, ``no_answer``, ``port_lost``, or the error that every command of the poll got (``cme_error 10`` …), of a web
+    server by its family's name (``login_needed``, ``busy`` …; ``web_faults``).
     ``skipped``: due times passed over since the poll before, because it (or setting up the modem) took too long.
     ``stale``: see ``tandem.modem.staleness``.
     """
@@ -56,6 +57,8 @@ class Poll:
     def record(self) -> Record:
         """The radio record, at the time when its answer began to be true."""
         fields: dict[str, Value | None] = {} if self.reading is None else self.reading.as_fields()
+        failure = None if self.failure in (NO_ANSWER, PORT_LOST) else self.failure  # those two are the state
+        fields.update(failure=failure)
         fields.update(state=self.state, poll_duration_ms=self.duration_ms, poll_late_ms=self.late_ms, stale=self.stale)
         tags = {
             "path": self.path,

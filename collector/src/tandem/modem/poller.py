@@ -16,6 +16,7 @@ from tandem.modem.reset import reset
 from tandem.modem.session import Session
 from tandem.modem.sim import SimWatch
 from tandem.modem.staleness import Staleness
+from tandem.modem.web_faults import poll_failure
 
 
 class Poller(PollThread):
@@ -95,14 +96,17 @@ class Poller(PollThread):
             self._log_once(failure, error)
         else:
             ended_ns = time.monotonic_ns()
-            self._failing = None
             driver = self._session.driver
-            if not any(answer.lines for answer in answers) and not any(answer.final.ok for answer in answers):
-                failure = answers[0].final.code
-            elif driver is not None:
+            if driver is not None:
                 reading, wrong = in_range(driver.decode(answers, self._session.identity))
                 self.dropped.update(wrong)
+            failure = poll_failure(driver, answers, reading)
+            if failure is None:
+                self._failing = None
                 stale = self._staleness.feed(tuple(answer.lines for answer in answers), began_ns)
+            else:
+                reading = None
+                self._log_once(failure, f"answers {failure.replace('_', ' ')}")
         if failure in (NO_ANSWER, PORT_LOST):
             ended_ns = time.monotonic_ns()
         return Poll(

@@ -16,6 +16,7 @@ from tandem.modem.base import Driver, Identity
 from tandem.modem.identification import identify
 from tandem.modem.registry import FALLBACK, drivers
 from tandem.modem.scrub import scrub, scrubbed
+from tandem.schema.record import Value
 
 OPENING = ("ATE0", "AT+CMEE=1", "AT+CGMI", "AT+CGMM", "AT+CGMR", "ATI")
 HARMLESS = (
@@ -91,8 +92,7 @@ def transcript(identity: Identity, driver: Driver, turns: Sequence[Turn], record
     poll = [plain[command] for command in driver.poll_commands(identity) if command in plain]
     dialogue = [turn.as_json() for turn in poll]
     scrubbed_identity: dict[str, str] = scrubbed(asdict(identity))
-    reading = driver.decode([replay(t["send"], t["receive"]) for t in dialogue], Identity(**scrubbed_identity))
-    expected = {**reading.as_fields(), "rat": reading.rat}
+    responses = [replay(t["send"], t["receive"]) for t in dialogue]
     return {
         "behaviour": "as recorded; say here what is particular",
         "source": "recorded by tandem modem record",
@@ -100,9 +100,16 @@ def transcript(identity: Identity, driver: Driver, turns: Sequence[Turn], record
         "identity": scrubbed_identity,
         "driver": driver.name,
         "dialogue": dialogue,
-        "expected": {name: value for name, value in expected.items() if value is not None},
+        "expected": expected_of(driver, responses, Identity(**scrubbed_identity)),
         "further": [turn.as_json() for turn in turns],
     }
+
+
+def expected_of(driver: Driver, responses: Sequence[Response], identity: Identity) -> dict[str, Value]:
+    """What the driver reads in a dialogue now: all fields that are not None, and ``rat``."""
+    reading = driver.decode(responses, identity)
+    found = {**reading.as_fields(), "rat": reading.rat}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def replay(command: str, received: str) -> Response:

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tandem.modem.reset import AT, CFUN, POWER, STEPS, USB
+from tandem.modem.steps import ALL_STEPS, AT, CFUN, POWER, REBOOT, SESSION, STEPS, USB
 
-Sickness = Literal["silent", "stale"]
+Sickness = Literal["silent", "stale", "refusing"]
+"""``refusing``: a web server that answers every poll with an error that starting it anew may mend."""
 Kind = Literal["recovery_step", "recovered", "recovery_gave_up"]
 
-PROVE_S = {AT: 10.0, CFUN: 30.0, USB: 45.0, POWER: 60.0}
+PROVE_S = {AT: 10.0, SESSION: 10.0, CFUN: 30.0, REBOOT: 60.0, USB: 45.0, POWER: 60.0}
 """How long a step has to show that it helped: modems need so long to be back (facts of the field: 20 s for a reboot, and registering)."""
 
 FIRST_BACK_OFF_S = 5.0
@@ -24,18 +25,18 @@ FIRST_BACK_OFF_S = 5.0
 RELAPSE_S = 900.0
 """A modem that falls sick again so soon begins above the step that last seemed to help."""
 
-HARMLESS = (AT, CFUN)
+HARMLESS = (AT, SESSION, CFUN)
 """All that is done to a modem that answers, if always the same: a kit that lies still in good coverage may look so too."""
 
 
 @dataclass(frozen=True)
 class RecoverySettings:
-    """``after_s``: how long a modem must have been sick. ``steps``: of ``STEPS``, in that order. ``longest_back_off_s``: cap of the
+    """``after_s``: how long a modem must have been sick. ``steps``: of ``ALL_STEPS``, in that order. ``longest_back_off_s``: cap of the
     waits between steps, and the wait after giving up."""
 
     enabled: bool = True
     after_s: float = 60.0
-    steps: tuple[str, ...] = STEPS
+    steps: tuple[str, ...] = ALL_STEPS
     longest_back_off_s: float = 3600.0
     first_back_off_s: float = FIRST_BACK_OFF_S
     prove_s: Mapping[str, float] = field(default_factory=lambda: PROVE_S)
@@ -62,8 +63,10 @@ class Told:
 
 @dataclass
 class _Modem:
-    """``step``: index of the step under way or last done in this recovery; ``waits_until_s``: of its proof or the back-off."""
+    """``steps``: that its kind has and that are wanted. ``step``: index of the one under way or last done in this recovery;
+    ``waits_until_s``: of its proof or the back-off."""
 
+    steps: tuple[str, ...]
     sick: Sickness | None = None
     since_s: float = 0.0
     locked: bool = False
@@ -78,12 +81,15 @@ class _Modem:
 
 
 class Ladders:
-    """All modems of a probe. Times are seconds on one monotonic clock."""
+    """All modems of a probe. Times are seconds on one monotonic clock. ``kinds``: the steps of those that have other ones than
+    ``STEPS``, in order."""
 
-    def __init__(self, paths: Iterable[str], settings: RecoverySettings) -> None:
+    def __init__(
+        self, paths: Iterable[str], settings: RecoverySettings, kinds: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
         self._settings = settings
-        self._steps = tuple(step for step in STEPS if step in settings.steps)
-        self._modems = {path: _Modem() for path in paths}
+        has = kinds or {}
+        self._modems = {path: _Modem(tuple(s for s in has.get(path, STEPS) if s in settings.steps)) for path in paths}
 
     @property
     def busy(self) -> str | None:
@@ -132,7 +138,7 @@ class Ladders:
                 told.append(self._give_up(path, modem, now_s))
                 continue
             modem.phase, modem.step = "acting", step
-            return Due(path, self._steps[step]), told
+            return Due(path, modem.steps[step]), told
         return None, told
 
     def did(
@@ -184,9 +190,9 @@ class Ladders:
         modem.tried = []
 
     def _next(self, modem: _Modem) -> int | None:
-        allowed: Sequence[str] = HARMLESS if modem.sick == "stale" else STEPS
-        later = range(modem.step + 1, len(self._steps))
-        return next((i for i in later if self._steps[i] in allowed), None)
+        allowed: Sequence[str] = HARMLESS if modem.sick == "stale" else ALL_STEPS
+        later = range(modem.step + 1, len(modem.steps))
+        return next((i for i in later if modem.steps[i] in allowed), None)
 
     def _back_off_s(self, modem: _Modem) -> float:
         return float(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tandem.modem.discovery import USB_PATH, place_of
-from tandem.modem.reset import CannotStepError, StepFailedError
+from tandem.modem.steps import CannotStepError, StepFailedError
 
 USBDEVFS_RESET = 0x5514
 """``_IO('U', 20)`` of linux/usbdevice_fs.h."""
@@ -42,8 +42,8 @@ class UsbPlace:
 
 
 def usb_place(port: str, sys: Path = Path("/sys")) -> UsbPlace | None:
-    """The place of the modem that owns a device file (or a link to one), or that is named by USB or sysfs path. None when it is no
-    USB device or not there."""
+    """The place of the modem that owns a device file (or a link to one) or a network interface, or that is named by USB or sysfs
+    path. None when it is no USB device or not there."""
     named = port.rpartition("/")[2] if port.startswith("/sys/") or "/" not in port else ""
     path = named if USB_PATH.match(named) else place_of(port, sys)
     return None if path is None else UsbPlace(path)

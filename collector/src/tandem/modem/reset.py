@@ -1,40 +1,28 @@
-"""The two lowest steps of the recovery ladder, at an AT port: start the dialogue anew, and switch the radio off and on."""
+"""The two lowest steps of the recovery ladder. At an AT port: start the dialogue anew, and switch the radio off and on."""
 
 from __future__ import annotations
 
 from tandem.at.channel import Channel
 from tandem.at.errors import NoAnswer, PortLost
 from tandem.at.grammar import prefix
+from tandem.modem.http_transport import WebChannel
+from tandem.modem.reset_web import reset_web
 from tandem.modem.session import RADIO_S, Session
-
-AT, CFUN, USB, POWER = "at", "cfun", "usb", "power"
-STEPS = (AT, CFUN, USB, POWER)
-"""The ladder's steps in order."""
-
-ANSWER_S = 2.0
-
-
-class CannotStepError(Exception):
-    """This machine or this modem has no such step; nothing was done. The text says why."""
-
-
-class StepFailedError(Exception):
-    """The step was tried and did not work. The text says what was seen."""
-
-
-class SimLockedError(Exception):
-    """The SIM asks for its PIN or PUK: a modem that waits for a person is not to be reset."""
+from tandem.modem.steps import ANSWER_S, AT, CFUN, CannotStepError, SimLockedError, StepFailedError
 
 
 def reset(session: Session, step: str) -> str:
-    """Do ``at`` or ``cfun``; one line of what was done. CannotStepError, StepFailedError or SimLockedError. Owner's thread only."""
+    """Do ``at`` or ``cfun``, of a web server ``session`` or ``reboot``; one line of what was done. CannotStepError, StepFailedError or
+    SimLockedError. Owner's thread only."""
     try:
         channel = session.reopen()
     except PortLost as error:
         raise CannotStepError(f"there is no port: {error}") from error
-    if not isinstance(channel, Channel):
-        raise CannotStepError("a stick's web server takes no AT commands")
     try:
+        if isinstance(channel, WebChannel):
+            return reset_web(session, channel, step)
+        if not isinstance(channel, Channel):
+            raise CannotStepError(f"{step} is no step of this kind of modem")
         if step == AT:
             return _dialogue(channel)
         if step == CFUN:

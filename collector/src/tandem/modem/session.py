@@ -12,8 +12,10 @@ from tandem.at.errors import NoAnswer, PortLost
 from tandem.at.unsolicited import Unsolicited
 from tandem.modem.access import Access, Conversation
 from tandem.modem.base import Driver, Identity
+from tandem.modem.http_transport import WebChannel
 from tandem.modem.identification import MoreSetup, prepare, prepare_web
 from tandem.modem.sim import card_hash
+from tandem.modem.web_faults import session_ended
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +25,9 @@ LONGEST_BACK_OFF_S = 8.0
 
 RADIO_S = 15.0
 """+CFUN may take so long."""
+
+RENEW_AGAIN_S = 30.0
+"""A session that ended again sooner is not renewed within the poll."""
 
 SILENT_POLLS = 3
 """After so many missed deadlines in a row the modem may have been reset: it is set up again when it answers."""
@@ -55,6 +60,7 @@ class Session:
         self._back_off_s = FIRST_BACK_OFF_S
         self._not_before = 0.0
         self._refusal = ""
+        self._renew_not_before = 0.0
         self.channel: Conversation | None = None
         self.identity = Identity()
         self.driver: Driver | None = None
@@ -92,6 +98,9 @@ class Session:
         try:
             commands = self.driver.poll_commands(self.identity)
             answers = [self.channel.ask(command, until - time.monotonic()) for command in commands]
+            if isinstance(self.channel, WebChannel) and session_ended(self.driver, answers) and self._may_renew():
+                self.channel.renew(until)
+                answers = [self.channel.ask(command, until - time.monotonic()) for command in commands]
         except PortLost:
             self.lost()
             raise
@@ -102,6 +111,14 @@ class Session:
             raise
         self._silent = 0
         return answers
+
+    def _may_renew(self) -> bool:
+        """Once, and only after a while again: a stick that a new session does not mend is not to be asked twice at every poll."""
+        now = time.monotonic()
+        if now < self._renew_not_before:
+            return False
+        self._renew_not_before = now + RENEW_AGAIN_S
+        return True
 
     def reopen(self) -> Conversation:
         """Close the port and open it now, whatever was owed and however often it was refused; PortLost when it cannot be."""

@@ -35,8 +35,9 @@ class State:
 
 class Observer:
     """``heard`` with each report, ``tick`` a few times a second; both return records. ``lost_after_s``: without a fix for so long
-    it is lost. ``speed``: called with (CLOCK_MONOTONIC ns, m/s) of every fix that has one, for use on the probe alone: movement may
-    be judged by it also where position is not told.
+    it is lost. ``speed``: called with the speed of every fix that has one, as a position record without a place, for use on the probe
+    alone: movement is judged by it in coarse mode too, whose records have none. Not in a home zone, where what the receiver does
+    is nobody's business: a stop that was judged by it would tell when somebody came home.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Observer:
         privacy: Privacy,
         utc_ns: Callable[[int], int | None],
         lost_after_s: float,
-        speed: Callable[[int, float], None] | None = None,
+        speed: Callable[[Record], None] | None = None,
     ) -> None:
         self._privacy, self._speed = privacy, speed
         self._patience_ns = int(lost_after_s * 1e9)
@@ -86,9 +87,9 @@ class Observer:
             self._last = fix
             if fix.found:
                 self._found_ns = now_ns
-                if self._speed is not None and fix.tpv.speed_m_per_s is not None:
-                    self._speed(fix.monotonic_ns, fix.tpv.speed_m_per_s)
             record = self._privacy.record(fix)
+            if self._speed is not None and fix.found and fix.tpv.speed_m_per_s is not None and not self._privacy.hiding:
+                self._speed(_speed_record(fix))
             if record is not None:
                 records.append(record)
         return [*self._event(now_ns), *records]
@@ -115,3 +116,14 @@ class Observer:
         words = "" if last is None else FIX_WORDS.get(last.tpv.mode, "")
         used = None if last is None else last.satellites_used
         return words if used is None else f"{words}, {used} satellites"
+
+
+def _speed_record(fix: Fix) -> Record:
+    """What judges movement needs to know of a fix. Never to be sent."""
+    fields = {
+        "fix": FIX_WORDS.get(fix.tpv.mode),
+        "speed_m_per_s": fix.tpv.speed_m_per_s,
+        "horizontal_error_m": fix.tpv.error_m,
+        "fix_age_ms": fix.age_ms,
+    }
+    return Record.make("position", {}, fields, fix.monotonic_ns)

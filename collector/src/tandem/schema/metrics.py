@@ -107,12 +107,28 @@ RADIO = Measurement(
             "",
             "true when an identical answer repeats for longer than the modem ever did before",
         ),
+        Field("failure", "str", "", "the error that the poll got instead of an answer, as the family names it"),
     ),
 )
 
+REGISTRATION = Measurement(
+    "registration",
+    "what a modem said unasked of its registration (+CEREG and its like), at the time when it was read, between polls too",
+    ("path", "operator", "rat", "domain"),
+    (
+        Field("registered", "bool", "", "with a network, at home or roaming"),
+        Field("state", "str", "", "when not registered, one of RADIO_STATES"),
+        Field("tac", "int", "", "tracking area code", 0, 0xFFFFFF),
+        Field("eci", "int", "", "as in a radio record", 0, 2**36 - 1),
+        Field("lac", "int", "", "location area code of 2G and 3G", 0, 0xFFFF),
+        Field("ci", "int", "", "cell identity of 2G and 3G", 0, 2**28 - 1),
+    ),
+)
+"""``domain``: ``cs`` (+CREG), ``ps`` (+CGREG), ``eps`` (+CEREG) or ``5gs`` (+C5GREG)."""
+
 EVENT_KINDS = (
-    "mobility_start", "mobility_stop", "signal_drop", "handover", "modem_lost", "modem_back", "path_up", "path_down",
-    "endpoint_restored", "subflow_restored", "path_state", "recovery_step", "recovery_gave_up", "recovered",
+    "mobility_start", "mobility_stop", "signal_drop", "handover", "service_lost", "service_back", "modem_lost", "modem_back",
+    "path_up", "path_down", "endpoint_restored", "subflow_restored", "path_state", "recovery_step", "recovery_gave_up", "recovered",
     "sim_mismatch", "position_fix", "position_lost", "capture_budget", "spool_dropped", "record_rejected",
     "clock_step", "collector_start", "collector_stop",
 )  # fmt: skip
@@ -133,13 +149,15 @@ EVENT = Measurement(
             "enb: another eNodeB (the paper's BSID); sector: another cell of the same eNodeB",
         ),
         Field("detector", "str", "", "which rule judged mobility: published or fused"),
-        Field("speed_class", "str", "", "of the movement that ended, by its events a minute: low or high"),
-        Field("step", "str", "", "which step of the recovery ladder: at, cfun, usb, power"),
+        Field("speed_class", "str", "", "of the movement so far, or that ended: low (on foot) or high"),
+        Field("speed_class_by", "str", "", "what judged it: speed (the receiver's) or events (of the radio, a hint)"),
+        Field("step", "str", "", "which step of the recovery ladder: at, session, cfun, reboot, usb, power"),
         Field(
             "state",
             "str",
             "",
-            "of a path, with path_state: up, down, no_address, ipv6_only_unusable, colliding or no_route",
+            "of a path, with path_state: up, down, no_address, ipv6_only_unusable, colliding or no_route; of the radio, "
+            "with service_lost: searching, limited or no_service",
         ),
         Field("took_ms", "float", "ms", "how long what the event tells of lasted", 0),
         Field("detail", "str", "", "one line for people"),
@@ -241,6 +259,7 @@ HEALTH = Measurement(
         Field("spool_oldest_s", "float", "s", "age of the oldest record not yet acknowledged", 0),
         Field("captures_bytes", "int", "B", "captures on disk", 0),
         Field("mobile", "bool", "", "mobility state"),
+        Field("speed_class", "str", "", "of the movement so far: low (on foot) or high; absent while not known"),
     ),
 )
 
@@ -256,5 +275,5 @@ USAGE = Measurement(
 )
 
 MEASUREMENTS: dict[str, Measurement] = {
-    m.name: m for m in (RADIO, EVENT, POSITION, SUBFLOW, CONNECTION, RUN, HEALTH, USAGE)
+    m.name: m for m in (RADIO, REGISTRATION, EVENT, POSITION, SUBFLOW, CONNECTION, RUN, HEALTH, USAGE)
 }

@@ -16,6 +16,8 @@ EVENTS = {
     "mobility_stop": GOOD,
     "signal_drop": POOR,
     "handover": "bright_blue",
+    "service_lost": POOR,
+    "service_back": GOOD,
     "modem_lost": POOR,
     "modem_back": GOOD,
     "path_up": GOOD,

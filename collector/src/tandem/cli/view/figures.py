@@ -105,5 +105,7 @@ def event_words(kind: Any) -> str:  # noqa: ANN401 as above
 def radio_words(modem: dict[str, Any]) -> str:
     """A modem's state, with its radio technology when it has service."""
     state = str(modem.get("state") or "no poll yet").replace("_", " ")
+    if modem.get("failure"):
+        return f"refuses: {str(modem['failure']).replace('_', ' ')}"
     rat = modem.get("rat")
     return f"{rat}, {state}" if rat and modem.get("state") in ("connected", "idle", "unknown") else state

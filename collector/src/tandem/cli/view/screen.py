@@ -64,7 +64,8 @@ def _header(status: dict[str, Any]) -> Table:
     row.add_column(justify="right")
     left = Text.assemble((" Tandem ", "bold reverse"), " ", (str(status.get("probe")), "bold"))
     if status.get("mobile"):
-        middle = Text(f"▶▶ MOVING for {duration(status.get('mobile_since_s'))}", "bold yellow")
+        fast = f" ({status['speed_class']} speed)" if status.get("speed_class") else ""
+        middle = Text(f"▶▶ MOVING for {duration(status.get('mobile_since_s'))}{fast}", "bold yellow")
     else:
         middle = Text("■ STANDING STILL", "bold green")
     right = Text(f"{clock(status.get('utc_ns'))}  up {duration(status.get('uptime_s'))} ", colours.QUIET)

@@ -30,17 +30,24 @@ _NETWORK_TYPES = {
 """``CurrentNetworkType`` and ``CurrentNetworkTypeEx`` of the status page."""
 
 _FAULTS = {"125001": "token_wrong", "125002": "token_missing", "125003": "token_wrong", "100002": "not_supported",
-           "100003": "login_needed", "100004": "busy", "100006": "wrong_parameter"}  # fmt: skip
+           "100001": "system_error", "100003": "login_needed", "100004": "busy", "100005": "wrong_format",
+           "100006": "wrong_parameter", "101001": "no_sim", "108003": "somebody_is_logged_in"}  # fmt: skip
 """The codes of an ``error`` document."""
+
+_REFUSED = "stick_error_"
+"""Before the code, in the final result of a page that the transport saw to be an ``error`` document."""
 
 
 def fault(response: Response) -> str | None:
     """Why the stick told nothing: ``token_missing`` (125002: asked without a session), ``login_needed`` and others by name,
     ``error <code>`` for a code without one; None when it answered."""
-    root, found = flat("\n".join(response.lines))
-    if root != "error":
-        return None
-    number = found.get("code", "")
+    if response.final.code.startswith(_REFUSED):
+        number = response.final.code.removeprefix(_REFUSED)
+    else:
+        root, found = flat("\n".join(response.lines))
+        if root != "error":
+            return None
+        number = found.get("code", "")
     return _FAULTS.get(number, f"error {number}" if number.isascii() and number.isdigit() else "error")
 
 

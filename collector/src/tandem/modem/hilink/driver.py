@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from tandem.at.dialogue import Response
 from tandem.modem.base import Identity, Reading
-from tandem.modem.hilink.decode import decode
+from tandem.modem.hilink.decode import decode, fault
+
+REBOOT = 'POST /api/device/control <?xml version="1.0" encoding="UTF-8"?><request><Control>1</Control></request>'
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,7 @@ class HiLink:
     name: str = "hilink"
     transport: str = "http"
     reads: tuple[str, ...] = ()
+    reboot_command: str = REBOOT
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """None: nothing is switched on."""
@@ -33,6 +36,10 @@ class HiLink:
     def decode(self, responses: Sequence[Response], identity: Identity) -> Reading:
         """See ``hilink.decode``."""
         return decode(responses)
+
+    def fault(self, response: Response) -> str | None:
+        """See ``hilink.decode.fault``."""
+        return fault(response)
 
 
 DRIVER = HiLink()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tandem.at.dialogue import Response
 from tandem.modem.base import Identity, Reading
-from tandem.modem.zte_web.decode import decode
+from tandem.modem.zte_web.decode import decode, fault
 
 FIELDS = (
     "model_name,wa_inner_version,network_type,rmcc,rmnc,cell_id,enodeb_id,tac_code,lac_code,rssi,rscp,ecio,lte_rsrp,lte_rsrq,lte_rssi,lte_snr,lte_pci,"
@@ -25,6 +25,7 @@ class ZteWeb:
     name: str = "zte_web"
     transport: str = "http"
     reads: tuple[str, ...] = ()
+    reboot_command: str = "POST /goform/goform_set_cmd_process isTest=false&goformId=REBOOT_DEVICE"
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """None: nothing is switched on."""
@@ -41,6 +42,10 @@ class ZteWeb:
     def decode(self, responses: Sequence[Response], identity: Identity) -> Reading:
         """See ``zte_web.decode``."""
         return decode(responses, identity)
+
+    def fault(self, response: Response) -> str | None:
+        """See ``zte_web.decode.fault``."""
+        return fault(response)
 
 
 DRIVER = ZteWeb()

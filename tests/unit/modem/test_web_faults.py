@@ -1,0 +1,210 @@
+"""A stick's web server that refuses: each refusal a named failure of the poll, mended by a new session or a restart where that helps."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from web_stick import WebStick, page
+
+from tandem.app.recovering import Recovering, sickness
+from tandem.at.dialogue import Response
+from tandem.at.grammar import Final
+from tandem.modem.access import WebServer
+from tandem.modem.base import Reading
+from tandem.modem.poll import Poll
+from tandem.modem.poller import Poller
+from tandem.modem.recovery import RecoverySettings
+from tandem.modem.registry import drivers
+from tandem.modem.steps import ALL_STEPS, WEB_STEPS, CannotStepError, StepFailedError
+from tandem.modem.web_faults import poll_failure
+from tandem.schema.record import Record
+
+SIGNAL_PATH = "/api/device/signal"
+
+
+class Polled:
+    """A poller at a stick, ten polls a second."""
+
+    def __init__(self, stick: WebStick, driver: str) -> None:
+        self._changed = threading.Condition()
+        self.polls: list[Poll] = []
+        self.more: list[Callable[[Poll], None]] = []
+        self.poller = Poller("a", "A", WebServer(stick.url), driver, 0.1, self._add)
+        self.poller.start()
+
+    def _add(self, poll: Poll) -> None:
+        with self._changed:
+            self.polls.append(poll)
+            for more in self.more:
+                more(poll)
+            self._changed.notify_all()
+
+    def wait(self, what: Callable[[Poll], bool]) -> Poll:
+        """The next poll that is so."""
+        with self._changed:
+            after = len(self.polls)
+            assert self._changed.wait_for(lambda: any(map(what, self.polls[after:])), 10), self.polls[-3:]
+            return next(filter(what, self.polls[after:]))
+
+
+@pytest.fixture
+def stick() -> Iterator[WebStick]:
+    served = WebStick()
+    yield served
+    served.close()
+
+
+@pytest.fixture
+def polled(stick: WebStick) -> Iterator[Callable[[str], Polled]]:
+    made: list[Polled] = []
+
+    def poll(driver: str) -> Polled:
+        made.append(Polled(stick, driver))
+        return made[-1]
+
+    yield poll
+    for one in made:
+        one.poller.stop()
+
+
+def good(poll: Poll) -> bool:
+    return poll.failure is None and poll.reading is not None and poll.reading.rsrp_dbm == -95.0
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "sick"),
+    [
+        (100001, "system_error", "refusing"),
+        (100003, "login_needed", None),
+        (100004, "busy", "refusing"),
+        (100006, "wrong_parameter", None),
+        (101001, "no_sim", None),
+        (125003, "token_wrong", "refusing"),
+        (112233, "error 112233", None),
+    ],
+)
+def test_an_error_of_hilink_is_the_polls_failure_by_name_and_in_its_record(
+    stick: WebStick, polled: Callable[[str], Polled], code: int, name: str, sick: str | None
+) -> None:
+    made = polled("hilink")
+    made.wait(good)
+    stick.refused["*"] = code
+    poll = made.wait(lambda p: p.failure == name)
+    assert (poll.state, poll.reading) == ("unknown", None)
+    assert poll.record().fields["failure"] == name
+    assert "rsrp_dbm" not in poll.record().fields
+    assert sickness(poll) == sick
+    stick.refused.clear()
+    assert "failure" not in made.wait(good).record().fields
+
+
+def test_a_page_that_this_model_has_not_fails_no_poll_and_its_signal_page_does(
+    stick: WebStick, polled: Callable[[str], Polled]
+) -> None:
+    stick.refused["/api/net/current-plmn"] = 100002
+    made = polled("hilink")
+    made.wait(good)
+    only_plmn = page("<response><Numeric>24405</Numeric></response>")
+    plain = stick.behave
+    stick.behave = lambda target, headers: only_plmn if "plmn" in target else plain(target, headers)
+    stick.refused.update({SIGNAL_PATH: 100004, "/api/monitoring/status": 100002})
+    assert made.wait(lambda p: p.failure is not None).failure == "busy"
+
+
+def test_a_family_is_found_also_while_it_refuses(stick: WebStick, polled: Callable[[str], Polled]) -> None:
+    stick.refused["*"] = 100004
+    made = polled("auto")
+    assert made.wait(lambda p: p.failure == "busy").driver == "hilink"
+
+
+def test_a_session_of_goform_that_ended_is_renewed_within_the_poll(
+    stick: WebStick, polled: Callable[[str], Polled]
+) -> None:
+    stick.behave = stick.goform
+    made = polled("zte_web")
+    made.wait(good)
+    stick.forget_sessions()
+    made.wait(lambda _poll: True)
+    made.wait(good)
+    assert all(poll.failure is None for poll in made.polls), "the poll that met the end of the session was answered"
+    stick.forget_sessions()  # again, too soon to try the same within a poll
+    asked = len(stick.asked)
+    polls = len(made.polls)
+    assert made.wait(lambda p: p.failure is not None).failure == "referer_missing"
+    made.wait(lambda _poll: len(made.polls) >= polls + 4)
+    assert [target for target, _ in stick.asked[asked:]].count("/") == 0
+
+
+def test_a_new_session_and_a_restart_are_steps_of_a_web_server_and_at_commands_are_not(
+    stick: WebStick, polled: Callable[[str], Polled]
+) -> None:
+    made = polled("hilink")
+    made.wait(good)
+    sessions = stick.session
+    assert "new session" in made.poller.reset("session", 5)
+    assert stick.session == sessions + 1
+    assert "start anew" in made.poller.reset("reboot", 5)
+    assert stick.restarts == [
+        '<?xml version="1.0" encoding="UTF-8"?><request><Control>1</Control></request>',
+    ]
+    with pytest.raises(CannotStepError, match="no AT commands"):
+        made.poller.reset("cfun", 5)
+    stick.locked = True
+    with pytest.raises(StepFailedError, match="login_needed"):
+        made.poller.reset("reboot", 5)
+    stick.refused["*"] = 100001
+    with pytest.raises(StepFailedError, match="system_error"):
+        made.poller.reset("session", 5)
+
+
+def test_goform_is_told_to_start_anew_and_may_refuse(stick: WebStick, polled: Callable[[str], Polled]) -> None:
+    stick.behave = stick.goform
+    made = polled("zte_web")
+    made.wait(good)
+    assert "start anew" in made.poller.reset("reboot", 5)
+    assert stick.restarts == ["isTest=false&goformId=REBOOT_DEVICE"]
+    stick.locked = True
+    with pytest.raises(StepFailedError, match="failure"):
+        made.poller.reset("reboot", 5)
+
+
+def test_the_ladder_mends_a_stick_that_refuses_by_a_restart(stick: WebStick, polled: Callable[[str], Polled]) -> None:
+    made = polled("hilink")
+    made.wait(good)
+    events: list[Record] = []
+
+    class Actions:
+        def seen(self) -> None:
+            pass
+
+        def do(self, step: str) -> str:
+            return made.poller.reset(step, 5)
+
+    settings = RecoverySettings(after_s=0.3, first_back_off_s=0.1, prove_s=dict.fromkeys(ALL_STEPS, 0.5))
+    recovering = Recovering(settings, {"a": Actions()}, {"a": "A"}, events.extend, {"a": WEB_STEPS})
+    made.more.append(recovering.polled)
+    recovering.start()
+    try:
+        stick.refused["*"] = 100001
+        made.wait(lambda _poll: any(event.tags["kind"] == "recovered" for event in events))
+    finally:
+        recovering.stop()
+    told = [(event.tags["kind"], event.fields.get("step")) for event in events]
+    assert told == [("recovery_step", "session"), ("recovery_step", "reboot"), ("recovered", "reboot")]
+    assert "system_error" in str(events[0].fields["detail"])
+
+
+@pytest.mark.parametrize("family", [name for name, d in drivers().items() if d.transport == "http"])
+def test_any_pages_make_a_failure_or_none_and_never_both_a_reading_and_a_failure(family: str) -> None:
+    driver: Any = drivers()[family]
+    pages = [
+        Response("GET /x", (), Final("error", "http_503")),
+        Response("GET /x", ("<html>login</html>",), Final("ok", "ok")),
+        Response("GET /x", (), Final("ok", "ok")),
+    ]
+    assert poll_failure(driver, pages, Reading()) is not None or family == "alcatel"
+    assert poll_failure(driver, pages[:1], Reading()) == "http_503"
+    assert poll_failure(driver, pages[2:], Reading(rsrp_dbm=-95.0)) is None
