@@ -17,7 +17,6 @@ CLIENT, SERVER, ADDRESS = f"tsv-c{os.getpid()}", f"tsv-s{os.getpid()}", "10.91.9
 
 CONFIG = """
 [listen]
-host = "0.0.0.0"
 [store]
 binary = "{binary}"
 [limits]
