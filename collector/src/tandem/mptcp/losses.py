@@ -2,7 +2,8 @@
 
 A subflow that a reset took away (by a middlebox, a NAT that forgot it, the peer) is not opened again by the kernel. Making its
 endpoint anew opens it. That also closes and opens other connections' subflows from that endpoint, so it waits while any other
-connection has a living one there.
+connection has a living one there. Connections whose subflows are made by orders (``joins``) need none of that; what they lost is
+kept here all the same.
 """
 
 from __future__ import annotations
@@ -62,13 +63,16 @@ class _Connection:
 class Losses:
     """Connections of this network namespace by the kernel's token; those that we did not begin are passed over."""
 
-    def __init__(self, path_of: PathOf) -> None:
-        self._path_of = path_of
+    def __init__(self, path_of: PathOf, by_orders: Callable[[int], bool] = lambda _: False) -> None:
+        """``by_orders``: whether the subflows of the connection with this token are made by orders."""
+        self._path_of, self._by_orders = path_of, by_orders
         self._connections: OrderedDict[int, _Connection] = OrderedDict()
 
     def take(self, event: PmEvent, now_ns: int) -> Restored | None:
         """An event, at CLOCK_MONOTONIC ``now_ns``; what came back by it."""
         connection = self._connections.get(event.token)
+        if event.kind == "announced":
+            return None
         if event.kind == "closed":
             if connection is not None:
                 connection.alive = False
@@ -113,7 +117,7 @@ class Losses:
     def due(self, now_ns: int, up: Collection[str]) -> list[str]:
         """Paths whose endpoint is to be made anew now; each counts as an attempt. ``up``: paths that can be used."""
         paths = []
-        for connection, loss in self._open():
+        for connection, loss in self._renewable():
             if loss.path is None or loss.path not in up or loss.due_ns > now_ns:
                 continue
             if self._in_use(loss.path, connection):
@@ -125,19 +129,27 @@ class Losses:
 
     def tried(self, path: str, now_ns: int) -> None:
         """The path's endpoint was made anew for another reason: that is an attempt too."""
-        for _, loss in self._open():
+        for _, loss in self._renewable():
             if loss.path == path:
+                loss.tried(now_ns)
+
+    def ordered(self, token: int, path: str, now_ns: int) -> None:
+        """The subflow was ordered anew in this connection: an attempt."""
+        connection = self._connections.get(token)
+        for loss in () if connection is None else connection.losses:
+            if loss.path == path and loss.back_ns is None:
                 loss.tried(now_ns)
 
     def next_ns(self, up: Collection[str]) -> int | None:
         """When ``due`` will have something; None while nothing is lost on a path that is up."""
-        return min((loss.due_ns for _, loss in self._open() if loss.path in up), default=None)
+        return min((loss.due_ns for _, loss in self._renewable() if loss.path in up), default=None)
 
-    def _open(self) -> list[tuple[_Connection, _Loss]]:
+    def _renewable(self) -> list[tuple[_Connection, _Loss]]:
+        """What is lost and can be brought back by an endpoint."""
         return [
             (connection, loss)
-            for connection in self._connections.values()
-            if connection.alive
+            for token, connection in self._connections.items()
+            if connection.alive and not self._by_orders(token)
             for loss in connection.losses
             if loss.back_ns is None
         ]
@@ -145,8 +157,8 @@ class Losses:
     def _in_use(self, path: str, losing: _Connection) -> bool:
         return any(
             path in connection.subflows.values()
-            for connection in self._connections.values()
-            if connection is not losing and connection.alive
+            for token, connection in self._connections.items()
+            if connection is not losing and connection.alive and not self._by_orders(token)
         )
 
     def of(self, token: int) -> list[SubflowLoss] | None:

@@ -86,6 +86,10 @@ class Paths:
             return None
         return Reach(status.interface, self._modem_gateways.get(name, status.gateway))
 
+    def number(self, name: str) -> int:
+        """The number of the path's address, as endpoint and in connections."""
+        return ENDPOINTS + next(i for i, path in enumerate(self.paths) if path.name == name)
+
     def path_of(self, address: str) -> str | None:
         """The path that has, or had last, this address."""
         return self._owners.get(address)
@@ -254,11 +258,10 @@ class Paths:
     def renew(self, name: str) -> bool:
         """Make the path's endpoint anew, so that connections open a subflow from it; False while the path is not up, or its endpoint is
         another program's."""
-        way = self._ways.get(name)
-        index = next(i for i, path in enumerate(self.paths) if path.name == name)
-        if way is None or ENDPOINTS + index not in self._manager.endpoints():
+        way, number = self._ways.get(name), self.number(name)
+        if way is None or number not in self._manager.endpoints():
             return False
-        renew(way.endpoint(index), self._manager)
+        renew(way.endpoint(number - ENDPOINTS), self._manager)
         return True
 
     def remove(self) -> None:
