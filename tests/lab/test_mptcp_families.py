@@ -76,14 +76,15 @@ def test_what_a_reset_took_comes_back_on_either_family(watched, running, lost):
 
 
 def test_one_reset_is_mended_at_once_each_time(watched, running):
-    """Three times: the address that the server told is not used up."""
-    for count in (1, 2, 3):
+    """Twice: the address that the server told is not used up. What is lost within a second again waits longer."""
+    for count in (1, 2):
         cut(watched.two, "b", "tcp flags & (syn|ack) == ack limit rate 1/hour burst 1 packets")
-        await_true(lambda count=count: len(watched.of("subflow_restored")) == count, 5, f"return {count}")
+        await_true(lambda count=count: len(watched.of("subflow_restored")) == count, 15, f"return {count}")
         mend(watched.two)
         await_true(lambda: running.carrying().get(HOST["b"]), 5, "bytes over it")
     losses = watched.watch.losses(running.token)
-    assert [(loss["path"], loss["back_after_ms"] < 2000) for loss in losses] == [("b", True)] * 3
+    assert [loss["path"] for loss in losses] == ["b"] * 2
+    assert losses[0]["back_after_ms"] < 1000
 
 
 def test_another_connections_subflow_lives_on(watched, running):

@@ -79,6 +79,18 @@ def test_what_is_there_is_not_ordered_and_what_was_lost_is_at_once(joins):
     assert joins.due(100 * SECOND, UP) == [Order(TOKEN, "a", FOUR, S4, 8480, 0)]
 
 
+def test_what_the_server_refuses_after_the_handshake_is_not_tried_without_a_pause(joins):
+    """As when the server has as many subflows as it takes: established here, reset a moment later."""
+    joins.take(TOLD, 0, ours=True)
+    tried = []
+    for now in range(0, 30 * SECOND, SECOND // 10):
+        if joins.due(now, UP):
+            tried.append(now // SECOND)
+            joins.take(event("subflow_established", SIX, S6), now + 1000, ours=True)
+            joins.take(event("subflow_closed", SIX, S6, error=errno.ECONNRESET), now + 2000, ours=True)
+    assert tried == [0, 0, 6, 18]
+
+
 def test_a_path_that_is_down_is_not_tried(joins):
     joins.take(TOLD, 0, ours=True)
     assert joins.due(0, {"a": FOUR}) == []

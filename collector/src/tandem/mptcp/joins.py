@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tandem.mptcp.losses import BACKOFF_S, REMEMBERED
+from tandem.mptcp.losses import BACKOFF_S, REMEMBERED, SETTLED_NS
 from tandem.mptcp.pm_events import PmEvent
 
 Ends = tuple[str | None, int | None, str | None, int | None]
@@ -47,6 +47,8 @@ class _Turn:
 
     due_ns: int
     attempts: int = 0
+    came_ns: int | None = None
+    """When its subflow came about."""
 
 
 @dataclass(slots=True)
@@ -59,6 +61,14 @@ class _Connection:
     """The peer takes no further subflow before."""
     turns: dict[str, _Turn] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
+
+
+def _after(before: _Turn | None, now_ns: int) -> _Turn:
+    """The turn of a path that lost its subflow."""
+    if before is None or before.came_ns is None or now_ns - before.came_ns >= SETTLED_NS:
+        return _Turn(now_ns)
+    due_ns = now_ns if before.attempts < 2 else max(now_ns, before.due_ns)  # the first may just have been unlucky
+    return _Turn(due_ns, before.attempts)
 
 
 class Joins:
@@ -90,11 +100,12 @@ class Joins:
                 connection.remotes.setdefault(":" in event.remote, (event.remote, port, event.remote_id or 0))
             case "subflow_established":
                 connection.subflows[ends] = path
-                connection.turns.pop(path or "", None)
+                if path is not None:
+                    connection.turns.setdefault(path, _Turn(now_ns)).came_ns = now_ns
             case "subflow_closed" if ends in connection.subflows:
                 del connection.subflows[ends]
                 if path is not None:
-                    connection.turns[path] = _Turn(now_ns)
+                    connection.turns[path] = _after(connection.turns.get(path), now_ns)
 
     def _begin(self, event: PmEvent) -> None:
         if event.local is None or event.remote is None:

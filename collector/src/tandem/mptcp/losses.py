@@ -21,6 +21,9 @@ BACKOFF_S = (0.0, 3.0, 6.0, 12.0, 24.0)
 takes a second more, and an attempt would break it off: therefore 3."""
 IN_USE_NS = 1_000_000_000
 """When to look again whether another connection still has a subflow there."""
+SETTLED_NS = 1_000_000_000
+"""A subflow that came back and is lost again sooner was refused after its handshake, as by a server that has enough of them: its
+attempts go on counting, or they would follow each other without a pause."""
 REMEMBERED = 64
 
 PathOf = Callable[[str], str | None]
@@ -96,7 +99,11 @@ class Losses:
         if known and ends not in connection.subflows:
             return None  # a handshake that came to nothing
         connection.subflows.pop(ends, None)
-        connection.losses.append(_Loss(path, now_ns, event.error, now_ns + int(BACKOFF_S[0] * 1e9)))
+        loss = _Loss(path, now_ns, event.error, now_ns + int(BACKOFF_S[0] * 1e9))
+        before = next((one for one in reversed(connection.losses) if one.path == path), None)
+        if before is not None and before.back_ns is not None and now_ns - before.back_ns < SETTLED_NS:
+            loss.attempts, loss.due_ns = before.attempts, max(now_ns, before.due_ns)
+        connection.losses.append(loss)
         return None
 
     def _remember(self, token: int) -> _Connection:
