@@ -32,6 +32,21 @@ FOLDER = Path("/run/netns")
 _NETWORK = "198.18.71"
 _CARRIER_S = 1.5
 """An interface that changed its namespace is down for a moment; that is not told as an outage of its own."""
+_RULES = """
+table ip tandem {
+    chain out {
+        type nat hook postrouting priority 100
+        oifname "MODEM" masquerade
+    }
+    chain in {
+        type filter hook input priority 0
+        iifname "MODEM" meta l4proto tcp counter drop
+    }
+}
+"""
+"""What the tracking of connections does not accept (as a segment out of its window) is not translated. It would be taken for the
+namespace's own and answered with a reset, which ends the server's side of the connection: so nothing is answered."""
+_LIBERAL = "/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal"
 _OURS = "/proc/thread-self/ns/net"
 
 
@@ -102,9 +117,9 @@ class Nat:
             ip(*there, "link", "set", name, "up")
         ip("link", "set", self.interface, "up")
         self._enter("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
-        rule = f'oifname "{interface}" masquerade'
-        chain = f"chain out {{ type nat hook postrouting priority 100; {rule}; }}"
-        self._enter("nft", "-f", "-", given=f"table ip tandem {{ {chain}; }}\n")
+        self._enter("nft", "-f", "-", given=_RULES.replace("MODEM", interface))
+        # The file is there once NAT is; without it only the rule against answering helps.
+        self._enter("sh", "-c", f"! [ -e {_LIBERAL} ] || echo 1 >{_LIBERAL}")
         ip("link", "set", interface, "netns", self.namespace)
         held.put(there, interface)
         hop = ("via", gateway) if gateway else ()
