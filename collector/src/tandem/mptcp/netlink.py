@@ -165,7 +165,7 @@ class Heard:
 
 def hear_routes(namespace: Path | None = None) -> Heard:
     """Links, addresses, routes and rules that change, here or in another network namespace (which takes CAP_SYS_ADMIN)."""
-    listening = _socket_in(namespace, lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE))
+    listening = socket_in(namespace, lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE))
     try:
         listening.bind((0, _ROUTE_GROUPS))
     except OSError:
@@ -221,7 +221,7 @@ class Asked:
         self._socket.close()
 
 
-def _socket_in(namespace: Path | None, make: Callable[[], socket.socket]) -> socket.socket:
+def socket_in(namespace: Path | None, make: Callable[[], socket.socket]) -> socket.socket:
     """A socket made in ``namespace``, where it stays, by a thread that goes there and ends."""
     if namespace is None:
         return make()

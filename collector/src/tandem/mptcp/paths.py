@@ -78,6 +78,12 @@ class Paths:
         """The NATs that are up."""
         return list(self._nats.values())
 
+    def follow(self, nat: Nat, gateway: str | None) -> str:
+        """The modem behind ``nat`` has another next hop now, which is where its page is; the path's name."""
+        name = self.paths[nat.index].name
+        self._modem_gateways[name] = gateway
+        return name
+
     def reach(self, name: str) -> Reach | None:
         """How to talk to the modem of path ``name``: ``address`` is its side of the link, which for a modem that routes (HiLink and
         its like) is where its page is; None where the link has no next hop. None while the path has no interface with an address."""

@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 
+from tandem.mptcp.leases import Leases
 from tandem.mptcp.losses import Losses, Restored
 from tandem.mptcp.netlink import Heard, hear_routes
 from tandem.mptcp.ordering import Ordering
@@ -34,7 +35,8 @@ class Watch:
         self._paths = paths
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._routes = hear_routes()
-        self._inside: dict[Path, Heard] = {}
+        self._inside: dict[tuple[Path, int | None], Heard] = {}
+        self._leases = Leases(paths)
         self._lock = threading.Lock()
         self._ordering: Ordering | None = None
         self._losses = Losses(paths.path_of, self._ordered)
@@ -68,18 +70,20 @@ class Watch:
         """Wait for what needs something to be done, at most ``timeout_s``, and do it. IpError as ``Paths.check``."""
         self._listen_inside()
         heard: list[Heard] = [self._routes, *self._inside.values()]
-        waiting: list[int] = [self._wake_fd, *(h.fileno() for h in heard)]
+        waiting: list[int] = [self._wake_fd, *(h.fileno() for h in heard), *self._leases.filenos()]
         if self._events is not None:
             waiting.append(self._events.fileno())
         patience_s = self._patience_s(time.monotonic())
         ready, _, _ = select.select(waiting, [], [], patience_s if timeout_s is None else min(timeout_s, patience_s))
         if self._wake_fd in ready:
             os.eventfd_read(self._wake_fd)
-        events = self._take_subflows()
+        events = self._take_subflows() + self._leases.turn()
         now = time.monotonic()
         if any(h.fileno() in ready for h in heard):
             for one in heard:
                 one.read()
+            if any(h.fileno() in ready for h in self._inside.values()):
+                self._leases.seen()
             self._changed_s, self._heard_s = self._changed_s or now, now
         if now >= self._check_s():
             self._changed_s, checked_s, self._checked_s = None, self._checked_s, now
@@ -106,17 +110,18 @@ class Watch:
             due = [self._losses.next_ns(self._paths.addresses)]
         if self._ordering is not None:
             due.append(self._ordering.next_ns())
-        until = min([self._check_s(), *(due_ns / 1e9 for due_ns in due if due_ns is not None)])
+        until = min([self._check_s(), self._leases.due_s(), *(due_ns / 1e9 for due_ns in due if due_ns is not None)])
         return max(0.0, until - now)
 
     def _listen_inside(self) -> None:
         """Hear also what changes behind the NATs that there are now."""
-        wanted = {nat.file for nat in self._paths.nats}
+        self._leases.keep(self._paths.nats)
+        wanted = {(nat.file, nat.inode) for nat in self._paths.nats}
         for gone in self._inside.keys() - wanted:
             self._inside.pop(gone).close()
-        for file in wanted - self._inside.keys():
+        for fresh in wanted - self._inside.keys():
             with contextlib.suppress(OSError):  # deleted meanwhile: the next check sees it
-                self._inside[file] = hear_routes(file)
+                self._inside[fresh] = hear_routes(fresh[0])
 
     def _take_subflows(self) -> list[PathEvent]:
         if self._events is None:
@@ -145,6 +150,7 @@ class Watch:
         """Hear no more."""
         if self._ordering is not None:
             self._ordering.close()
+        self._leases.close()
         for one in (self._routes, *self._inside.values(), *(() if self._events is None else (self._events,))):
             one.close()
         os.close(self._wake_fd)
