@@ -7,6 +7,7 @@ before Linux 6.15); with one family, and at the end, the kernel has them again. 
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +17,8 @@ from tandem.mptcp.joins import Farewell, Joins, Order
 from tandem.mptcp.paths import Paths
 from tandem.mptcp.pm_commands import End, PmCommands
 from tandem.mptcp.pm_events import PmEvent
+
+log = logging.getLogger(__name__)
 
 _WAYS = (("net.mptcp.path_manager", "kernel", "userspace"), ("net.mptcp.pm_type", "0", "1"))
 """Sysctl, its value for the kernel's path manager, its value for ours; the first that the kernel has is used."""
@@ -50,9 +53,16 @@ class Ordering:
                 continue
             error = None if now == value else sysctls.apply({name: value})[name].error
             self.ours = wanted and error is None
-            self.why_not = None if error is None else f"{name}: {error}"
+            self._tell(None if error is None else f"{name}: {error}")
             return
-        self.why_not = "this kernel has no path manager but its own"
+        self._tell("this kernel has no path manager but its own" if wanted else None)
+
+    def _tell(self, why_not: str | None) -> None:
+        if why_not is not None and why_not != self.why_not:
+            log.warning(
+                "a subflow of another family than its connection's first will not come back after a reset: %s", why_not
+            )
+        self.why_not = why_not
 
     def take(self, event: PmEvent, now_ns: int) -> None:
         """An event, at CLOCK_MONOTONIC ``now_ns``."""
