@@ -17,7 +17,6 @@ CLIENT, SERVER, ADDRESS = f"tsv-c{os.getpid()}", f"tsv-s{os.getpid()}", "10.91.9
 
 CONFIG = """
 [listen]
-host = "0.0.0.0"
 [store]
 binary = "{binary}"
 [limits]
@@ -70,7 +69,8 @@ def two_paths():
         ip("netns", "add", SERVER)
         for name in (CLIENT, SERVER):
             ip("-n", name, "link", "set", "lo", "up")
-            within(name, "sysctl", "-qw", "net.mptcp.enabled=1", "net.mptcp.blackhole_timeout=0", check=True)
+            within(name, "sysctl", "-qw", "net.mptcp.enabled=1", check=True)
+            within(name, "sysctl", "-eqw", "net.mptcp.blackhole_timeout=0", check=True)  # which not every kernel has
         ip("-n", SERVER, "addr", "add", f"{ADDRESS}/32", "dev", "lo")
         for n in ("1", "2"):
             ip("link", "add", f"c{n}", "netns", CLIENT, "type", "veth", "peer", "name", f"s{n}", "netns", SERVER)

@@ -3,33 +3,21 @@
 import socket
 
 import pytest
-from download_server import Behaviour, Endpoint
+from download_server import Behaviour
+from mixed_paths import B6, HOP6, PROBE6, SERVER6, Both, mixed, parameters, why_not6
 from run_download import Run
-from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, why_not
+from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true
 
 from tandem.mptcp import sockets
 from tandem.mptcp.paths import Path, Paths
 
-
-def _why_not6() -> str | None:
-    return why_not() or (None if sockets.multipath6() else "this kernel's Multipath TCP has no IPv6")
-
-
-LACK = _why_not6()
+LACK = why_not6()
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
-SERVER6, PROBE6, HOP6 = "fd00:5::10", "fd00:2::1", "fd00:2::2"
-B6 = Path("b", "tmp5-b", HOP6)
 
 
 @pytest.fixture
 def two():
-    """Path b has IPv6 alone, and the server both families; it tells its IPv6 address to connections that began by IPv4."""
-    with lab() as made:
-        for space, interface in ((made.probe, "tmp5-b"), (made.server, "tmp5-bs"), (made.server, "lo")):
-            space.run(f"echo 0 >/proc/sys/net/ipv6/conf/{interface}/disable_ipv6")
-        made.server.run(f"ip address add {SERVER6}/128 dev lo; ip address add {HOP6}/64 dev tmp5-bs nodad")
-        made.server.run(f"ip mptcp endpoint add {SERVER6} id 9 signal")
-        made.probe.run(f"ip address flush dev tmp5-b scope global; ip address add {PROBE6}/64 dev tmp5-b nodad")
+    with mixed() as made:
         yield made
 
 
@@ -46,38 +34,10 @@ def everything(two: Lab) -> list[str]:
     )
 
 
-class Both(Endpoint):
-    """Listens for both families."""
-
-    @staticmethod
-    def _listen(protocol: int, host: str) -> socket.socket:
-        made = socket.socket(socket.AF_INET6, socket.SOCK_STREAM, protocol)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((host or "::", 0))
-        made.listen()
-        return made
-
-
 def download(two: Lab, paths: Paths, tmp_path, kind: str, primary: str, server: str) -> dict:
     endpoint = two.server.inside(lambda: Both(Behaviour()))
-    token = tmp_path / "token"
-    token.write_text("secret")
-    url = f"http://{server}:"
-    parameters = {
-        "run": "run-1",
-        "kind": kind,
-        "path": primary,
-        "paths": [{"name": p.name, "interface": p.interface, "address": paths.addresses[p.name]} for p in paths.paths],
-        "server": {
-            "control": f"{url}{endpoint.control_port}",
-            "measurement": f"{url}{endpoint.measurement_port}",
-            "token_file": str(token),
-        },
-        "bytes": 200_000_000,
-        "whoami": False,
-    }
-    run = Run(parameters, two.probe.enter)
-    line = run.end()
+    wanted = parameters(paths, tmp_path, endpoint, f"http://{server}:", kind=kind, path=primary, bytes=200_000_000)
+    line = Run(wanted, two.probe.enter).end()
     endpoint.close()
     return line
 

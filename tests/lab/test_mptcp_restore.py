@@ -1,107 +1,15 @@
 """A subflow that a reset took away comes back by itself, with a transfer in flight; the time it took is told."""
 
-import contextlib
 import shutil
-import socket
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, why_not
-
-from tandem.mptcp import sockets
-from tandem.mptcp.paths import PathEvent, Paths
-from tandem.mptcp.statistics import Reader
-from tandem.mptcp.watch import Watch
+from two_paths import ADDRESS, Lab, await_true, lab, why_not
+from watched_paths import Transfer, Watched
 
 LACK = why_not() or (None if shutil.which("nft") else "nft is not installed")
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
-
-
-class Watched:
-    """Both paths up and watched by a thread, as the collector does."""
-
-    def __init__(self, two: Lab) -> None:
-        self.two, self.paths = two, Paths(PATHS)
-        two.probe.inside(self.paths.apply)
-        await_true(lambda: two.probe.inside(self.paths.check) is not None and len(self.paths.addresses) == 2, 5, "up")
-        self.watch = two.probe.inside(lambda: Watch(self.paths))
-        assert self.watch.restoring is None
-        self.events: list[PathEvent] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=lambda: two.probe.inside(self._turn))
-        self._thread.start()
-
-    def _turn(self) -> None:
-        while not self._stop.is_set():
-            self.events += self.watch.turn()
-
-    def of(self, kind: str) -> list[PathEvent]:
-        return [event for event in self.events if event.kind == kind]
-
-    def close(self) -> None:
-        self._stop.set()
-        self.watch.wake()
-        self._thread.join()
-        self.watch.close()
-
-
-class Transfer:
-    """Bytes that go on and on, from the server to the probe."""
-
-    def __init__(self, two: Lab, primary: str) -> None:
-        def listen() -> socket.socket:
-            made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
-            made.bind((SERVER, 0))
-            made.listen()
-            return made
-
-        self.listener = two.server.inside(listen)
-        to = self.listener.getsockname()
-        source = sockets.Source(f"tmp5-{primary}")
-        self.client = two.probe.inside(lambda: sockets.connect("mptcp", to, source, 5)).socket
-        self.server = self.listener.accept()[0]
-        self.reader = Reader(self.client)
-        self.received = 0
-        self.ended: OSError | None = None
-        self._threads = [threading.Thread(target=t) for t in (self._pump, self._drain)]
-        for thread in self._threads:
-            thread.start()
-
-    def _pump(self) -> None:
-        try:
-            while True:
-                self.server.sendall(bytes(65536))
-        except OSError:
-            return
-
-    def _drain(self) -> None:
-        try:
-            while piece := self.client.recv(1 << 16):
-                self.received += len(piece)
-        except OSError as error:
-            self.ended = error
-
-    @property
-    def token(self) -> int:
-        mptcp = self.reader.read().mptcp
-        assert mptcp is not None
-        return mptcp.token
-
-    def carrying(self) -> dict[str, int]:
-        return {s.local.host: s.tcp.bytes_received or 0 for s in self.reader.read().subflows if s.alive and s.local}
-
-    def close(self) -> None:
-        """End it; once more is no harm."""
-        for one in (self.client, self.server):
-            with contextlib.suppress(OSError):  # ended by the test already
-                one.shutdown(socket.SHUT_RDWR)
-        self.server.close()
-        for thread in self._threads:
-            thread.join()
-        self.client.close()
-        self.listener.close()
 
 
 @pytest.fixture

@@ -51,6 +51,45 @@ def test_a_first_subflow_is_like_the_others() -> None:
     assert losses.due(2 * S, UP) == ["a"]
 
 
+def test_what_the_server_refuses_after_the_handshake_is_not_tried_without_a_pause() -> None:
+    """As when the server has as many subflows as it takes: established here, reset a moment later."""
+    losses = begun()
+    losses.take(event("subflow_closed", error=104), 1 * S)
+    tried = []
+    for now in range(1 * S, 30 * S, S // 10):
+        if losses.due(now, UP):
+            tried.append(now // S - 1)
+            losses.take(event("subflow_established", port=6), now + 1000)
+            losses.take(event("subflow_closed", port=6, error=104), now + 2000)
+    assert tried == [0, 3, 9, 21]
+    losses.take(event("subflow_established", port=7), 40 * S)
+    losses.take(event("subflow_closed", port=7, error=104), 42 * S)
+    assert losses.due(42 * S, UP) == ["b"]  # it had settled: at once again
+
+
+def test_what_is_ordered_needs_no_endpoint_and_is_told_all_the_same() -> None:
+    losses = Losses(PATHS.get, lambda token: token == 1)
+    for one in (event("created", "10.0.0.1", 4), event("established", "10.0.0.1", 4), event("subflow_established")):
+        losses.take(one, 0)
+    losses.take(PmEvent("announced", 1, None, "fd00:5::10", None, 80, remote_id=9), 0)
+    losses.take(event("subflow_closed", error=104), 1 * S)
+    assert losses.next_ns(UP) is None
+    assert losses.due(9 * S, UP) == []
+    losses.ordered(1, "b", 9 * S)
+    losses.ordered(2, "b", 9 * S)
+    assert losses.take(event("subflow_established", port=6), 10 * S) == Restored("b", 9000.0, 104, 1)
+    assert losses.of(1) == [{"path": "b", "at_monotonic_ns": 1 * S, "back_after_ms": 9000.0}]
+
+
+def test_an_ordered_subflow_does_not_keep_another_connection_waiting() -> None:
+    losses = Losses(PATHS.get, lambda token: token == 2)
+    for token in (1, 2):
+        losses.take(event("created", "10.0.0.1", 4, token), 0)
+        losses.take(event("subflow_established", token=token), 0)
+    losses.take(event("subflow_closed", error=104), 1 * S)
+    assert losses.due(1 * S, UP) == ["b"]
+
+
 def test_a_handshake_that_came_to_nothing_is_no_loss_of_its_own() -> None:
     losses = begun()
     losses.take(event("subflow_closed", error=104), 1 * S)

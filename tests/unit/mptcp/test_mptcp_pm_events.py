@@ -36,10 +36,10 @@ FUZZED_BYTES = 2_000_000
 
 def test_what_linux_6_18_said_is_understood() -> None:
     assert parse(REAL, FAMILY) == [
-        PmEvent("created", TOKEN, "10.71.1.1", "203.0.113.10", 56608, 39155),
-        PmEvent("subflow_closed", TOKEN, "10.71.2.1", "203.0.113.10", 45569, 39155, error=104),
+        PmEvent("created", TOKEN, "10.71.1.1", "203.0.113.10", 56608, 39155, remote_id=0),
+        PmEvent("subflow_closed", TOKEN, "10.71.2.1", "203.0.113.10", 45569, 39155, error=104, remote_id=0),
         PmEvent("closed", TOKEN),
-        PmEvent("created", 0xC2C14ECC, "203.0.113.10", "10.71.1.1", 39155, 56608, server_side=True),
+        PmEvent("created", 0xC2C14ECC, "203.0.113.10", "10.71.1.1", 39155, 56608, server_side=True, remote_id=0),
     ]
 
 
@@ -62,6 +62,17 @@ def test_ipv6_and_mapped_addresses_and_the_older_word_for_the_servers_side() -> 
     assert (event.local, event.remote, event.server_side) == ("2001:db8::5", "192.0.2.9", False)
     (event,) = parse(message(2, token, (13, struct.pack("=H", 2))), FAMILY)
     assert event.server_side is True
+
+
+def test_an_announced_address_has_the_peers_number_for_it() -> None:
+    told = (
+        (1, struct.pack("=I", 7)),
+        (4, b"\x09"),
+        (8, socket.inet_pton(socket.AF_INET6, "fd00:5::10")),
+        (10, b"\x21\x20"),
+    )
+    (event,) = parse(message(6, *told), FAMILY)
+    assert event == PmEvent("announced", 7, None, "fd00:5::10", None, 8480, remote_id=9)
 
 
 def test_a_message_without_a_token_or_of_a_later_kind_is_passed_over() -> None:
@@ -92,7 +103,7 @@ def test_any_bytes_give_events_or_a_named_error(data: bytes) -> None:
 
 
 @settings(max_examples=300)
-@given(st.dictionaries(st.integers(1, 20), st.binary(max_size=20)), st.sampled_from([1, 2, 3, 10, 11, 13, 99]))
+@given(st.dictionaries(st.integers(1, 20), st.binary(max_size=20)), st.sampled_from([1, 2, 3, 6, 10, 11, 13, 99]))
 def test_attributes_of_any_size_never_surprise(told: dict[int, bytes], command: int) -> None:
     try:
         events = parse(message(command, *told.items()), FAMILY)

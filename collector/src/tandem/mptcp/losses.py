@@ -2,7 +2,8 @@
 
 A subflow that a reset took away (by a middlebox, a NAT that forgot it, the peer) is not opened again by the kernel. Making its
 endpoint anew opens it. That also closes and opens other connections' subflows from that endpoint, so it waits while any other
-connection has a living one there.
+connection has a living one there. Connections whose subflows are made by orders (``joins``) need none of that; what they lost is
+kept here all the same.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ BACKOFF_S = (0.0, 3.0, 6.0, 12.0, 24.0)
 takes a second more, and an attempt would break it off: therefore 3."""
 IN_USE_NS = 1_000_000_000
 """When to look again whether another connection still has a subflow there."""
+SETTLED_NS = 1_000_000_000
+"""A subflow that came back and is lost again sooner was refused after its handshake, as by a server that has enough of them: its
+attempts go on counting, or they would follow each other without a pause."""
 REMEMBERED = 64
 
 PathOf = Callable[[str], str | None]
@@ -62,13 +66,16 @@ class _Connection:
 class Losses:
     """Connections of this network namespace by the kernel's token; those that we did not begin are passed over."""
 
-    def __init__(self, path_of: PathOf) -> None:
-        self._path_of = path_of
+    def __init__(self, path_of: PathOf, by_orders: Callable[[int], bool] = lambda _: False) -> None:
+        """``by_orders``: whether the subflows of the connection with this token are made by orders."""
+        self._path_of, self._by_orders = path_of, by_orders
         self._connections: OrderedDict[int, _Connection] = OrderedDict()
 
     def take(self, event: PmEvent, now_ns: int) -> Restored | None:
         """An event, at CLOCK_MONOTONIC ``now_ns``; what came back by it."""
         connection = self._connections.get(event.token)
+        if event.kind == "announced":
+            return None
         if event.kind == "closed":
             if connection is not None:
                 connection.alive = False
@@ -92,7 +99,11 @@ class Losses:
         if known and ends not in connection.subflows:
             return None  # a handshake that came to nothing
         connection.subflows.pop(ends, None)
-        connection.losses.append(_Loss(path, now_ns, event.error, now_ns + int(BACKOFF_S[0] * 1e9)))
+        loss = _Loss(path, now_ns, event.error, now_ns + int(BACKOFF_S[0] * 1e9))
+        before = next((one for one in reversed(connection.losses) if one.path == path), None)
+        if before is not None and before.back_ns is not None and now_ns - before.back_ns < SETTLED_NS:
+            loss.attempts, loss.due_ns = before.attempts, max(now_ns, before.due_ns)
+        connection.losses.append(loss)
         return None
 
     def _remember(self, token: int) -> _Connection:
@@ -113,7 +124,7 @@ class Losses:
     def due(self, now_ns: int, up: Collection[str]) -> list[str]:
         """Paths whose endpoint is to be made anew now; each counts as an attempt. ``up``: paths that can be used."""
         paths = []
-        for connection, loss in self._open():
+        for connection, loss in self._renewable():
             if loss.path is None or loss.path not in up or loss.due_ns > now_ns:
                 continue
             if self._in_use(loss.path, connection):
@@ -125,19 +136,27 @@ class Losses:
 
     def tried(self, path: str, now_ns: int) -> None:
         """The path's endpoint was made anew for another reason: that is an attempt too."""
-        for _, loss in self._open():
+        for _, loss in self._renewable():
             if loss.path == path:
+                loss.tried(now_ns)
+
+    def ordered(self, token: int, path: str, now_ns: int) -> None:
+        """The subflow was ordered anew in this connection: an attempt."""
+        connection = self._connections.get(token)
+        for loss in () if connection is None else connection.losses:
+            if loss.path == path and loss.back_ns is None:
                 loss.tried(now_ns)
 
     def next_ns(self, up: Collection[str]) -> int | None:
         """When ``due`` will have something; None while nothing is lost on a path that is up."""
-        return min((loss.due_ns for _, loss in self._open() if loss.path in up), default=None)
+        return min((loss.due_ns for _, loss in self._renewable() if loss.path in up), default=None)
 
-    def _open(self) -> list[tuple[_Connection, _Loss]]:
+    def _renewable(self) -> list[tuple[_Connection, _Loss]]:
+        """What is lost and can be brought back by an endpoint."""
         return [
             (connection, loss)
-            for connection in self._connections.values()
-            if connection.alive
+            for token, connection in self._connections.items()
+            if connection.alive and not self._by_orders(token)
             for loss in connection.losses
             if loss.back_ns is None
         ]
@@ -145,8 +164,8 @@ class Losses:
     def _in_use(self, path: str, losing: _Connection) -> bool:
         return any(
             path in connection.subflows.values()
-            for connection in self._connections.values()
-            if connection is not losing and connection.alive
+            for token, connection in self._connections.items()
+            if connection is not losing and connection.alive and not self._by_orders(token)
         )
 
     def of(self, token: int) -> list[SubflowLoss] | None:

@@ -11,7 +11,7 @@ interface's addresses and routes, which an interface loses when it leaves a name
 everything back. (A namespace without a name would end with the collector, and the kernel would give the interface back bare, to the
 machine's first namespace.) INODE is the namespace that the collector itself is in: two collectors on one machine do not meet.
 
-Needs CAP_SYS_ADMIN beside CAP_NET_ADMIN, and the program nft. Nobody renews a DHCP lease in there: the address stays.
+Needs CAP_SYS_ADMIN beside CAP_NET_ADMIN, and the program nft. The interface's DHCP client loses it by this; ``nat_lease`` takes over.
 """
 
 from __future__ import annotations
@@ -32,6 +32,21 @@ FOLDER = Path("/run/netns")
 _NETWORK = "198.18.71"
 _CARRIER_S = 1.5
 """An interface that changed its namespace is down for a moment; that is not told as an outage of its own."""
+_RULES = """
+table ip tandem {
+    chain out {
+        type nat hook postrouting priority 100
+        oifname "MODEM" masquerade
+    }
+    chain in {
+        type filter hook input priority 0
+        iifname "MODEM" meta l4proto tcp counter drop
+    }
+}
+"""
+"""What the tracking of connections does not accept (as a segment out of its window) is not translated. It would be taken for the
+namespace's own and answered with a reset, which ends the server's side of the connection: so nothing is answered."""
+_LIBERAL = "/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal"
 _OURS = "/proc/thread-self/ns/net"
 
 
@@ -71,6 +86,14 @@ class Nat:
         """Where the namespace can be entered."""
         return FOLDER / self.namespace
 
+    @property
+    def inode(self) -> int | None:
+        """Tells the namespace from an earlier one of its name; None when there is none."""
+        try:
+            return self.file.stat().st_ino
+        except OSError:
+            return None
+
     def exists(self) -> bool:
         """Whether there is something to take down."""
         return self.file.exists()
@@ -78,6 +101,13 @@ class Nat:
     def inside(self) -> dict[str, Interface]:
         """The interfaces behind it, without those that are its own. IpError when it is gone."""
         return {n: i for n, i in interfaces("-n", self.namespace).items() if n not in ("lo", self.inner)}
+
+    def modem_gateway(self) -> str | None:
+        """The next hop behind it now. IpError when it is gone."""
+        for route in ip_json("-n", self.namespace, "-4", "route", "show", "default", "protocol", PROTOCOL):
+            if "gateway" in route:
+                return str(route["gateway"])
+        return None
 
     def make(self, interface: str, gateway: str | None) -> None:
         """Put ``interface``, whose next hop is ``gateway``, behind it. IpError when that cannot be done, with everything as it was."""
@@ -101,10 +131,12 @@ class Nat:
         for name in ("lo", self.inner):
             ip(*there, "link", "set", name, "up")
         ip("link", "set", self.interface, "up")
-        self._enter("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward")
-        rule = f'oifname "{interface}" masquerade'
-        chain = f"chain out {{ type nat hook postrouting priority 100; {rule}; }}"
-        self._enter("nft", "-f", "-", given=f"table ip tandem {{ {chain}; }}\n")
+        # DHCP's port without CAP_NET_BIND_SERVICE: nobody but us is in there.
+        settings = "echo 1 >ip_forward; echo 68 >ip_unprivileged_port_start"
+        self._enter("sh", "-ec", f"cd /proc/sys/net/ipv4; {settings}")
+        self._enter("nft", "-f", "-", given=_RULES.replace("MODEM", interface))
+        # The file is there once NAT is; without it only the rule against answering helps.
+        self._enter("sh", "-c", f"! [ -e {_LIBERAL} ] || echo 1 >{_LIBERAL}")
         ip("link", "set", interface, "netns", self.namespace)
         held.put(there, interface)
         hop = ("via", gateway) if gateway else ()

@@ -19,6 +19,8 @@ _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
 _ATTRIBUTE = struct.Struct("=HH")  # length with this header, type
 _GENERIC = struct.Struct("=BBH")  # command, version, reserved
 _TYPE_MASK = 0x3FFF  # without NLA_F_NESTED and NLA_F_NET_BYTEORDER
+_NESTED = 0x8000
+_REQUEST, _ACKNOWLEDGE = 1, 4
 _ERROR, _GENERIC_CONTROL = 2, 0x10
 _GET_FAMILY = 3
 _FAMILY_ID, _FAMILY_NAME, _GROUPS = 1, 2, 7
@@ -97,12 +99,35 @@ def group_of(answer: bytes, group: str) -> tuple[int, int]:
     raise LookupError(f"no group {group}")
 
 
+def attribute(kind: int, content: bytes) -> bytes:
+    """One attribute, with its padding."""
+    length = _ATTRIBUTE.size + len(content)
+    return _ATTRIBUTE.pack(length, kind) + content + bytes(_aligned(length) - length)
+
+
+def nested(kind: int, content: bytes) -> bytes:
+    """An attribute made of attributes."""
+    return attribute(kind | _NESTED, content)
+
+
+def request(family: int, command: int, content: bytes, *, acknowledge: bool = False) -> bytes:
+    """A generic netlink request; ``content``: its attributes. With ``acknowledge`` the kernel answers by an errno in any case."""
+    body = _GENERIC.pack(command, 1, 0) + content
+    flags = _REQUEST | (_ACKNOWLEDGE if acknowledge else 0)
+    return _HEADER.pack(_HEADER.size + len(body), family, flags, 1, 0) + body
+
+
 def family_request(family: str) -> bytes:
     """CTRL_CMD_GETFAMILY."""
-    name = family.encode() + b"\0"
-    body = _GENERIC.pack(_GET_FAMILY, 1, 0) + _ATTRIBUTE.pack(_ATTRIBUTE.size + len(name), _FAMILY_NAME) + name
-    body += bytes(-len(body) % 4)
-    return _HEADER.pack(_HEADER.size + len(body), _GENERIC_CONTROL, 1, 1, 0) + body
+    return request(_GENERIC_CONTROL, _GET_FAMILY, attribute(_FAMILY_NAME, family.encode() + b"\0"))
+
+
+def error_of(answer: bytes) -> int:
+    """The errno with which the kernel acknowledged a request, 0 for success; NetlinkError when it did not."""
+    for kind, content in messages(answer):
+        if kind == _ERROR and len(content) >= 4:
+            return int(-struct.unpack_from("=i", content)[0])
+    raise NetlinkError("an answer without an acknowledgement")
 
 
 _LINK = struct.Struct("=BxHiII")  # family, type, index, flags, which of the flags changed
@@ -152,7 +177,7 @@ class Heard:
 
 def hear_routes(namespace: Path | None = None) -> Heard:
     """Links, addresses, routes and rules that change, here or in another network namespace (which takes CAP_SYS_ADMIN)."""
-    listening = _socket_in(namespace, lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE))
+    listening = socket_in(namespace, lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE))
     try:
         listening.bind((0, _ROUTE_GROUPS))
     except OSError:
@@ -163,11 +188,9 @@ def hear_routes(namespace: Path | None = None) -> Heard:
 
 def hear_generic(family: str, group: str) -> Heard:
     """A generic family's multicast group. LookupError when the kernel has none, OSError when it refuses."""
-    listening = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
+    listening, answer = _generic_socket(family)
     try:
-        listening.bind((0, 0))
-        listening.send(family_request(family))
-        kind, number_of = group_of(listening.recv(1 << 16), group)
+        kind, number_of = group_of(answer, group)
         listening.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, number_of)
     except BaseException:
         listening.close()
@@ -175,7 +198,42 @@ def hear_generic(family: str, group: str) -> Heard:
     return Heard(listening, kind)
 
 
-def _socket_in(namespace: Path | None, make: Callable[[], socket.socket]) -> socket.socket:
+def _generic_socket(family: str) -> tuple[socket.socket, bytes]:
+    """A socket of generic netlink, and what the kernel says of the family."""
+    made = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC)
+    try:
+        made.bind((0, 0))
+        made.send(family_request(family))
+        return made, made.recv(1 << 16)
+    except BaseException:
+        made.close()
+        raise
+
+
+class Asked:
+    """Requests to a generic family, one after another. LookupError when the kernel has no such family (known by its ``group``)."""
+
+    def __init__(self, family: str, group: str) -> None:
+        self._socket, answer = _generic_socket(family)
+        try:
+            self._family = group_of(answer, group)[0]
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def ask(self, command: int, content: bytes) -> None:
+        """Have it done; OSError with the kernel's errno when it refuses."""
+        self._socket.send(request(self._family, command, content, acknowledge=True))
+        code = error_of(self._socket.recv(1 << 16))
+        if code:
+            raise OSError(code, os.strerror(code))
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._socket.close()
+
+
+def socket_in(namespace: Path | None, make: Callable[[], socket.socket]) -> socket.socket:
     """A socket made in ``namespace``, where it stays, by a thread that goes there and ends."""
     if namespace is None:
         return make()

@@ -78,6 +78,12 @@ class Paths:
         """The NATs that are up."""
         return list(self._nats.values())
 
+    def follow(self, nat: Nat, gateway: str | None) -> str:
+        """The modem behind ``nat`` has another next hop now, which is where its page is; the path's name."""
+        name = self.paths[nat.index].name
+        self._modem_gateways[name] = gateway
+        return name
+
     def reach(self, name: str) -> Reach | None:
         """How to talk to the modem of path ``name``: ``address`` is its side of the link, which for a modem that routes (HiLink and
         its like) is where its page is; None where the link has no next hop. None while the path has no interface with an address."""
@@ -85,6 +91,10 @@ class Paths:
         if status is None or status.interface is None or status.address is None or status.state == "colliding":
             return None
         return Reach(status.interface, self._modem_gateways.get(name, status.gateway))
+
+    def number(self, name: str) -> int:
+        """The number of the path's address, as endpoint and in connections."""
+        return ENDPOINTS + next(i for i, path in enumerate(self.paths) if path.name == name)
 
     def path_of(self, address: str) -> str | None:
         """The path that has, or had last, this address."""
@@ -254,11 +264,10 @@ class Paths:
     def renew(self, name: str) -> bool:
         """Make the path's endpoint anew, so that connections open a subflow from it; False while the path is not up, or its endpoint is
         another program's."""
-        way = self._ways.get(name)
-        index = next(i for i, path in enumerate(self.paths) if path.name == name)
-        if way is None or ENDPOINTS + index not in self._manager.endpoints():
+        way, number = self._ways.get(name), self.number(name)
+        if way is None or number not in self._manager.endpoints():
             return False
-        renew(way.endpoint(index), self._manager)
+        renew(way.endpoint(number - ENDPOINTS), self._manager)
         return True
 
     def remove(self) -> None:

@@ -14,17 +14,20 @@ from tandem.mptcp.netlink import Heard, NetlinkError, generic, hear_generic, mes
 
 FAMILY, GROUP = "mptcp_pm", "mptcp_pm_events"
 
-Kind = Literal["created", "established", "closed", "subflow_established", "subflow_closed"]
-_KINDS: dict[int, Kind] = {1: "created", 2: "established", 3: "closed", 10: "subflow_established", 11: "subflow_closed"}
-_TOKEN, _LOCAL_ID, _LOCAL4, _LOCAL6, _REMOTE4, _REMOTE6 = 1, 3, 5, 6, 7, 8
+Kind = Literal["created", "established", "closed", "announced", "subflow_established", "subflow_closed"]
+_KINDS: dict[int, Kind] = {
+    1: "created", 2: "established", 3: "closed", 6: "announced", 10: "subflow_established", 11: "subflow_closed"
+}  # fmt: skip
+_TOKEN, _REMOTE_ID, _LOCAL4, _LOCAL6, _REMOTE4, _REMOTE6 = 1, 4, 5, 6, 7, 8
 _LOCAL_PORT, _REMOTE_PORT, _ERROR, _FLAGS, _RESET_REASON, _SERVER_SIDE = 9, 10, 12, 13, 16, 18
 _FLAG_SERVER_SIDE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class PmEvent:
-    """One event. ``error``: errno of what closed a subflow (104: reset by the peer). ``server_side``: the peer connected; None when
-    not told. IPv4 addresses mapped into IPv6 are given as IPv4."""
+    """One event. ``announced``: the peer told its address ``remote``, by its number ``remote_id``. ``error``: errno of what closed a
+    subflow (104: reset by the peer). ``server_side``: the peer connected; None when not told. IPv4 addresses mapped into IPv6 are
+    given as IPv4."""
 
     kind: Kind
     token: int
@@ -34,6 +37,7 @@ class PmEvent:
     remote_port: int | None = None
     error: int | None = None
     server_side: bool | None = None
+    remote_id: int | None = None
 
 
 def parse(data: bytes, family: int) -> list[PmEvent]:
@@ -56,6 +60,7 @@ def parse(data: bytes, family: int) -> list[PmEvent]:
                 _port(told.get(_REMOTE_PORT)),
                 number(told.get(_ERROR)),
                 _server_side(told),
+                number(told.get(_REMOTE_ID)),
             )
         )
     return events

@@ -13,9 +13,10 @@ from tandem_server.cli.stop import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Where the listeners are. ``multipath`` ``optional``: go on without Multipath TCP when the kernel has none."""
+    """Where the listeners are. ``host`` ``::``: every address of both families, of IPv4 alone where the kernel has no IPv6.
+    ``multipath`` ``optional``: go on without Multipath TCP when the kernel has none."""
 
-    host: str = "0.0.0.0"  # noqa: S104  (a server on the internet; every listener authenticates)
+    host: str = "::"
     gateway_port: int = 8443
     control_port: int = 8444
     measurement_port: int = 8480

@@ -16,6 +16,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from tandem_server.cli.stop import EnvironmentLacks
+from tandem_server.endpoint.listener import family_of
 
 
 class _Announcing(uvicorn.Server):
@@ -33,7 +34,7 @@ class _Announcing(uvicorn.Server):
 
 def bind(host: str, port: int) -> socket.socket:
     """A bound TCP socket; EnvironmentLacks when the port is in use or may not be had."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    host, family = family_of(host, socket.IPPROTO_TCP)
     # The protocol must be named: asyncio turns Nagle's algorithm off only for sockets that say that they are TCP, and with
     # it every answer would wait 40 ms for an acknowledgement.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -28,9 +28,10 @@ class NoMultipathError(ListenError):
 
 def listen(host: str, port: int, *, multipath: bool = True) -> socket.socket:
     """A listening socket; NoMultipathError, ListenError. ``host`` ``::`` takes IPv4 too; with ``multipath`` plain TCP too."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    protocol = IPPROTO_MPTCP if multipath else socket.IPPROTO_TCP
+    host, family = family_of(host, protocol)
     try:
-        listener = socket.socket(family, socket.SOCK_STREAM, IPPROTO_MPTCP if multipath else socket.IPPROTO_TCP)
+        listener = socket.socket(family, socket.SOCK_STREAM, protocol)
     except OSError as error:
         if multipath and error.errno in _NO_MULTIPATH:
             raise NoMultipathError(
@@ -49,6 +50,25 @@ def listen(host: str, port: int, *, multipath: bool = True) -> socket.socket:
         mend = "end what listens there, or set another port" if error.errno == errno.EADDRINUSE else "correct [listen]"
         raise ListenError(f"{host}:{port}: {error.strerror}; mend: {mend}") from error
     return listener
+
+
+def family_of(host: str, protocol: int) -> tuple[str, socket.AddressFamily]:
+    """Where to listen for ``host``, and the socket's family: for ``::`` everything that this kernel has of ``protocol``, which is IPv4
+    alone where it has no IPv6 (Raspberry Pi OS builds Multipath TCP without)."""
+    if ":" not in host:
+        return host, socket.AF_INET
+    if host == "::" and not _has(socket.AF_INET6, protocol) and _has(socket.AF_INET, protocol):
+        _LOG.warning("IPv4 alone: this kernel has no IPv6%s", " for Multipath TCP" * (protocol == IPPROTO_MPTCP))
+        return "0.0.0.0", socket.AF_INET  # noqa: S104  (as was asked: every address)
+    return host, socket.AF_INET6
+
+
+def _has(family: socket.AddressFamily, protocol: int) -> bool:
+    try:
+        socket.socket(family, socket.SOCK_STREAM, protocol).close()
+    except OSError:
+        return False
+    return True
 
 
 class Acceptor:

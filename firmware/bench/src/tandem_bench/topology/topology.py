@@ -38,14 +38,22 @@ _HOST = {
     # Runs must not inherit the slow-start threshold of the run before.
     "net.ipv4.tcp_no_metrics_save": "1",
 }
+# What the tracking of connections does not accept is not translated, and would be taken for the operator's own: its kernel would
+# answer with a reset, which ends the server's side of a connection. An operator says nothing of its own.
 _NAT = """
 table ip nat {
     chain postrouting {
         type nat hook postrouting priority srcnat;
         oifname "core0" masquerade
     }
+    chain input {
+        type filter hook input priority filter;
+        iifname "core0" meta l4proto tcp counter drop
+    }
 }
 """
+# Nor does it judge windows: a segment outside of what it has seen goes through. The file is there once NAT is.
+_LIBERAL = {"net.netfilter.nf_conntrack_tcp_be_liberal": "1"}
 
 
 class Topology:
@@ -150,6 +158,7 @@ class Topology:
             self.run(access.namespace, ["nft", "-f", "-"], _NAT)
         except MachineError as error:
             raise MachineError(f"{error}; mend: a kernel with nftables and NAT (modprobe nft_masq)") from None
+        self._namespace(access.namespace).sysctl(_LIBERAL)
 
     def _link(self, access: Access, offer: Offer) -> None:
         log = None if self.spec.log_folder is None else self.spec.log_folder / f"link-{access.path}.jsonl"

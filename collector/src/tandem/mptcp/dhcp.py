@@ -1,0 +1,130 @@
+"""DHCP messages (RFC 2131, options of RFC 2132), as much as it takes to keep an address. Pure.
+
+Everything asks for a broadcast answer: who asks has perhaps no address that could be answered to.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from dataclasses import dataclass
+from typing import Literal
+
+_FIXED = struct.Struct("!BBBBIHH4s4s4s4s16s64s128s")
+_COOKIE = b"\x63\x82\x53\x63"
+_REQUEST, _REPLY, _ETHERNET, _BROADCAST = 1, 2, 1, 0x8000
+_DISCOVER, _ASK = 1, 3
+_MASK, _ROUTER, _WANTED, _LEASE, _KIND, _SERVER, _ASKED_FOR, _RENEWAL, _CLIENT, _PAD, _END = (
+    1, 3, 50, 51, 53, 54, 55, 58, 61, 0, 255
+)  # fmt: skip
+_ANSWERS: dict[int, Literal["offer", "given", "refused"]] = {2: "offer", 5: "given", 6: "refused"}
+_SMALLEST = 300
+"""Bytes; some servers pass over what is smaller than a BOOTP message."""
+
+
+class DhcpError(ValueError):
+    """The bytes are no answer of a DHCP server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``refused``: the address that was asked for does not fit (any more). ``lease_s`` and ``renew_s``: seconds from now."""
+
+    kind: Literal["offer", "given", "refused"]
+    transaction: int
+    hardware: bytes
+    address: str
+    prefix: int
+    router: str | None
+    server: str | None
+    lease_s: int | None
+    renew_s: int | None
+
+
+def discover(transaction: int, hardware: bytes) -> bytes:
+    """Who gives addresses here?"""
+    return _message(_DISCOVER, transaction, hardware, b"")
+
+
+def ask(transaction: int, hardware: bytes, address: str, server: str | None) -> bytes:
+    """May I have, or keep, ``address``? ``server``: whose offer that is; None to keep one of before (RFC 2131, 4.3.2: INIT-REBOOT)."""
+    wanted = _option(_WANTED, ipaddress.IPv4Address(address).packed)
+    if server is not None:
+        wanted += _option(_SERVER, ipaddress.IPv4Address(server).packed)
+    return _message(_ASK, transaction, hardware, wanted)
+
+
+def _message(kind: int, transaction: int, hardware: bytes, more: bytes) -> bytes:
+    none = bytes(4)
+    fixed = _FIXED.pack(
+        _REQUEST, _ETHERNET, len(hardware), 0, transaction, 0, _BROADCAST, none, none, none, none, hardware, b"", b""
+    )
+    options = _option(_KIND, bytes([kind])) + _option(_CLIENT, bytes([_ETHERNET]) + hardware) + more
+    options += _option(_ASKED_FOR, bytes([_MASK, _ROUTER, _LEASE, _RENEWAL]))
+    return (fixed + _COOKIE + options + bytes([_END])).ljust(_SMALLEST, bytes([_PAD]))
+
+
+def _option(kind: int, content: bytes) -> bytes:
+    return bytes([kind, len(content)]) + content
+
+
+def parse(data: bytes) -> Answer:
+    """A server's answer; DhcpError when it is none. A missing mask is taken for 255.255.255.0."""
+    if len(data) < _FIXED.size + len(_COOKIE):
+        raise DhcpError(f"{len(data)} bytes")
+    operation, _, length, _, transaction, _, _, _, given, _, _, hardware, _, _ = _FIXED.unpack_from(data)
+    if operation != _REPLY or data[_FIXED.size : _FIXED.size + 4] != _COOKIE or length > 16:
+        raise DhcpError("no answer of a server")
+    told = _options(data[_FIXED.size + 4 :])
+    kind = _ANSWERS.get(int.from_bytes(told.get(_KIND, b""), "big"))
+    if kind is None:
+        raise DhcpError("an answer of another kind")
+    address = ipaddress.IPv4Address(given)
+    if kind != "refused" and (address.is_unspecified or address.is_multicast or address.is_loopback):
+        raise DhcpError(f"{address} is no address for an interface")
+    return Answer(
+        kind,
+        transaction,
+        hardware[:length],
+        str(address),
+        _prefix(told.get(_MASK)),
+        _host(told.get(_ROUTER)),
+        _host(told.get(_SERVER)),
+        _seconds(told.get(_LEASE)),
+        _seconds(told.get(_RENEWAL)),
+    )
+
+
+def _options(data: bytes) -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
+    at = 0
+    while at < len(data) and data[at] != _END:
+        if data[at] == _PAD:
+            at += 1
+            continue
+        if at + 1 >= len(data) or at + 2 + data[at + 1] > len(data):
+            raise DhcpError("an option that is longer than its message")
+        found.setdefault(data[at], data[at + 2 : at + 2 + data[at + 1]])
+        at += 2 + data[at + 1]
+    return found
+
+
+def _prefix(mask: bytes | None) -> int:
+    if mask is None or len(mask) != 4:
+        return 24
+    number = int.from_bytes(mask, "big")
+    ones = number.bit_count()
+    if number != (0xFFFFFFFF << (32 - ones)) & 0xFFFFFFFF:
+        raise DhcpError(f"{ipaddress.IPv4Address(mask)} is no mask")
+    return ones
+
+
+def _host(content: bytes | None) -> str | None:
+    """The first address of a list; None when there is none."""
+    if content is None or len(content) < 4 or not any(content[:4]):
+        return None
+    return str(ipaddress.IPv4Address(content[:4]))
+
+
+def _seconds(content: bytes | None) -> int | None:
+    return None if content is None or len(content) != 4 else int.from_bytes(content, "big")

@@ -1,0 +1,154 @@
+"""Which subflows are ordered where the kernel's path manager would not do."""
+
+import errno
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.mptcp.joins import Farewell, Joins, Order
+from tandem.mptcp.pm_events import PmEvent
+
+TOKEN, FOUR, SIX, S4, S6 = 7, "10.71.1.1", "fd00:2::1", "203.0.113.10", "fd00:5::10"
+UP = {"a": FOUR, "b": SIX}
+SECOND = 1_000_000_000
+
+
+def path_of(address: str) -> str | None:
+    return {FOUR: "a", SIX: "b"}.get(address)
+
+
+def event(kind, local=FOUR, remote=S4, port=4000, **more) -> PmEvent:
+    return PmEvent(kind, TOKEN, local, remote, port, 8480, **more)
+
+
+TOLD = PmEvent("announced", TOKEN, None, S6, None, 8480, remote_id=9)
+ON_B = Order(TOKEN, "b", SIX, S6, 8480, 9)
+
+
+@pytest.fixture
+def joins() -> Joins:
+    """A connection that began by IPv4 over a."""
+    made = Joins(path_of)
+    for one in (event("created"), event("established")):
+        made.take(one, 0, ours=True)
+    return made
+
+
+def test_nothing_is_ordered_before_the_server_told_its_address(joins):
+    assert joins.due(0, UP) == []
+    assert joins.next_ns(UP) is None
+    joins.take(TOLD, 0, ours=True)
+    assert joins.next_ns(UP) == 0
+    assert joins.due(0, UP) == [ON_B]
+
+
+def test_nothing_is_ordered_before_the_connection_is_established():
+    joins = Joins(path_of)
+    joins.take(event("created"), 0, ours=True)
+    joins.take(TOLD, 0, ours=True)
+    assert joins.due(0, UP) == []
+
+
+def test_an_announcement_without_a_port_means_the_connections():
+    joins = Joins(path_of)
+    for one in (event("created"), event("established"), PmEvent("announced", TOKEN, None, S6, None, None, remote_id=9)):
+        joins.take(one, 0, ours=True)
+    assert joins.due(0, UP) == [ON_B]
+
+
+def test_a_handshake_that_fails_is_tried_again_later_and_later(joins):
+    joins.take(TOLD, 0, ours=True)
+    tried = []
+    for now in range(0, 60 * SECOND, SECOND):
+        if joins.due(now, UP):
+            tried.append(now // SECOND)
+            joins.take(event("subflow_closed", SIX, S6, error=errno.ECONNREFUSED), now, ours=True)
+    assert tried == [0, 3, 9, 21, 45]
+
+
+def test_what_is_there_is_not_ordered_and_what_was_lost_is_at_once(joins):
+    joins.take(TOLD, 0, ours=True)
+    joins.due(0, UP)
+    joins.take(event("subflow_established", SIX, S6), 0, ours=True)
+    assert joins.due(100 * SECOND, UP) == []
+    joins.take(event("subflow_closed", SIX, S6, error=errno.ECONNRESET), 100 * SECOND, ours=True)
+    assert joins.next_ns(UP) == 100 * SECOND
+    assert joins.due(100 * SECOND, UP) == [ON_B]
+    joins.take(event("subflow_closed", error=errno.ECONNRESET), 100 * SECOND, ours=True)
+    assert joins.due(100 * SECOND, UP) == [Order(TOKEN, "a", FOUR, S4, 8480, 0)]
+
+
+def test_what_the_server_refuses_after_the_handshake_is_not_tried_without_a_pause(joins):
+    """As when the server has as many subflows as it takes: established here, reset a moment later."""
+    joins.take(TOLD, 0, ours=True)
+    tried = []
+    for now in range(0, 30 * SECOND, SECOND // 10):
+        if joins.due(now, UP):
+            tried.append(now // SECOND)
+            joins.take(event("subflow_established", SIX, S6), now + 1000, ours=True)
+            joins.take(event("subflow_closed", SIX, S6, error=errno.ECONNRESET), now + 2000, ours=True)
+    assert tried == [0, 0, 6, 18]
+
+
+def test_a_path_that_is_down_is_not_tried(joins):
+    joins.take(TOLD, 0, ours=True)
+    assert joins.due(0, {"a": FOUR}) == []
+    assert joins.next_ns({"a": FOUR}) is None
+
+
+def test_a_subflow_whose_address_went_is_ended_once(joins):
+    assert joins.farewells(UP) == []
+    gone = Farewell(TOKEN, "a", (FOUR, 4000, S4, 8480), first=True)
+    assert joins.farewells({"b": SIX}) == [gone]
+    assert joins.farewells({"b": SIX}) == []
+    joins.take(event("subflow_closed"), 5, ours=True)
+    assert [order.path for order in joins.due(5, UP)] == ["a"]
+
+
+@pytest.mark.parametrize("more", [{"server_side": True}, {}])
+def test_connections_of_others_are_left_alone(more):
+    joins = Joins(path_of)
+    for one in (event("created", **more), event("established", **more), TOLD):
+        joins.take(one, 0, ours=bool(more))
+    assert TOKEN not in joins
+    assert joins.due(0, UP) == []
+
+
+def test_a_family_that_its_socket_has_not_is_given_up_alone(joins):
+    joins.take(TOLD, 0, ours=True)
+    joins.refused(ON_B, errno.EINVAL)
+    assert joins.due(0, UP) == []
+    joins.take(event("subflow_closed"), 0, ours=True)
+    (order,) = joins.due(0, UP)
+    assert order.path == "a"
+    joins.refused(order, errno.EINVAL)  # the kernel's own path manager has it
+    assert TOKEN not in joins
+
+
+def test_a_path_that_cannot_be_reached_just_now_is_tried_again(joins):
+    joins.take(TOLD, 0, ours=True)
+    joins.refused(joins.due(0, UP)[0], errno.ENETUNREACH)
+    assert joins.due(3 * SECOND, UP) == [ON_B]
+
+
+def test_a_closed_connection_is_forgotten(joins):
+    joins.take(PmEvent("closed", TOKEN), 0, ours=True)
+    assert TOKEN not in joins
+
+
+_KINDS = st.sampled_from(("created", "established", "closed", "announced", "subflow_established", "subflow_closed"))
+_HOSTS = st.sampled_from((None, FOUR, SIX, S4, S6))
+_EVENTS = st.builds(PmEvent, _KINDS, st.integers(1, 3), _HOSTS, _HOSTS, st.sampled_from((None, 1, 2)), st.none())
+
+
+@given(st.lists(_EVENTS, max_size=40), st.sampled_from((UP, {"a": FOUR}, {"b": SIX}, {})))
+def test_whatever_is_told_an_order_joins_ends_of_one_family_of_a_path_that_is_up(events, up):
+    joins = Joins(path_of)
+    for now, one in enumerate(events):
+        joins.take(one, now, ours=True)
+        joins.farewells(up)
+        for order in joins.due(now, up):
+            assert order.local == up[order.path]
+            assert (":" in order.local) == (":" in order.remote)
+            assert joins.next_ns(up) is not None
