@@ -34,7 +34,7 @@ def seen() -> dict[str, Any]:
         )
     )
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    print(told["took_s"])
+    print(told["took_s"], f"links told again: {told['links_told_again']}")
     return told
 
 

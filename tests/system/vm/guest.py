@@ -134,6 +134,12 @@ def evidence(namespaces: Mapping[str, str]) -> None:
             log.write(f"===== {name}\n{done.stdout}{done.stderr}")
 
 
+def carrier(interface: str) -> bool:
+    """Open ``interface``, and whether it has a carrier."""
+    told(["ip", "link", "set", interface, "up"])
+    return (Path("/sys/class/net") / interface / "carrier").read_text() == "1\n"
+
+
 def lease(interface: str, metric: int) -> str | None:
     """Ask for an address on ``interface`` once; None when there is none to be had."""
     if not (Path("/sys/class/net") / interface).exists():

@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from vm.guest import Guest, awaited, evidence, exported, lease, mmcli, told
+from vm.guest import Guest, awaited, carrier, evidence, exported, lease, mmcli, told
 
 from tandem.app.status_socket import NoCollectorError, ask
 from tandem.modem.discovery import network_interface
@@ -39,7 +39,9 @@ TERMINALS = {path: Path(f"/dev/tandem/{place}-at") for path, place in USB.items(
 """The collector's ports, as the rules that ``tandem modem udev`` prints name them."""
 SECONDS = 2.0
 BEGAN_S = time.monotonic()
-seen: dict[str, Any] = {"took_s": {}}
+CARRIER_S = 5.0
+"""For an interface that was opened; see ``GadgetRig.tell_link_again``."""
+seen: dict[str, Any] = {"took_s": {}, "links_told_again": 0}
 
 
 @contextlib.contextmanager
@@ -131,6 +133,13 @@ class Story:
         index = list(USB).index(path)
         interface = network_interface(device)
         assert interface is not None
+        until = time.monotonic() + CARRIER_S
+        while not carrier(interface):
+            if time.monotonic() > until:
+                self.rig.tell_link_again(path)
+                seen["links_told_again"] += 1
+                until = time.monotonic() + CARRIER_S
+            time.sleep(0.3)
         address = awaited(f"an address on {interface}", lambda: lease(interface, 700 + index), 30)
         return {
             "ports": shown["generic"]["ports"],

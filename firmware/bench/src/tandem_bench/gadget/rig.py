@@ -86,6 +86,13 @@ class GadgetRig(Rig):
         if not answer["ok"]:
             raise GadgetError(f"the modem of path {path} refuses: {answer['error']}")
 
+    def tell_link_again(self, path: str) -> None:
+        """Have a path's modem say once more that its network is there. Linux as the host now and then loses the notification that
+        waited while the interface was opened for the first time (seen with 6.1): the interface then stays without a carrier."""
+        interface = self.paths[path].bearer.interface
+        again = f"link set {interface} down\nlink set {interface} up\n"
+        self.topology.run(f"modem-{path}", ["ip", "-batch", "-"], again)
+
     def _modem(self, path: str, family: str) -> None:
         operator, place = self.operators[path], f"modem-{path}"
         argv = [
