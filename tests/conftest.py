@@ -1,10 +1,15 @@
-"""Temporary folders that the programs under test may enter when root's tests were started through sudo."""
+"""Hypothesis without deadlines; temporary folders that the programs under test may enter when root's tests were started through sudo."""
 
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tandem_bench.rig.rights import Owner
+
+# No test is judged by the clock: on a busy machine, or a small one, an example may take what it takes.
+settings.register_profile("tandem", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tandem")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.experiment.download import http_head
+from tandem.experiment import http_head
 
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Type: x\r\ncontent-LENGTH: 12\r\nConnection: close\r\n\r\n"
 

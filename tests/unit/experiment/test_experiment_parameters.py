@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.experiment.download.request import PARAMETERS, origin, read
+from tandem.experiment.asked import origin
+from tandem.experiment.download.request import PARAMETERS, read
 from tandem.experiment.parameters import Parameter, ParameterError, check
 
 

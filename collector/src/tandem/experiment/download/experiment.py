@@ -7,9 +7,10 @@ import time
 from typing import Any
 from urllib.parse import urlencode
 
+from tandem.experiment import http_head
 from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError
-from tandem.experiment.download import http_head, outcome
-from tandem.experiment.download.control import Control, ControlError, Session, describe, whoami
+from tandem.experiment.control import Control, ControlError, Session, describe, whoami
+from tandem.experiment.download import outcome
 from tandem.experiment.download.request import PARAMETERS, Request, read
 from tandem.experiment.download.sampler import Sampler
 from tandem.experiment.download.transfer import Transfer
@@ -45,7 +46,9 @@ class Download:
                 if request.whoami:
                     used = request.paths if request.kind == "mptcp" else request.paths[:1]
                     further["public_addresses"] = whoami(request.measurement, used, _WHOAMI_TIMEOUT_S)
-                session = control.open(further["public_addresses"])
+                session = control.open(
+                    request.kind, further["public_addresses"], bytes=request.bytes, seconds=request.seconds
+                )
                 further["control_path"] = session.path
             return self._measure(request, control, session, deadline_ns, further, output, stop)
         except ControlError as error:

@@ -7,9 +7,9 @@ import struct
 import time
 from dataclasses import dataclass
 
+from tandem.experiment import http_head
 from tandem.experiment.base import STOPPED, Stop
-from tandem.experiment.download import http_head
-from tandem.experiment.download.control import describe
+from tandem.experiment.control import describe
 from tandem.schema.manifest import Failure
 
 BUFFER_BYTES = 1 << 20

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tandem.experiment.download.request import Origin, ProbePath, Request
+from tandem.experiment.asked import Asked, Origin, ProbePath
 from tandem.mptcp import sockets
 from tandem.schema.manifest import Failure
 
@@ -76,7 +76,7 @@ def _exchange(
 class Control:
     """The control channel of one run."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Asked) -> None:
         self._request = request
         self._tls: ssl.SSLContext | None = None
         if request.control.scheme == "https":
@@ -85,22 +85,16 @@ class Control:
             except (OSError, ssl.SSLError) as error:
                 raise ControlError(f"CA file {request.ca_file}: {error}", retry=False) from error
 
-    def open(self, addresses: dict[str, str]) -> Session:
-        """Open a session; ``addresses``: each path's public address, as far as known. ControlError when that fails.
+    def open(self, kind: str, addresses: dict[str, str], **wanted: Any) -> Session:  # noqa: ANN401  any JSON value
+        """Open a session of ``kind``; ``addresses``: each path's public address, as far as known; ``wanted``: what else the request
+        says (``bytes``, ``seconds``, …: server/spec/endpoint-api.md). ControlError when that fails.
 
         Over the primary path, and over the others when that fails, so that a dead path shows in the measured connection.
         """
         r = self._request
         paths = {p.name: {"operator": p.operator, "address": addresses[p.name]} for p in r.paths if p.name in addresses}
-        wanted = {
-            "run": r.run,
-            "kind": r.kind,
-            "path": r.primary.name,
-            "bytes": r.bytes,
-            "seconds": r.seconds,
-            "paths": paths,
-        }
-        status, answer, path = self._over_any("POST", "/v1/sessions", json.dumps(wanted).encode(), r.control_timeout_s)
+        body = {"run": r.run, "kind": kind, "path": r.primary.name, "paths": paths, **wanted}
+        status, answer, path = self._over_any("POST", "/v1/sessions", json.dumps(body).encode(), r.control_timeout_s)
         if status == 201 and isinstance(answer, dict):
             session = answer.get("session")
             if isinstance(session, str) and _SESSION.match(session):  # it goes into a header and a URL
