@@ -25,7 +25,7 @@ def test_it_waits_for_a_reader_that_is_slow(endpoint):
     here = endpoint()
     session = here.session("tcp")
     with here.connect("tcp") as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 262_144)
         client.sendall(request("/v1/download?bytes=3000000", session.id))
         time.sleep(0.5)
         assert len(read_answer(client)[2]) == 3_000_000
