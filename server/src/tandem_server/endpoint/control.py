@@ -93,7 +93,7 @@ def _unwritable(_request: Request, error: Exception) -> JSONResponse:
 def _sender_side(session: Session) -> dict[str, Any]:
     connections = session.summaries
     return {
-        "bytes_sent": sum(c["bytes_sent"] for c in connections),
+        "bytes_sent": sum(c["bytes_sent"] or 0 for c in connections),
         "bytes_received": sum(c.get("bytes_received", 0) for c in connections),
         "connections": connections,
     }
