@@ -58,6 +58,13 @@ class RegistryFile:
 
 
 @dataclass(frozen=True, slots=True)
+class ResultFiles:
+    """Where the results are kept that probes hand in with their sessions."""
+
+    folder: Path = Path("results")
+
+
+@dataclass(frozen=True, slots=True)
 class Bounds:
     """Bytes are payload; ``_s`` seconds."""
 
@@ -84,10 +91,18 @@ class ServerConfig:
     store: Store
     registry: RegistryFile
     limits: Bounds
+    results: ResultFiles
     probes: dict[str, Share]
 
 
-_SECTIONS: dict[str, type] = {"listen": Listen, "tls": Tls, "store": Store, "registry": RegistryFile, "limits": Bounds}
+_SECTIONS: dict[str, type] = {
+    "listen": Listen,
+    "tls": Tls,
+    "store": Store,
+    "registry": RegistryFile,
+    "limits": Bounds,
+    "results": ResultFiles,
+}
 _DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 
 

@@ -21,6 +21,7 @@ from tandem_server.cli.supervise import supervise
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.listener import Acceptor, ListenError, NoMultipathError, listen
 from tandem_server.endpoint.pool import Pool, PoolError, cores
+from tandem_server.endpoint.results import Results
 from tandem_server.endpoint.sessions import SessionTable
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.store import StoreStartError
@@ -115,7 +116,7 @@ def _endpoint(config: ServerConfig) -> None:
             announce("endpoint", listener)
 
         try:
-            app = control_app(registry, sessions, config.listen.measurement_port)
+            app = control_app(registry, sessions, config.listen.measurement_port, Results(config.results.folder))
             serve_https(app, listener, config.tls.certificate, config.tls.key, ready)
         finally:
             sessions.end_all()

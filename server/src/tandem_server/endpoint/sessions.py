@@ -107,6 +107,11 @@ class Session:
         with self._changed:
             self.used_bytes -= unused_bytes
 
+    def charge(self, carried_bytes: int) -> None:
+        """Count bytes that came otherwise (a result): against the probe's day, whatever is left of the session's budget."""
+        with self._changed:
+            self.used_bytes += carried_bytes
+
     def await_quiet(self, timeout_s: float) -> bool:
         """Wait until no connection is left; whether that came true in time."""
         with self._changed:
