@@ -14,6 +14,8 @@ from tandem.experiment.parameters import Parameter
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NAMES = tandem.experiment.names()
+ENDINGS = (("_bit_per_s", "bit/s"), ("_ms", "ms"), ("_s", "s"))
+"""Endings of names and the units that they promise, the longest first."""
 
 
 def process(name: str, given: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -63,12 +65,30 @@ def test_the_readme_tells_every_parameter(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_results_are_declared_and_told_in_the_readme(name):
+    found = importlib.import_module(f"tandem.experiment.{name}.experiment").EXPERIMENT
+    folder = Path(importlib.import_module(f"tandem.experiment.{name}").__path__[0])
+    assert all(isinstance(r, Parameter) and r.purpose for r in found.results)
+    names = [r.name for r in found.results]
+    assert len(set(names)) == len(names)
+    assert "bytes_by_path" in names
+    for result in found.results:
+        if result.kind in ("int", "float"):
+            unit = next((u for ending, u in ENDINGS if result.name.endswith(ending)), result.unit)
+            assert result.unit == unit, result.name
+    text = (folder / "README.md").read_text()
+    assert [n for n in names if f"`{n}`" not in text] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_it_describes_itself(name):
     done = process(name, "", "--describe")
     assert done.returncode == 0
     told = json.loads(done.stdout)
     assert told["name"] == name
     assert {p["name"] for p in told["parameters"]} >= {"run", "paths", "server"}
+    assert told["results"]
+    assert all(phase["name"] and phase["purpose"] for phase in told["phases"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -86,6 +106,9 @@ def test_a_network_that_refuses_is_a_result_and_status_1(name, tmp_path):
     """Nobody listens on the discard port of loopback."""
     token = tmp_path / "token"
     token.write_text("secret")
+    folder = Path(importlib.import_module(f"tandem.experiment.{name}").__path__[0])
+    found = importlib.import_module(f"tandem.experiment.{name}.experiment").EXPERIMENT
+    example = folder / "example.json"
     given = {
         "run": "run-1",
         "kind": "tcp",
@@ -94,14 +117,20 @@ def test_a_network_that_refuses_is_a_result_and_status_1(name, tmp_path):
         "seconds": 1,
         "server": {"control": "http://127.0.0.1:9", "measurement": "http://127.0.0.1:9", "token_file": str(token)},
     }
+    known = {p.name for p in found.parameters}
+    given = {k: v for k, v in given.items() if k in known}
+    if example.is_file():
+        given = {**json.loads(example.read_text()), **given}
     done = process(name, json.dumps(given))
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert done.returncode == 1, done.stderr
+    assert lines, done.stderr
     assert lines[0]["type"] == "started"
     assert (lines[0]["experiment"], lines[0]["version"] >= 1) == (name, True)
     assert lines[-1]["type"] == "result"
     assert [line["type"] for line in lines].count("result") == 1
+    assert done.returncode == 1, done.stderr
     assert lines[-1]["failure"]["reason"]
     assert lines[-1]["failure"]["retry"] is True
+    assert "result_faults" not in lines[-1]
     assert lines[-1]["environment"]["kernel"] == os.uname().release
     assert "secret" not in done.stdout + done.stderr
