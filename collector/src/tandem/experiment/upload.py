@@ -129,7 +129,7 @@ class _Sending:
         length = _BLOCK_BYTES if left is None else min(_BLOCK_BYTES, left)
         try:
             # head and first payload in one call, so that a small body leaves in one segment with its head
-            pieces = [self._head[start:], self._payload[offset : offset + length]]
+            pieces = (memoryview(self._head)[start:], self._payload[offset : offset + length])
             self._written += self._socket.sendmsg(pieces)
         except BlockingIOError:
             return  # the room that poll saw is gone again
@@ -216,9 +216,14 @@ class _Sending:
         except ValueError:
             told = None
         received = told.get("bytes") if isinstance(told, dict) else None
-        duration = told.get("duration_s") if isinstance(told, dict) else None
         if type(received) is not int or received < 0:
             raise _Over(Failure(reason=f"an answer without the bytes received: {body[:40]!r}", retry=False))
         self._upload.received = received
-        if type(duration) in (int, float) and duration >= 0:
-            self._upload.receiver_s = float(duration)
+        self._upload.receiver_s = seconds(told.get("duration_s"))
+
+
+def seconds(told: object) -> float | None:
+    """A time above 0 as a server told it; None for anything else."""
+    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 < told < 1e9:
+        return None
+    return float(told)
