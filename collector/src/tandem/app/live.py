@@ -231,6 +231,7 @@ class Live:
                 {
                     "id": r.run.id,
                     "kind": r.run.kind,
+                    "experiment": plan.wish.experiment,
                     "path": r.run.path,
                     "phase": r.phase,
                     "elapsed_s": round((now - r.started_ns) / 1e9, 1),
