@@ -155,7 +155,9 @@ def test_delay_reqresp_is_timed_at_the_server_and_the_agent_beside(start, endpoi
     assert line["failure"] is None
 
 
-def test_a_server_that_tells_no_time_leaves_the_agents(start):
+@pytest.mark.parametrize("told", [None, "soon", -1, [0.2], {"s": 1}])
+def test_a_server_that_tells_no_time_leaves_the_agents(start, endpoint, told):
+    endpoint.script.told = {"request_to_last_ack_s": told}
     line = start("delay", mode="reqresp", min_bytes=5000, max_bytes=5000).end()
     (told,) = line["result"]["rounds"]
     assert line["failure"]["reason"] == "the server told no time from request to last acknowledgement"
