@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from scripted_endpoint import Script, ScriptedEndpoint
 
+from tandem.experiment.benefit import delay_benefit
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
@@ -181,6 +183,24 @@ def test_parameters_that_make_no_sense(start, name, own, mend):
     assert process.child.returncode == 2
     assert mend in errors
     assert errors.count("\n") == 1
+
+
+def test_three_paths(start):
+    paths = [{"name": n, "interface": "lo"} for n in "abc"]
+    line = start("bandwidth", paths=paths, seconds=0.5, primary="c", whoami=False).end()
+    (told,) = line["result"]["rounds"]
+    assert sorted(told["order"]) == ["mptcp c", "tcp a", "tcp b", "tcp c", "tcp-all"]
+    rates = told["c_i_bit_per_s"].values()
+    assert (len(rates), told["c_max_bit_per_s"]) == (3, max(rates))
+    together = next(p for p in told["phases"] if p["name"] == "tcp-all")
+    assert {c["path"] for c in together["connections"]} == {"a", "b", "c"}
+    assert told["tdi"] == pytest.approx(told["c_total_bit_per_s"] / sum(rates))
+    line = start("delay", paths=paths, mode="oneway", min_bytes=9000, max_bytes=9000).end()
+    (told,) = line["result"]["rounds"]
+    assert [b["primary"] for b in told["benefits"]] == [s[6:] for s in told["order"] if s.startswith("mptcp")]
+    alone = [t["agent_s"] for t in told["transfers"] if t["kind"] == "tcp"]
+    for benefit in told["benefits"]:
+        assert benefit["benefit"] == delay_benefit(alone, benefit["delay_s"]).clipped
 
 
 def test_sizes_the_wrong_way_round(start):
