@@ -82,6 +82,7 @@ def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path: 
     assert (connection.tags["kind"], connection.tags["path"]) == ("tcp", "b")
     (run,) = [p for p in recorded if p.measurement == "run"]
     assert (run.tags["experiment"], run.tags["kind"], run.fields["ok"]) == ("steps", "any", True)
+    assert "connect_ms" not in run.fields  # an object in its result, a number in ours
     assert {p.tags["path"] for p in recorded if p.measurement == "run_usage"} == {"a", "b"}
 
 
@@ -165,6 +166,19 @@ def test_conditions_are_made_told_and_undone(tmp_path: Path, gateway: Gateway) -
     assert made.wanted[0].shape["a"].down_bit_per_s == 1e6
     (manifest,) = manifests(tmp_path)
     assert manifest["conditions"]["sysctl"]["net.ipv4.tcp_sack"]["before"] == "1"
+
+
+def test_what_the_machine_is_known_to_lack_is_refused_beforehand(tmp_path: Path, gateway: Gateway) -> None:
+    collector = Rehearsal(
+        tmp_path, gateway, own=OWN, parts={"lack": lambda wanted: f"no {'netem' if wanted else 'nothing'}"}
+    )
+    collector.start()
+    try:
+        with pytest.raises(ValueError, match="no netem"):
+            collector.supervisor.request("steps", {"shape": {"a": {"up_delay_ms": 5}}})
+    finally:
+        collector.stop()
+    assert manifests(tmp_path) == []
 
 
 def test_what_cannot_be_made_is_a_recorded_failure(tmp_path: Path, gateway: Gateway) -> None:

@@ -20,7 +20,12 @@ class Steps:
         Parameter("seed", "int", "of the order", "1", default=1, minimum=0, maximum=2**31 - 1),
     )
     phases = (("step", "one size"),)
-    results = (Parameter("steps", "list", "what each took"), Parameter("bytes", "int", "payload", "B"), BYTES_BY_PATH)
+    results = (
+        Parameter("steps", "list", "what each took"),
+        Parameter("bytes", "int", "payload", "B"),
+        Parameter("connect_ms", "object", "by path", "ms"),
+        BYTES_BY_PATH,
+    )
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
         for number in (1, 2):
@@ -31,7 +36,13 @@ class Steps:
         if parameters["how"] == "hang" and stop.wait(60):
             return Outcome({"steps": []}, STOPPED, {})
         failure = {"reason": "reset", "retry": True} if parameters["how"] == "fail" else None
-        result = {"steps": [1, 2], "bytes": 5, "colour": "red", "bytes_by_path": {"b": {"received": 5, "sent": 0}}}
+        result = {
+            "steps": [1, 2],
+            "bytes": 5,
+            "colour": "red",
+            "connect_ms": {"b": 5},
+            "bytes_by_path": {"b": {"received": 5, "sent": 0}},
+        }
         return Outcome(result, failure, {"kernel": "any"})  # type: ignore[arg-type]
 
 
