@@ -11,7 +11,12 @@ import pytest
 from doubles import Rehearsal, manifests, points
 from https_gateway import Gateway
 
+from tandem.app.any_wish import any_wish
 from tandem.app.conditions import Conditions, ConditionsError
+from tandem.app.config import parse
+from tandem.app.plan import Wish, plan
+from tandem.app.registry import Registry
+from tandem.app.run_parameters import SETUP_S, deadline_of
 from tandem.app.status_socket import ask
 from tandem.schema.manifest import Conditions as ConditionsTold
 from tandem_server.ingest.run_manifest import read_manifest
@@ -113,6 +118,24 @@ def test_a_deadline_ends_it(tmp_path: Path, gateway: Gateway, monkeypatch: pytes
     assert done["ok"] is False
     assert done["results"][0]["failure"] == "not done after 1 s"
     collector.stop()
+
+
+def test_the_experiment_is_told_its_deadline_and_without_one_its_own_counts(tmp_path: Path) -> None:
+    (tmp_path / "patient").mkdir()
+    code = (OWN / "steps/__main__.py").read_text().replace('"steps"', '"patient"')
+    own = 'Parameter("deadline_s", "float", "the whole", "s", default=9000.0, minimum=1, maximum=10000),'
+    (tmp_path / "patient/__main__.py").write_text(code.replace("*COMMON,", f"*COMMON, {own}"))
+    config = parse((Path(__file__).parent / "good.toml").read_text(), tmp_path / "config.toml")
+    registry = Registry(tmp_path)
+
+    def wish(**given: Any) -> Wish:
+        return any_wish(config, registry, "patient", given, "request")
+
+    assert (wish().deadline_s, wish().parameters) == (9000.0, {})
+    asked = wish(deadline_s=60)
+    assert (asked.deadline_s, asked.parameters) == (60.0, {"deadline_s": 60})
+    assert deadline_of(plan(config, asked, 0)) == 60 + SETUP_S
+    assert wish(parameters={"deadline_s": 70}).deadline_s == 70.0
 
 
 def test_a_failure_is_a_result(tmp_path: Path, gateway: Gateway) -> None:

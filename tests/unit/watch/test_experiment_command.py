@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tandem.cli.experiment import _announced
 from tandem.cli.main import main, parser
 from tandem.cli.view.described import result_lines
 from tandem.cli.view.plain import finished_line, state_line
+from tandem.cli.view.run_panel import lines_of_run, run_panel
 
 APP = Path(__file__).parents[1] / "app"
 CONFIG = f'[experiments]\nfolder = "{APP / "own_experiments"}"\n'
@@ -91,6 +94,28 @@ def test_phases_are_told_while_it_runs() -> None:
     assert "delay a – | phase 3 of 12: mptcp 1000 B" in state_line({"run": run})
     ended = {"kind": "any", "experiment": "delay", "path": "a", "pairing": "single", "ok": True}
     assert finished_line(ended).startswith("delay over a (single): ")
+
+
+def test_the_live_view_shows_the_experiment_and_its_phase() -> None:
+    phase = {"name": "round", "number": 2, "of": 3}
+    one = {"id": "r", "kind": "any", "experiment": "handshake", "path": "a", "phase": phase, "goodput_bit_per_s": None,
+           "elapsed_s": 3.0, "bytes": 0, "subflows": []}  # fmt: skip
+    run = {
+        "pairing": "single",
+        "experiment": "handshake",
+        "number": 1,
+        "of": 1,
+        "seconds": None,
+        "bytes": None,
+        "runs": [one],
+    }
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(run_panel({"run": run}, {"a": "red"}, 100))
+    shown = console.export_text()
+    assert "handshake" in shown
+    assert "phase 2 of 3: round" in shown
+    assert "connecting" not in shown
+    assert lines_of_run({"run": run}) == 2
 
 
 def test_a_result_in_lines() -> None:
