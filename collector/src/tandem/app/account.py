@@ -155,7 +155,7 @@ def _read(file: Path) -> Ledger:
         return parse(file.read_text())
     except FileNotFoundError:
         return Ledger()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         aside = file.with_name(f"{file.name}.broken")
         log.error("%s: %s; it is kept as %s and the account begins anew", file, error, aside.name)
         file.replace(aside)
