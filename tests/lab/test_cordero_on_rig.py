@@ -1,4 +1,4 @@
-"""``bandwidth`` and ``delay`` by the running collector, as a campaign's step would ask for them: shaped to a ratio, with records of each phase."""
+"""``bandwidth`` and ``delay`` by the running collector, as a campaign's step asks for them: shaped to a ratio, recorded phase by phase."""
 
 from __future__ import annotations
 
