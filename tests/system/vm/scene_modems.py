@@ -256,9 +256,11 @@ def main() -> None:
             names = "".join(f"nameserver {access.gateway}\n" for access in rig.topology.spec.accesses)
             Path("/etc/resolv.conf").write_text(names, encoding="ascii")
             programs = stack.enter_context(Programs(WORK / "logs"))
+        story = Story(rig, programs, guest)
         try:
-            tell(Story(rig, programs, guest))
+            tell(story)
         except Exception:
+            Path("/run/vm/status.log").write_text(json.dumps(story.status(), indent=1), encoding="utf-8")
             evidence({name: rig.topology.netns_path(name) for name in ("modem-a", "modem-b", "server")})
             raise
     seen["traceback"] = "Traceback" in (WORK / "logs" / "collector.log").read_text()
