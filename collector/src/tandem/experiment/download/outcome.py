@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import sys
 from typing import Any
 
 from tandem.experiment.download.request import Request
-from tandem.experiment.download.transfer import Transfer
-from tandem.mptcp import sockets, sysctls
+from tandem.experiment.environment import environment as machine_and_connection
+from tandem.experiment.parameters import Parameter
+from tandem.experiment.results import BYTES_BY_PATH, FIGURES, bytes_by_path
+from tandem.experiment.transfer import Transfer
+from tandem.mptcp import sockets
 from tandem.mptcp.series import Series, SubflowTotal, shares
 from tandem.schema.manifest import RunResult, SubflowResult
+
+RESULTS = (
+    *FIGURES,
+    Parameter("connect_ms", "float", "connection establishment", "ms"),
+    Parameter("first_byte_ms", "float", "from the request sent to the first payload byte", "ms"),
+    Parameter("fallback", "bool", "Multipath TCP that fell back to TCP"),
+    Parameter("subflows", "list", "each subflow: path, bytes, share, RTT, delay of its join"),
+    Parameter("subflow_losses", "list", "subflows that the connection lost; the collector adds them"),
+    Parameter("sender", "object", "the server's answer when the session was closed"),
+    BYTES_BY_PATH,
+)
 
 
 class DownloadSubflow(SubflowResult):
@@ -27,6 +39,7 @@ class DownloadResult(RunResult):
     """Beside the schema's: ``sender`` is the server's answer when the session was closed, None when it gave none."""
 
     sender: dict[str, Any] | None
+    bytes_by_path: dict[str, dict[str, int | None]]
 
 
 def result(
@@ -53,6 +66,7 @@ def result(
         fallback=request.kind == "mptcp" and series.fallback,
         subflows=list(rows),
         sender=sender,
+        bytes_by_path=bytes_by_path((t.name.path, t.bytes, t.bytes_sent) for t in totals),
     )
 
 
@@ -95,25 +109,10 @@ def _objects(value: object) -> list[dict[str, Any]]:
 
 
 def environment(request: Request, connection: socket.socket | None) -> dict[str, Any]:
-    """What else shapes the figures: kernel, scheduler, controllers, sysctls, buffers. The congestion control is this end's, the
-    receiver's; the sender's is in its answer."""
-    values, machine = sysctls.read(), os.uname()
-    found: dict[str, Any] = {
-        "kernel": machine.release,
-        "machine": machine.machine,
-        "python": sys.version.split()[0],
-        "scheduler": values.get("net.mptcp.scheduler"),
-        "path_manager": values.get("net.mptcp.path_manager"),
-        "sysctls": values,
-        "primary": request.primary.name,
-        "paths": [{"name": p.name, "interface": p.interface, "operator": p.operator} for p in request.paths],
-        "sample_hz": request.sample_hz,
-    }
+    """As every experiment's, and how this one was sampled and buffered. The congestion control is this end's, the receiver's; the
+    sender's is in its answer."""
+    found = machine_and_connection(request, connection)
+    found["sample_hz"] = request.sample_hz
     if connection is not None:
-        found["congestion_control"] = sockets.congestion_control(connection)
-        found["receive_buffer_bytes"] = connection.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-        found["send_buffer_bytes"] = connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
         found["receive_buffer_asked_bytes"] = request.receive_buffer_bytes
-    times = os.times()
-    found["cpu_seconds"] = times.user + times.system
     return found
