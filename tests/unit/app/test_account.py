@@ -108,6 +108,7 @@ def test_it_outlives_the_collector_and_counts_what_went_meanwhile(
     assert second.spent("a", DAY) == 2010
     second.update()
     assert second.spent("a", DAY) == 2520
+    assert second.today() == {"a": 2520, "b": 0, "c": 0}
     second.save()
     told = json.loads((tmp_path / NAME).read_text())
     assert told["paths"] == {"a": {DAY: {"received": 2500, "sent": 20}}}

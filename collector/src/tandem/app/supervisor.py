@@ -163,7 +163,7 @@ class Supervisor:
 
     def status(self) -> dict[str, Any]:
         """See ``status_server.Answers``."""
-        return {**self.live.status(), "paths": self._paths.states}
+        return {**self.live.status(), "paths": self._paths.states, "spent_today_bytes": self.account.today()}
 
     def request(self, experiment: str, parameters: dict[str, Any]) -> str:
         """See ``status_server.Answers``."""
