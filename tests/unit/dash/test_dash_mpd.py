@@ -26,7 +26,10 @@ def times(found):
 
 
 def test_numbers_with_a_width_run_from_start_number_and_the_last_segment_is_cut():
-    content = '<SegmentTemplate media="$RepresentationID$/$Number%05d$.m4s" initialization="$RepresentationID$/i.mp4" startNumber="7" duration="25000" timescale="1000"/>'
+    content = (
+        '<SegmentTemplate media="$RepresentationID$/$Number%05d$.m4s" initialization="$RepresentationID$/i.mp4"'
+        ' startNumber="7" duration="25000" timescale="1000"/>'
+    )
     found = only(one_period(representation(content)))
     assert names(found) == ["v1/00007.m4s", "v1/00008.m4s", "v1/00009.m4s"]
     assert times(found) == [(0, 25), (25, 25), (50, 10)]

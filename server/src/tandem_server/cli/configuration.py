@@ -49,6 +49,13 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
+class Content:
+    """Where DASH presentations are (``tandem-server dash build``); need not exist."""
+
+    folder: Path = Path("content")
+
+
+@dataclass(frozen=True, slots=True)
 class RegistryFile:
     """The registry's SQLite file."""
 
@@ -81,11 +88,19 @@ class ServerConfig:
     tls: Tls
     store: Store
     registry: RegistryFile
+    content: Content
     limits: Bounds
     probes: dict[str, Share]
 
 
-_SECTIONS: dict[str, type] = {"listen": Listen, "tls": Tls, "store": Store, "registry": RegistryFile, "limits": Bounds}
+_SECTIONS: dict[str, type] = {
+    "listen": Listen,
+    "tls": Tls,
+    "store": Store,
+    "registry": RegistryFile,
+    "content": Content,
+    "limits": Bounds,
+}
 _DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 
 

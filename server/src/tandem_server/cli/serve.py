@@ -16,6 +16,7 @@ from tandem_server.cli.https import announce, bind, log_to_stderr, serve_https
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import open_registry, open_store, private_influx
 from tandem_server.cli.supervise import supervise
+from tandem_server.content.library import Library
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.environment import boot_id
 from tandem_server.endpoint.listener import Acceptor, ListenError, NoMultipathError, listen
@@ -123,7 +124,7 @@ def _endpoint(config: ServerConfig) -> None:
         recorder = Recorder(lambda: store)
         acceptor = Acceptor(
             measurement,
-            Measurement(sessions, recorder, boot_id()).serve,
+            Measurement(sessions, recorder, boot_id(), Library(config.content.folder)).serve,
             bounds.connections,
             bounds.connections_per_address,
         )

@@ -44,7 +44,9 @@ def build(
             said(f"cutting into segments of {segment_s} s")
             tracks = [_cut(ffmpeg, file, into, segment_s, rung, Path(name)) for rung, file in encoded.items()]
             if len({(t.timescale, t.durations) for t in tracks}) > 1:
-                raise EncodeError(f"{video}: representations are not cut alike; mend: re-encode it with a constant frame rate")
+                raise EncodeError(
+                    f"{video}: representations are not cut alike; mend: re-encode it with a constant frame rate"
+                )
             for kind in KINDS:
                 (into / manifest_name(segment_s, kind)).write_text(manifest(kind, segment_s, tracks), encoding="utf-8")
 

@@ -1,9 +1,9 @@
 """Where things are in a presentation's folder, and its manifests. Pure: values in, text out.
 
-    6s-number.mpd  6s-time.mpd  6s-list.mpd  6s-base.mpd      the same segments, addressed in the four ways
-    6s/v0/init.mp4  6s/v0/00001.m4s …                         by number (number, list)
-    6s/v0/t0.m4s  6s/v0/t6000.m4s …                           by time (time)
-    6s/v0/all.mp4                                             initialization, index (sidx), all segments (base)
+6s-number.mpd  6s-time.mpd  6s-list.mpd  6s-base.mpd      the same segments, addressed in the four ways
+6s/v0/init.mp4  6s/v0/00001.m4s …                         by number (number, list)
+6s/v0/t0.m4s  6s/v0/t6000.m4s …                           by time (time)
+6s/v0/all.mp4                                             initialization, index (sidx), all segments (base)
 """
 
 from __future__ import annotations

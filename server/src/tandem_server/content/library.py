@@ -1,8 +1,8 @@
 """The presentations in the content folder, read file by file: real files, and those that exist only as a size.
 
 A synthetic presentation of ten minutes up to 15 Mbit/s, in three segment lengths, would be tens of gigabytes of random bytes. Its folder
-holds ``virtual.json`` instead: ``{"files": {PATH: {"bytes": N[, "head": BASE64]}}}``. What is read behind the head is one block of random bytes
-again and again, so that nothing on the way can compress it.
+holds ``virtual.json`` instead: ``{"files": {PATH: {"bytes": N[, "head": BASE64]}}}``. What is read behind the head is one block of random
+bytes again and again, so that nothing on the way can compress it.
 """
 
 from __future__ import annotations

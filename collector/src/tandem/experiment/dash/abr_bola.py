@@ -3,8 +3,8 @@ INFOCOM 2016; "From theory to practice: improving bitrate adaptation in the DASH
 
 With utilities u_m = ln(S_m / S_1) + 1 and buffer Q, the choice is the m of the highest (V_p (u_m + g_p) − Q) / S_m. V_p and g_p are set so
 that the lowest bitrate is preferred at 10 s and the highest from the target buffer on. The E stands for the placeholder buffer:
-seconds that are not there but are counted, so that a choice by throughput at the start, and waiting that was not the network's fault, do not
-make the bitrate creep. Increases go no further than throughput sustains (BOLA-O). Too little buffer caps the choice
+seconds that are not there but are counted, so that a choice by throughput at the start, and waiting that was not the network's
+fault, do not make the bitrate creep. Increases go no further than throughput sustains (BOLA-O). Too little buffer caps the choice
 (``InsufficientBuffer``).
 """
 

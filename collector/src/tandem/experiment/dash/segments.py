@@ -13,8 +13,8 @@ from tandem.experiment.dash.model import Resource, Segment
 from tandem.experiment.dash.templates import fill
 from tandem.experiment.dash.xml_reading import Element, MpdError
 
-MOST_SEGMENTS = 100_000
-"""Of one representation: 27 hours of 1 s. A timeline of one line can ask for 10^18."""
+MOST_SEGMENTS = 20_000
+"""Of one representation: five hours of 1 s. A timeline of one line can ask for 10^18."""
 
 _KINDS = ("SegmentTemplate", "SegmentList", "SegmentBase")
 
