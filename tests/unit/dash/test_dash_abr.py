@@ -122,7 +122,9 @@ def test_bola_counts_time_that_was_not_the_networks_and_does_not_rise_beyond_thr
     assert choice.index == 1
     # 12 + 7.25 + 6 less 19.328 is too much: the placeholder gives way, nothing is waited for
     assert choice.wait_s == 0
-    assert rule.placeholder_s == pytest.approx(before_s + 6 - (12 + before_s + 6 - VP * (1 + math.log(2) + GP)), abs=1e-6)
+    assert rule.placeholder_s == pytest.approx(
+        before_s + 6 - (12 + before_s + 6 - VP * (1 + math.log(2) + GP)), abs=1e-6
+    )
 
 
 def test_bola_waits_when_real_buffer_is_too_much_for_the_bitrate():

@@ -40,7 +40,9 @@ def text(node):
     return f"<{name}{told}>{''.join(map(text, children))}</{name}>"
 
 
-LEAVES = st.tuples(st.sampled_from(ELEMENTS), st.dictionaries(st.sampled_from(ATTRIBUTES), VALUES, max_size=6), st.just([]))
+LEAVES = st.tuples(
+    st.sampled_from(ELEMENTS), st.dictionaries(st.sampled_from(ATTRIBUTES), VALUES, max_size=6), st.just([])
+)
 TREES = st.recursive(LEAVES, tree, max_leaves=20)
 
 

@@ -22,6 +22,7 @@ LONGEST_BODY = 1 << 30
 """Of a segment, in bytes: 15 s of 500 Mbit/s."""
 _BUFFER_BYTES = 1 << 20
 _WAKE_S = 0.25
+_REASON_BYTES = 4096
 _CLOSES = re.compile(rb"\r\nconnection:[ \t]*(?:[^\r\n]*,[ \t]*)?close[ \t]*(?:,[^\r\n]*)?\r\n", re.IGNORECASE)
 _OLD = b"HTTP/1.0"
 _WORTH_ASKING_AGAIN = (408, 429, 500, 502, 503, 504)
@@ -82,6 +83,7 @@ class Fetcher:
     def get(self, asked: bytes, part: ByteRange | None, keep: int | None = None) -> Fetched:
         """Send ``asked``, take the answer. ``keep``: return the body, which may have so many bytes; else it is only counted.
         FetchError; StoppedError when told to stop."""
+        self._nothing_left_over()
         requested = time.monotonic_ns()
         try:
             if self._socket.send(asked) != len(asked):
@@ -134,7 +136,7 @@ class Fetcher:
         if head.status != (200 if part is None else 206):
             if head.status in (200, 206):
                 raise FetchError(f"HTTP {head.status}: byte ranges are not served", again=False)
-            detail = body[:120].decode("ascii", "replace").strip()
+            detail = self._rest(body, head.length)[:120].decode("ascii", "replace").strip()
             again = head.status in _WORTH_ASKING_AGAIN
             raise FetchError(f"HTTP {head.status} {' '.join(detail.split())}".strip(), again=again)
         if part is not None and head.length not in (None, part.length):
@@ -143,6 +145,30 @@ class Fetcher:
         if head.length is not None and head.length > longest:
             raise FetchError(f"Content-Length {head.length}, more than {longest}", again=False)
         return part.length if part is not None else head.length
+
+    def _nothing_left_over(self) -> None:
+        """FetchError when the server has closed meanwhile, or sent more than it said: what follows would be no answer to us."""
+        if not self.used:
+            return
+        try:
+            more = self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise FetchError(self._gone(error), again=True) from error
+        raise FetchError("more than Content-Length says" if more else "closed", again=True)
+
+    def _rest(self, body: bytes, length: int | None) -> bytes:
+        """The whole of a short body that says why a request was refused, as far as it comes."""
+        while len(body) < min(length or 0, _REASON_BYTES):
+            try:
+                count = self._receive(len(body))
+            except FetchError:
+                break
+            if count == 0:
+                break
+            body += self._buffer[:count]
+        return body
 
     def _receive(self, received: int, room: int | None = None) -> int:
         """Wait for bytes; 0 at the end of the stream. FetchError after ``stall_s`` without one, or past the deadline."""
