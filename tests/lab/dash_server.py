@@ -1,5 +1,5 @@
-"""An endpoint for tests of the player: control as ``download_server``'s, and on the measurement port whatever a script answers, over connections
-that are kept."""
+"""An endpoint for tests of the player: control as ``download_server``'s, and on the measurement port whatever a script answers, over
+connections that are kept."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def play(endpoint: DashEndpoint, token: Path, seconds: float = 60, **more: Any) 
 
 
 @contextlib.contextmanager
-def serving(script: Script):  # noqa: ANN201  a generator of one DashEndpoint
+def serving(script: Script):
     """A DashEndpoint for a ``with``."""
     endpoint = DashEndpoint(script)
     try:

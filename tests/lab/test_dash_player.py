@@ -236,9 +236,9 @@ def test_a_drip_is_ended_by_the_deadline(token):
 
 def test_a_range_that_is_answered_whole_is_said(token):
     text = (
-        '<MPD mediaPresentationDuration="PT1S"><Period><AdaptationSet><Representation id="v" bandwidth="9">'
-        '<BaseURL>a.mp4</BaseURL><SegmentBase indexRange="0-9"/></Representation></AdaptationSet></Period></MPD>'
-    ).encode()
+        b'<MPD mediaPresentationDuration="PT1S"><Period><AdaptationSet><Representation id="v" bandwidth="9">'
+        b'<BaseURL>a.mp4</BaseURL><SegmentBase indexRange="0-9"/></Representation></AdaptationSet></Period></MPD>'
+    )
     with serving(lambda target, _: Answer(text if target.endswith(".mpd") else b"x" * 10)) as endpoint:
         told = play(endpoint, token)
     assert told["failure"] == {"reason": "HTTP 200: byte ranges are not served", "retry": False}

@@ -137,7 +137,7 @@ def test_connection_close_is_heeded(client):
     assert client.ended()
 
 
-def test_pipelining_is_refused(endpoint, client):
+def test_pipelining_is_refused(client):
     client.socket.sendall(head("GET", "/v1/content/film/real.mp4", client.session))
     client.file.read(10)
     client.socket.sendall(2 * head("GET", "/v1/content/film/real.mp4", client.session))

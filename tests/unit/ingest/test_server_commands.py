@@ -32,6 +32,7 @@ def test_the_defaults_are_a_whole_configuration(tmp_path):
         ("[listen]\n\ngateway_port = true", 3, "mend: write a whole number"),
         ("[listen]\ngateway_port = 99999", 2, "mend: a port from 1 to 65535"),
         ("[listen]\ngateway_port = 5\ncontrol_port = 5", 1, "are the same"),
+        ("[listen]\nprocesses = -1", 2, "mend: 1 to 256, or 0 for one a core"),
         ("[listen]\nmultipath = 'no'", 2, "mend: one of required, optional"),
         ("[store]\nkind = 'running'", 1, "needs url"),
         ("[store]\nkind='running'\nurl='localhost'\nuser='u'\npassword_file='p'", 3, "mend: http://HOST:PORT"),

@@ -16,13 +16,15 @@ from tandem_server.registry import valid_name
 @dataclass(frozen=True, slots=True)
 class Listen:
     """Where the listeners are. ``host`` ``::``: every address of both families, of IPv4 alone where the kernel has no IPv6.
-    ``multipath`` ``optional``: go on without Multipath TCP when the kernel has none."""
+    ``multipath`` ``optional``: go on without Multipath TCP when the kernel has none. ``processes`` serve the measurements; 0: as many
+    as there are cores."""
 
     host: str = "::"
     gateway_port: int = 8443
     control_port: int = 8444
     measurement_port: int = 8480
     multipath: Literal["required", "optional"] = "required"
+    processes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,13 @@ class RegistryFile:
 
 
 @dataclass(frozen=True, slots=True)
+class ResultFiles:
+    """Where the results are kept that probes hand in with their sessions."""
+
+    folder: Path = Path("results")
+
+
+@dataclass(frozen=True, slots=True)
 class Bounds:
     """Bytes are payload; ``_s`` seconds."""
 
@@ -90,6 +99,7 @@ class ServerConfig:
     registry: RegistryFile
     content: Content
     limits: Bounds
+    results: ResultFiles
     probes: dict[str, Share]
 
 
@@ -100,6 +110,7 @@ _SECTIONS: dict[str, type] = {
     "registry": RegistryFile,
     "content": Content,
     "limits": Bounds,
+    "results": ResultFiles,
 }
 _DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 
@@ -212,6 +223,10 @@ def _check(config: ServerConfig, where: _Places) -> None:
         port = getattr(getattr(config, section), key)
         if not 1 <= port <= 65535:
             raise ConfigError(f"{where(section, key)}: [{section}] {key} is {port}; mend: a port from 1 to 65535")
+    if not 0 <= config.listen.processes <= 256:
+        raise ConfigError(
+            f"{where('listen', 'processes')}: [listen] processes is {config.listen.processes}; mend: 1 to 256, or 0 for one a core"
+        )
     mine = [config.listen.gateway_port, config.listen.control_port, config.listen.measurement_port]
     if len(set(mine)) < len(mine):
         raise ConfigError(f"{where('listen')}: two of the ports in [listen] are the same; mend: give each its own")
