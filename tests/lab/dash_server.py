@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,8 +106,17 @@ def manifest(bitrates: tuple[int, ...], segments: int, segment_s: float) -> byte
     ).encode()
 
 
-def play(endpoint: DashEndpoint, token: Path, seconds: float = 60, **more: Any) -> dict[str, Any]:
-    """Run the experiment against ``endpoint``; its lines by type, the result line under ``result``, the time that it took."""
+def play(
+    endpoint: DashEndpoint,
+    token: Path,
+    wait_s: float = 60,
+    host: str = "127.0.0.1",
+    enter: Sequence[str] = (),
+    **more: Any,
+) -> dict[str, Any]:
+    """Run the experiment against ``endpoint``; its lines by type, the result line under ``result``, the time that it took.
+
+    ``enter``: command in front of it, to run inside a namespace."""
     parameters = {
         "run": "run-1",
         "kind": "tcp",
@@ -116,19 +125,19 @@ def play(endpoint: DashEndpoint, token: Path, seconds: float = 60, **more: Any) 
         "content": "film",
         "mpd": "film.mpd",
         "server": {
-            "control": f"http://127.0.0.1:{endpoint.control_port}",
-            "measurement": f"http://127.0.0.1:{endpoint.measurement_port}",
+            "control": f"http://{host}:{endpoint.control_port}",
+            "measurement": f"http://{host}:{endpoint.measurement_port}",
             "token_file": str(token),
         },
         **more,
     }
     begun = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-m", "tandem.experiment.dash"],
+        [*enter, sys.executable, "-m", "tandem.experiment.dash"],
         input=json.dumps(parameters),
         capture_output=True,
         text=True,
-        timeout=seconds,
+        timeout=wait_s,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")},
         check=False,
     )

@@ -195,7 +195,7 @@ HOSTILE = [
 @pytest.mark.parametrize(("answer", "reason", "retry"), HOSTILE)
 def test_a_bad_manifest_or_server_is_a_recorded_failure_and_never_a_hang(token, answer, reason, retry):
     with serving(lambda *_: answer) as endpoint:
-        told = play(endpoint, token, seconds=30, stall_s=0.5, attempts=2, deadline_s=15)
+        told = play(endpoint, token, wait_s=30, stall_s=0.5, attempts=2, deadline_s=15)
     assert reason in told["failure"]["reason"]
     assert told["failure"]["retry"] is retry
     assert "\n" not in told["failure"]["reason"]
@@ -219,7 +219,7 @@ def test_a_bad_segment_ends_the_play_with_what_was_played(token, answer, reason)
         return answer if target.endswith("3.m4s") else film(0.5, 6)(target, part)
 
     with serving(script) as endpoint:
-        told = play(endpoint, token, seconds=30, stall_s=0.5, attempts=2, startup_buffer_s=0.5, resume_buffer_s=0.5)
+        told = play(endpoint, token, wait_s=30, stall_s=0.5, attempts=2, startup_buffer_s=0.5, resume_buffer_s=0.5)
     assert reason in told["failure"]["reason"]
     assert told["result"]["media_s"] == 1.0
     assert len(told["segments"]) == 2
@@ -229,7 +229,7 @@ def test_a_bad_segment_ends_the_play_with_what_was_played(token, answer, reason)
 def test_a_drip_is_ended_by_the_deadline(token):
     """A byte now and then is no stall: the deadline is what ends it."""
     with serving(lambda *_: Answer(raw=b"H", endless=False, then="stall")) as endpoint:
-        told = play(endpoint, token, seconds=30, stall_s=20, deadline_s=2)
+        told = play(endpoint, token, wait_s=30, stall_s=20, deadline_s=2)
     assert told["failure"] == {"reason": "deadline passed", "retry": True}
     assert told["seconds"] < 8
 
