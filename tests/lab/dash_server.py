@@ -106,18 +106,9 @@ def manifest(bitrates: tuple[int, ...], segments: int, segment_s: float) -> byte
     ).encode()
 
 
-def play(
-    endpoint: DashEndpoint,
-    token: Path,
-    wait_s: float = 60,
-    host: str = "127.0.0.1",
-    enter: Sequence[str] = (),
-    **more: Any,
-) -> dict[str, Any]:
-    """Run the experiment against ``endpoint``; its lines by type, the result line under ``result``, the time that it took.
-
-    ``enter``: command in front of it, to run inside a namespace."""
-    parameters = {
+def asked(endpoint: DashEndpoint, token: Path, host: str = "127.0.0.1", **more: Any) -> dict[str, Any]:
+    """The parameters of a play against ``endpoint``."""
+    return {
         "run": "run-1",
         "kind": "tcp",
         "path": "a",
@@ -131,6 +122,20 @@ def play(
         },
         **more,
     }
+
+
+def play(
+    endpoint: DashEndpoint,
+    token: Path,
+    wait_s: float = 60,
+    host: str = "127.0.0.1",
+    enter: Sequence[str] = (),
+    **more: Any,
+) -> dict[str, Any]:
+    """Run the experiment against ``endpoint``; its lines by type, the result line under ``result``, the time that it took.
+
+    ``enter``: command in front of it, to run inside a namespace."""
+    parameters = asked(endpoint, token, host, **more)
     begun = time.monotonic()
     done = subprocess.run(
         [*enter, sys.executable, "-m", "tandem.experiment.dash"],

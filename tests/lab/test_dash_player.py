@@ -1,10 +1,14 @@
 """The player against a scripted server over loopback: startup, rebuffering, switches, and every way in which a server can be bad."""
 
+import json
 import os
+import signal
 import struct
+import subprocess
+import sys
 
 import pytest
-from dash_server import Answer, manifest, play, serving
+from dash_server import REPOSITORY, Answer, asked, manifest, play, serving
 
 BITRATES = (200_000, 1_000_000)
 
@@ -232,6 +236,30 @@ def test_a_drip_is_ended_by_the_deadline(token):
         told = play(endpoint, token, wait_s=30, stall_s=20, deadline_s=2)
     assert told["failure"] == {"reason": "deadline passed", "retry": True}
     assert told["seconds"] < 8
+
+
+def test_told_to_stop_it_says_what_was_played(token):
+    with serving(film(1.0, 30)) as endpoint:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tandem.experiment.dash"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")},
+        )
+        process.stdin.write(json.dumps(asked(endpoint, token, buffer_max_s=3)))
+        process.stdin.close()
+        process.stdin = None  # communicate() must not flush it again
+        seen = 0
+        while seen < 2:
+            seen += json.loads(process.stdout.readline())["type"] == "segment"
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=10)
+        assert endpoint.calls[-1][0] == "DELETE"
+    last = json.loads(out.splitlines()[-1])
+    assert process.returncode == 1
+    assert last["failure"] == {"reason": "stopped", "retry": False}
+    assert 2 <= last["result"]["media_s"] <= 6
 
 
 def test_a_range_that_is_answered_whole_is_said(token):
