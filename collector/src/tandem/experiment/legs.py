@@ -19,7 +19,7 @@ from tandem.experiment.control import Control, ControlError, Session, describe
 from tandem.experiment.path_names import PathNames
 from tandem.experiment.sampler import Sampler, as_json
 from tandem.experiment.transfer import Transfer
-from tandem.experiment.upload import Upload
+from tandem.experiment.upload import Upload, seconds
 from tandem.mptcp import sockets
 from tandem.mptcp.series import Series, shares
 from tandem.mptcp.statistics import Reader, StatisticsError
@@ -107,14 +107,14 @@ class Leg:
             self.failure = STOPPED
 
     def transfer(self, deadline_ns: int, stop: Stop, output: Output, labels: Mapping[str, Any]) -> None:
-        """Move the bytes, with ``sample`` lines that say ``labels``. From any thread."""
+        """Move the bytes, with ``sample`` lines whose ``connection`` says ``labels``. From any thread."""
         if self._connected is None or self.failure is not None:
             return
         expected = len(self._asked.paths) if self.wanted.kind == "mptcp" else 1
         hertz, connection = self.terms.sample_hz, self._connected.socket
         sampler = None
         if hertz is not None:
-            sampler = Sampler(connection, self.series, self._payload, output, hertz, expected, labels)
+            sampler = Sampler(connection, self.series, lambda: self.payload_bytes, output, hertz, expected, labels)
             sampler.start()
         try:
             self.failure = self._move(deadline_ns, stop)
@@ -124,7 +124,9 @@ class Leg:
             else:
                 self._sample(output, labels)
 
-    def _payload(self) -> int:
+    @property
+    def payload_bytes(self) -> int:
+        """Payload so far: received, or acknowledged. May be read by another thread."""
         return self.up.acked if self.terms.direction == "upload" else self.down.received
 
     def _move(self, deadline_ns: int, stop: Stop) -> Failure | None:
@@ -159,7 +161,7 @@ class Leg:
             sample = Reader(self._connected.socket).read()
         except StatisticsError:
             return  # after a reset the kernel has forgotten the connection; the failure says it
-        output.line("sample", **labels, **as_json(self.series.add(sample, self._payload())))
+        output.line("sample", **as_json(self.series.add(sample, self.payload_bytes), labels))
 
     def close(self, stop: Stop) -> None:
         """Close the connection, then the session, whose answer is the server's side. Main thread only."""
@@ -198,8 +200,14 @@ class Leg:
             return None
         if self.terms.direction == "upload":
             return self.up.receiver_s
-        told = None if self.sender is None else self.sender.get("request_to_last_ack_s")
-        return float(told) if type(told) in (int, float) and told > 0 else None
+        return None if self.sender is None else seconds(self.sender.get("request_to_last_ack_s"))
+
+    @property
+    def resolution_s(self) -> tuple[float | None, float | None]:
+        """Of the two ends' times: between the last two looks at what was not acknowledged. A time that ends with a byte has none."""
+        if self.terms.direction == "upload":
+            return self.up.resolution_s, None
+        return None, None if self.sender is None else seconds(self.sender.get("last_ack_resolution_s"))
 
     @property
     def moved(self) -> tuple[int, float] | None:
@@ -212,6 +220,13 @@ class Leg:
             return None if self.up.acked_in_time is None else (self.up.acked_in_time, seconds)
         lasted = _between(self.down.first_byte_ns, self.down.over_ns)
         return None if not lasted else (self.down.received, lasted)
+
+    @property
+    def lasted_s(self) -> float:
+        """From the request's first bit to the end of the transfer, or to what came of it; 0 before anything moved."""
+        if self.terms.direction == "upload":
+            return _between(self.up.begun_ns, self.up.acked_ns or self.up.over_ns) or 0.0
+        return _between(self.down.requested_ns, self.down.over_ns or self.down.last_byte_ns) or 0.0
 
     @property
     def by_path(self) -> dict[str, int]:
@@ -229,7 +244,7 @@ class Leg:
             "kind": self.wanted.kind,
             "path": self.wanted.path.name,
             "connect_ms": self.connect_ms,
-            "bytes": self._payload(),
+            "bytes": self.payload_bytes,
             "fallback": self.wanted.kind == "mptcp" and self.series.fallback,
             "subflows": [
                 {

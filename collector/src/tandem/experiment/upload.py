@@ -9,7 +9,6 @@ two looks: the acknowledgement came within it.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import select
 import socket
@@ -17,15 +16,15 @@ import struct
 import termios
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from tandem.experiment import http_head
 from tandem.experiment.base import STOPPED, Stop
-from tandem.experiment.control import describe
+from tandem.experiment.control import describe, parsed
 from tandem.schema.manifest import Failure
 
-LOOK_S = 0.0002
-"""Between two looks at what is not acknowledged, once everything is written."""
+_FINEST_LOOK_S, _COARSEST_LOOK_S, _LOOKS = 0.0002, 0.002, 1000
+"""Between two looks at what is not acknowledged, once everything is written: a thousandth of the time so far, within these bounds. A long
+transfer over a slow path drains for many seconds, in which a small computer has better to do than to look."""
 _BLOCK_BYTES = 1 << 18
 _WAKE_S = 0.05
 _LONGEST_ANSWER = 65536
@@ -129,7 +128,7 @@ class _Sending:
         length = _BLOCK_BYTES if left is None else min(_BLOCK_BYTES, left)
         try:
             # head and first payload in one call, so that a small body leaves in one segment with its head
-            pieces = [self._head[start:], self._payload[offset : offset + length]]
+            pieces = (memoryview(self._head)[start:], self._payload[offset : offset + length])
             self._written += self._socket.sendmsg(pieces)
         except BlockingIOError:
             return  # the room that poll saw is gone again
@@ -177,7 +176,8 @@ class _Sending:
                 break
             before = now
             self._ready(0, select.POLLIN)
-            time.sleep(LOOK_S)
+            lasted_s = (now - (self._upload.begun_ns or now)) / 1e9
+            time.sleep(min(_COARSEST_LOOK_S, max(_FINEST_LOOK_S, lasted_s / _LOOKS)))
         # A socket that was reset has nothing queued either: only the server's answer makes it an acknowledgement.
         self._upload.acked, self._upload.acked_ns = wanted_bytes, now
         self._upload.resolution_s = (now - before) / 1e9
@@ -211,14 +211,16 @@ class _Sending:
             detail = body[:120].decode("ascii", "replace").strip()
             retry = head.status in (408, 429, 500, 502, 503, 504)
             raise _Over(Failure(reason=f"HTTP {head.status} {detail}".strip(), retry=retry))
-        try:
-            told: Any = json.loads(body)
-        except ValueError:
-            told = None
+        told = parsed(body)
         received = told.get("bytes") if isinstance(told, dict) else None
-        duration = told.get("duration_s") if isinstance(told, dict) else None
         if type(received) is not int or received < 0:
             raise _Over(Failure(reason=f"an answer without the bytes received: {body[:40]!r}", retry=False))
         self._upload.received = received
-        if type(duration) in (int, float) and duration >= 0:
-            self._upload.receiver_s = float(duration)
+        self._upload.receiver_s = seconds(told.get("duration_s"))
+
+
+def seconds(told: object) -> float | None:
+    """A time above 0 as a server told it; None for anything else."""
+    if isinstance(told, bool) or not isinstance(told, int | float) or not 0 < told < 1e9:
+        return None
+    return float(told)

@@ -72,6 +72,15 @@ class ResultFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class CaptureFiles:
+    """Captures at the endpoint, of sessions that ask for one: none unless ``allowed``. ``budget_bytes`` for all on disk together."""
+
+    allowed: bool = False
+    folder: Path = Path("captures")
+    budget_bytes: int = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
 class Bounds:
     """Bytes are payload; ``_s`` seconds."""
 
@@ -100,6 +109,7 @@ class ServerConfig:
     content: Content
     limits: Bounds
     results: ResultFiles
+    capture: CaptureFiles
     probes: dict[str, Share]
 
 
@@ -111,6 +121,7 @@ _SECTIONS: dict[str, type] = {
     "content": Content,
     "limits": Bounds,
     "results": ResultFiles,
+    "capture": CaptureFiles,
 }
 _DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 
@@ -206,11 +217,18 @@ def _value(what: str, kind: str, value: object, where: str) -> object:
     right = {
         "int": type(value) is int,
         "float": type(value) in (int, float),
+        "bool": type(value) is bool,
         "str": isinstance(value, str) and value != "",
         "Path": isinstance(value, str) and value != "",
     }[plain]
     if not right:
-        name = {"int": "a whole number", "float": "a number", "str": "a text", "Path": "a path"}[plain]
+        name = {
+            "int": "a whole number",
+            "float": "a number",
+            "bool": "true or false",
+            "str": "a text",
+            "Path": "a path",
+        }[plain]
         raise ConfigError(f"{where}: {what} is {value!r}; mend: write {name}")
     if plain == "Path":
         return Path(str(value))
@@ -223,6 +241,10 @@ def _check(config: ServerConfig, where: _Places) -> None:
         port = getattr(getattr(config, section), key)
         if not 1 <= port <= 65535:
             raise ConfigError(f"{where(section, key)}: [{section}] {key} is {port}; mend: a port from 1 to 65535")
+    if config.capture.budget_bytes < 1:
+        raise ConfigError(
+            f"{where('capture', 'budget_bytes')}: [capture] budget_bytes is {config.capture.budget_bytes}; mend: a number above 0"
+        )
     if not 0 <= config.listen.processes <= 256:
         raise ConfigError(
             f"{where('listen', 'processes')}: [listen] processes is {config.listen.processes}; mend: 1 to 256, or 0 for one a core"

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from tandem_server.endpoint.capture import CaptureRefused, Captures
 from tandem_server.endpoint.environment import read_environment
 from tandem_server.endpoint.options import OptionsError, negotiate
 from tandem_server.endpoint.results import RESULT_BYTES, BadResult, Results
@@ -24,8 +25,14 @@ _LOG = logging.getLogger("tandem.endpoint.control")
 _BODY_LIMIT_BYTES = 16 * 1024
 
 
-def control_app(registry: Registry, sessions: SessionTable, measurement_port: int, results: Results) -> Starlette:
-    """The ASGI application."""
+def control_app(
+    registry: Registry,
+    sessions: SessionTable,
+    measurement_port: int,
+    results: Results,
+    captures: Captures | None = None,
+) -> Starlette:
+    """The ASGI application. ``captures``: None when none are allowed."""
 
     async def post(request: Request) -> JSONResponse:
         probe = await run_in_threadpool(probe_of, registry, request.headers.get("authorization"))
@@ -35,6 +42,8 @@ def control_app(registry: Registry, sessions: SessionTable, measurement_port: in
             body = await _body(request, _BODY_LIMIT_BYTES)
             ask = read_session_ask(body)
             options = negotiate(ask.options)
+            if ask.capture and captures is None:
+                raise BadAsk("this endpoint allows no captures ([capture] allowed in its server.toml)")
             session = await run_in_threadpool(
                 sessions.open,
                 probe,
@@ -47,9 +56,11 @@ def control_app(registry: Registry, sessions: SessionTable, measurement_port: in
                 ask.budget_bytes,
                 ask.options,
             )
+            if ask.capture and captures is not None:
+                await run_in_threadpool(_begin_capture, captures, sessions, session)
         except (BadAsk, OptionsError) as error:
             return JSONResponse({"error": str(error)}, 400)
-        except Refused as error:
+        except (Refused, CaptureRefused) as error:
             return JSONResponse({"error": str(error)}, 429)
         except _TooLong as error:
             return JSONResponse({"error": str(error)}, 413)
@@ -103,6 +114,14 @@ def control_app(registry: Registry, sessions: SessionTable, measurement_port: in
     )
 
 
+def _begin_capture(captures: Captures, sessions: SessionTable, session: Session) -> None:
+    try:
+        session.capture = captures.begin(session.probe, session.run, session.id)
+    except CaptureRefused:
+        sessions.end(session.id, session.probe)  # who wanted a capture does not want to measure without
+        raise
+
+
 class _TooLong(ValueError):  # noqa: N818  (an answer, no accident)
     """The body is longer than it may be."""
 
@@ -130,6 +149,7 @@ def _sender_side(session: Session) -> dict[str, Any]:
         "bytes_sent": sum(c["bytes_sent"] or 0 for c in connections),
         "bytes_received": sum(c.get("bytes_received", 0) for c in connections),
         "connections": connections,
+        "capture": session.captured,
     }
 
 

@@ -55,14 +55,20 @@ class Measurement:
             if request.path == "/v1/whoami":
                 _answer(connection, 200, {"address": address, "port": port})
             else:
-                self._transfer(connection, request, arrived_s, begun, stopped)
+                self._transfer(connection, request, {"address": address, "port": port}, arrived_s, begun, stopped)
         except BadRequest as refusal:
             _answer(connection, refusal.status, {"error": str(refusal)})
         except TimeoutError:
             _answer(connection, 408, {"error": "the request did not come in time"})
 
     def _transfer(
-        self, connection: socket.socket, request: Request, arrived_s: float, begun: bytes, stopped: threading.Event
+        self,
+        connection: socket.socket,
+        request: Request,
+        peer: dict[str, object],
+        arrived_s: float,
+        begun: bytes,
+        stopped: threading.Event,
     ) -> None:
         content = self._content if request.path.startswith(PREFIX) else None
         ask = Ask(None, None) if content is not None else read_ask(request.query)
@@ -74,7 +80,7 @@ class Measurement:
         try:
             path = _path(request, session)
             apply(connection, session.options)
-            own = {"request": request.line, **effective(connection).told()}
+            own = {"request": request.line, "peer": peer, **effective(connection).told()}
             labels = Labels(session.probe, self._boot, session.run, session.kind, path, session.paths)
 
             def stop() -> bool:
