@@ -119,9 +119,10 @@ class Source:
             if told["immediate"]:
                 self._put(place, "trigger", {"on": "always"}, (*here, "immediate"))
                 step.pop("conditions", None)
-            name = step.get("name")
-            if isinstance(name, str) and name in overlays:
-                self._step(place, step, self.table(overlays[name], (*here, "step", name)), (*here, "step", name))
+            called = step.get("name")
+            if isinstance(called, str) and called in overlays:
+                origin = (*here, "step", called)
+                self._step(place, step, self.table(overlays[called], origin), origin)
         if isinstance(steps, list):
             self._leave_out(steps)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
-from tandem import experiment
 from tandem.app.config_schema import TABLES
+from tandem.app.registry import Described, RegistryError
 from tandem.experiment.asked import COMMON
 from tandem.experiment.parameters import Parameter, ParameterError, check
 from tandem.schema.campaign import Campaign, CampaignError, Draw, Step
@@ -22,33 +21,37 @@ PAIRED = "download"
 PAIR_CHOICES = ("sequential", "simultaneous", "single")
 
 
-def installed(name: str) -> Sequence[Parameter]:
-    """The parameters of an installed experiment; KeyError when it is not installed."""
-    if name not in experiment.names():
-        raise KeyError(name)
-    found: Sequence[Parameter] = importlib.import_module(f"tandem.experiment.{name}.experiment").EXPERIMENT.parameters
-    return found
+class Installed(Protocol):
+    """What is installed, as ``app.registry.Registry`` knows it."""
+
+    def names(self) -> list[str]:
+        """All experiments."""
+        ...
+
+    def describe(self, name: str) -> Described:
+        """One of them; RegistryError when it cannot say what it is."""
+        ...
 
 
-def fitted(
-    campaign: Campaign, parameters_of: Callable[[str], Sequence[Parameter]] = installed
-) -> tuple[Campaign, list[str]]:
+def fitted(campaign: Campaign, installed: Installed) -> tuple[Campaign, list[str]]:
     """The campaign without optional steps whose experiment is not installed, and one line for each of these; CampaignError with
     the line for a step that cannot be run."""
     kept: list[Step] = []
     left: list[str] = []
     for step in campaign.steps:
         where = campaign.where("step", step.name, "experiment")
-        try:
-            declared = parameters_of(step.experiment)
-        except KeyError:
+        known_names = installed.names()
+        if step.experiment not in known_names:
             if step.optional:
                 left.append(f"{where}: step {step.name} is left out: experiment {step.experiment!r} is not installed")
                 continue
-            known = ", ".join(experiment.names())
-            raise CampaignError(
-                f"{where}: step {step.name}: experiment {step.experiment!r} is not installed; mend: one of {known}, or optional = true"
-            ) from None
+            mend = f"one of {', '.join(known_names)}, or optional = true"
+            what = f"step {step.name}: experiment {step.experiment!r} is not installed"
+            raise CampaignError(f"{where}: {what}; mend: {mend}")
+        try:
+            declared = installed.describe(step.experiment).parameters
+        except RegistryError as error:
+            raise CampaignError(f"{where}: step {step.name}: {error}; mend: the experiment's own --describe") from error
         _parameters(campaign, step, declared)
         kept.append(step)
     if not kept:

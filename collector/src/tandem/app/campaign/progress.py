@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +28,14 @@ ACTIVE = "active"
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A campaign that was begun. ``paths``: by role the probe's path; ``label``: of all its runs, where they have none of their own."""
+    """A campaign that was begun. ``text``: its file; ``paths``: by role the probe's path; ``label``: of all its runs, where they have
+    none of their own; ``substitutes``: as ``requires.settled`` says."""
 
+    text: str
     campaign: Campaign
     paths: dict[str, str]
     label: str | None
+    substitutes: dict[str, dict[str, Any]]
     begun: Moment
     sequences: dict[str, list[tuple[int, int]]]
 
@@ -50,7 +52,15 @@ class Progress:
         """Whether it was begun."""
         return (self.folder / _HEAD).exists()
 
-    def begin(self, text: str, campaign: Campaign, paths: dict[str, str], label: str | None, now: Moment) -> Begun:
+    def begin(
+        self,
+        text: str,
+        campaign: Campaign,
+        paths: dict[str, str],
+        label: str | None,
+        substitutes: dict[str, dict[str, Any]],
+        now: Moment,
+    ) -> Begun:
         """Store the campaign as it is now. What an earlier one of that name left is kept beside it under another name."""
         if self.folder.exists():
             number = 1
@@ -65,7 +75,7 @@ class Progress:
             "file": campaign.file,
             "short": campaign.short,
             "seed": campaign.seed,
-            "allow_substitutes": campaign.allow_substitutes,
+            "substitutes": substitutes,
             "steps": [s.name for s in campaign.steps],
             "paths": paths,
             "label": label,
@@ -74,7 +84,7 @@ class Progress:
             "sequences": sequences,
         }
         write_durably(self.folder / _HEAD, json.dumps(head).encode())
-        return Begun(campaign, paths, label, now, sequences)
+        return Begun(text, campaign, paths, label, substitutes, now, sequences)
 
     def load(self) -> tuple[Begun, list[Entry]]:
         """The campaign as it was begun, and its runs; CampaignError when the folder holds none that can be gone on with."""
@@ -87,15 +97,11 @@ class Progress:
             sequences = {name: [(int(r), int(a)) for r, a in rows] for name, rows in head["sequences"].items()}
             begun = Moment(**head["begun"])
             paths, label, steps = dict(head["paths"]), head["label"], set(head["steps"])
-            substitutes = bool(head["allow_substitutes"])
+            text, substitutes = str(head["text"]), dict(head["substitutes"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CampaignError(f"{file}: holds no campaign: {error}; mend: begin the campaign anew") from error
-        import dataclasses
-
-        campaign = dataclasses.replace(
-            campaign, steps=tuple(s for s in campaign.steps if s.name in steps), allow_substitutes=substitutes
-        )
-        return Begun(campaign, paths, label, begun, sequences), self.entries()
+        campaign = replace(campaign, steps=tuple(s for s in campaign.steps if s.name in steps))
+        return Begun(text, campaign, paths, label, substitutes, begun, sequences), self.entries()
 
     def entries(self) -> list[Entry]:
         """All runs, in the order in which they began."""
@@ -153,8 +159,3 @@ def set_active(folder: Path, name: str | None) -> None:
         sync_folder(folder)
     else:
         write_durably(folder / ACTIVE, f"{name}\n".encode())
-
-
-def moment(boot: str, utc_ns: int | None) -> Moment:
-    """Now."""
-    return Moment(boot, time.monotonic(), None if utc_ns is None else utc_ns / 1e9)
