@@ -117,6 +117,7 @@ def _endpoint(config: ServerConfig) -> None:
                 connections_per_address=bounds.connections_per_address,
                 connections_per_session=bounds.connections_per_session,
             ),
+            config.probes,
         )
         store = open_store(config, _DATABASE_WAIT_S)
         recorder = Recorder(lambda: store)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tandem.experiment.base import Output
-from tandem.experiment.download.transfer import Transfer
 from tandem.mptcp.series import Row, Series
 from tandem.mptcp.statistics import Reader, StatisticsError
 
@@ -19,14 +19,23 @@ _JOIN_WATCH_S = 2.0
 class Sampler:
     """Reads ``connection`` ``hertz`` times a second and writes a ``sample`` line each time.
 
-    In the first two seconds, until ``expected`` subflows are established, it looks every 5 ms, only for joins.
+    In the first two seconds, until ``expected`` subflows are established, it looks every 5 ms, only for joins. ``payload``: how many
+    bytes of it passed so far. ``labels``: what else each line says, where several connections are measured.
     """
 
     def __init__(
-        self, connection: socket.socket, series: Series, transfer: Transfer, output: Output, hertz: float, expected: int
+        self,
+        connection: socket.socket,
+        series: Series,
+        payload: Callable[[], int],
+        output: Output,
+        hertz: float,
+        expected: int,
+        labels: Mapping[str, Any] | None = None,
     ) -> None:
         self._reader = Reader(connection)
-        self._series, self._transfer, self._output = series, transfer, output
+        self._series, self._payload, self._output = series, payload, output
+        self._labels = labels or {}
         self._period_s = 1 / hertz
         self._expected = expected
         self._done = threading.Event()
@@ -84,7 +93,7 @@ class Sampler:
             )
             return
         self.made += 1
-        self._output.line("sample", **as_json(self._series.add(sample, self._transfer.received)))
+        self._output.line("sample", **self._labels, **as_json(self._series.add(sample, self._payload())))
 
 
 def as_json(row: Row) -> dict[str, Any]:
