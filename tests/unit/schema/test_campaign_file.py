@@ -174,11 +174,10 @@ def held(text: str) -> None:
     """Either a campaign, or one line."""
     for short in (False, True):
         try:
-            assert isinstance(parse(text, "c.toml", short=short), Campaign)
+            found: Campaign | CampaignError = parse(text, "c.toml", short=short)
         except CampaignError as error:
-            assert re.match(r"c\.toml:\d+: ", str(error))
-            assert "; mend: " in str(error)
-            assert "\n" not in str(error)
+            found = error
+        assert isinstance(found, Campaign) or re.fullmatch(r"c\.toml:\d+: [^\n]+; mend: [^\n]+", str(found))
 
 
 @given(st.text(max_size=200))
@@ -186,10 +185,10 @@ def test_any_text_is_a_campaign_or_one_line(text):
     held(text)
 
 
-VALUES = st.sampled_from(
-    ["0", "-1", "1e400", "nan", "true", '""', '"x"', "[]", "[[]]", "[1, [2]]", "{}", "{ a = {} }", "2026-01-01", "1979-05-27T07:32:00Z"]
-    + ["9" * 30, "0x" + "f" * 60, '["wifi"]', "{ log_uniform = [1, 2] }", "{ log_uniform = 1 }", '"\\u0000"', "[1, 1]", "[{}, {}]"]
-)  # fmt: skip
+NUMBERS = ["0", "-1", "1e400", "nan", "9" * 30, "0x" + "f" * 60]
+OTHERS = ["true", '""', '"x"', '"\\u0000"', "2026-01-01", "1979-05-27T07:32:00Z", "{}", "{ a = {} }"]
+LISTS = ["[]", "[[]]", "[1, [2]]", '["wifi"]', "[1, 1]", "[{}, {}]", "{ log_uniform = [1, 2] }", "{ log_uniform = 1 }"]
+VALUES = st.sampled_from([*NUMBERS, *OTHERS, *LISTS])
 LONG = [GOOD, *(campaigns.text(name) for name in campaigns.names())]
 
 

@@ -159,3 +159,12 @@ def set_active(folder: Path, name: str | None) -> None:
         sync_folder(folder)
     else:
         write_durably(folder / ACTIVE, f"{name}\n".encode())
+
+
+def latest(folder: Path) -> str | None:
+    """The campaign that was begun last."""
+    try:
+        heads = [(head.stat().st_mtime, head.parent.name) for head in folder.glob(f"*/{_HEAD}")]
+    except OSError:
+        return None
+    return max(heads, default=(0.0, None))[1]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem.app.config import Config
-from tandem.experiment.asked import ProbePath, read_common
+from tandem.experiment.asked import read_common
 from tandem.experiment.control import Control, ControlError
 from tandem.experiment.parameters import ParameterError
 from tandem.mptcp import sysctls
