@@ -11,7 +11,7 @@ from tandem.schema.campaign import Campaign, CampaignError, Draw
 from tandem.schema.campaign_reader import parse
 
 GOOD = """\
-format = "tandem-campaign/1"
+format = "tandem-campaign-file/1"
 name = "kind-of"
 title = "A campaign"
 roles = ["wifi", "cellular"]
@@ -129,7 +129,7 @@ def test_the_short_form_lies_over_the_long_one():
         ('{ kind = "mptcp" }', "{ kind = 5, path = 6 }", "path: 6 is no role", "random"),
         ('["wifi", "cellular"]', '["wifi", "wifi"]', "a text occurs twice", "roles"),
         ('["wifi", "cellular"]', "[]", "roles: none", "one to 8"),
-        ('format = "tandem-campaign/1"', 'format = "tandem-campaign/9"', "is none of tandem-campaign/1", "write format"),
+        ('format = "tandem-campaign-file/1"', 'format = "tandem-campaign-file/9"', "is none of tandem-campaign-file/1", "write format"),
         ("[short.step.two]", "[short.step.tow]", "there is no step 'tow'", "known are one, two"),
         ('without = ["pairing"]', 'without = ["size"]', "the step has no parameter 'size'", "take it out"),
         ("bytes = 5", "bytes = []", "an empty list has no arm", "give a number"),

@@ -13,7 +13,7 @@ from tandem.schema.campaign_sequence import arms, draw, items, order
 import random  # isort: skip
 
 FILE = """\
-format = "tandem-campaign/1"
+format = "tandem-campaign-file/1"
 name = "x"
 title = "t"
 seed = {seed}

@@ -1,6 +1,6 @@
 """A campaign: what is measured, how often, in which order, when, and how much it may cost. Read from TOML by ``campaign_reader``.
 
-``format = "tandem-campaign/1"``. Roles are the campaign's own words for paths ("wifi", "cellular"); whoever runs it says which path
+``format = "tandem-campaign-file/1"``. Roles are the campaign's own words for paths ("wifi", "cellular"); whoever runs it says which path
 of the probe plays which, by default in the order of both lists. A parameter whose value is a list has one arm for each element; a
 step's arms are all combinations. Standard library only.
 """
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-FORMAT = "tandem-campaign/1"
+FORMAT = "tandem-campaign-file/1"
 
 Order = Literal["blocks", "shuffled", "listed"]
 """``blocks``: each repetition has every arm once, in random order; ``shuffled``: all runs of the step in one random order."""

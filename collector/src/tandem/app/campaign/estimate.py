@@ -116,6 +116,23 @@ def _pageload(p: Mapping[str, Any], rates: Rates, rtt_s: float) -> Cost:  # noqa
     return Cost(size * 8 / total + 20 * rtt_s, _whole({role: size * rate / total for role, rate in rates.items()}))
 
 
+def _latency(p: Mapping[str, Any], rates: Rates, rtt_s: float) -> Cost:
+    """Each path idle, and beside a download on it."""
+    seconds, load = float(p.get("seconds") or 10.0), p.get("load", "both")
+    probes = seconds / (float(p.get("interval_ms") or 20.0) / 1000) * 2 * float(p.get("size") or 100)
+    loaded_s = 0.0 if load == "none" else seconds + float(p.get("settle_s") or 2.0)
+    idle_s = 0.0 if load == "only" else seconds
+    by_role = {role: round(probes * 2 + rate * loaded_s / 8) for role, rate in rates.items()}
+    return Cost(len(rates) * (idle_s + loaded_s + rtt_s + 4.0), by_role)
+
+
+def _verdict(p: Mapping[str, Any], rates: Rates, rtt_s: float) -> Cost:
+    """Each path as the primary and as the one that joins, and by TCP."""
+    size, total = float(p.get("bytes") or 500_000), sum(rates.values())
+    took = 3 * len(rates) * _transfer_s(size, min(rates.values()), rtt_s)
+    return Cost(took, {role: round(3 * len(rates) * size * rate / total) for role, rate in rates.items()})
+
+
 def _other(p: Mapping[str, Any], rates: Rates, rtt_s: float) -> Cost:
     """By the parameters that most experiments have."""
     seconds = next((float(p[n]) for n in ("seconds", "duration_s", "deadline_s") if _is_number(p.get(n))), 60.0)
@@ -130,6 +147,8 @@ RULES: dict[str, Rule] = {
     "dash": _dash,
     "reachability": _reachability,
     "pageload": _pageload,
+    "latency": _latency,
+    "verdict": _verdict,
 }
 
 

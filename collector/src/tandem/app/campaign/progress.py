@@ -1,6 +1,6 @@
 """How far a campaign is, on disk: its text, its sequence and one line for each begin and end of a run. Survives a power cut.
 
-``FOLDER/campaign.json`` (written once, durably) and ``FOLDER/runs.jsonl`` (each line synced; a torn last line is passed over).
+``FOLDER/begun.json`` (written once, durably) and ``FOLDER/runs.jsonl`` (each line synced; a torn last line is passed over).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tandem.spool.durable import sync_folder, write_durably
 log = logging.getLogger(__name__)
 
 FORMAT = "tandem-campaign-progress/1"
-_HEAD, _RUNS = "campaign.json", "runs.jsonl"
+_HEAD, _RUNS = "begun.json", "runs.jsonl"
 ACTIVE = "active"
 """In the folder of all campaigns: the name of the one that goes on after a restart."""
 
