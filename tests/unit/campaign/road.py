@@ -9,7 +9,9 @@ BEGUN_UTC_S = 1_790_000_000.0 - 1_790_000_000.0 % 86400  # a midnight
 
 
 def campaign(steps: str, top: str = "", roles: str = '["a", "b"]'):
-    return parse(f'format = "tandem-campaign-file/1"\nname = "x"\ntitle = "t"\nroles = {roles}\n{top}\n{steps}', "c.toml")
+    return parse(
+        f'format = "tandem-campaign-file/1"\nname = "x"\ntitle = "t"\nroles = {roles}\n{top}\n{steps}', "c.toml"
+    )
 
 
 def step(name: str = "s", repetitions: int = 3, more: str = "") -> str:
