@@ -44,7 +44,7 @@ class Endpoint:
         self.recorder = Recorder(lambda: self.shelf)
         self.listener = listen("127.0.0.1", 0)
         self.port = self.listener.getsockname()[1]
-        self.measurement = Measurement(self.sessions, self.recorder, "boot-1")
+        self.measurement = Measurement(self.sessions, limits, self.recorder, "boot-1")
         self.acceptor = Acceptor(
             self.listener, self.measurement.serve, limits.connections, limits.connections_per_address
         )

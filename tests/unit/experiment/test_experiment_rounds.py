@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from scripted_endpoint import Script, ScriptedEndpoint
 
+from tandem.experiment.benefit import delay_benefit
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
@@ -102,8 +104,10 @@ def test_bandwidth(start, endpoint, mode, verb):
     assert {s["primary"] for s in result["summary"]} == {"a", "b"}
     assert all(s["rounds"] == 2 for s in result["summary"])
     samples = process.of("sample")
-    assert {(s["kind"], s["path"]) for s in samples} == {(k, p) for k in ("tcp", "mptcp") for p in "ab"}
-    assert all(s["connection"] and s["subflows"] for s in samples)
+    assert {(s["connection"]["kind"], s["connection"]["path"]) for s in samples} == {
+        (k, p) for k in ("tcp", "mptcp") for p in "ab"
+    }
+    assert all(s["subflows"] for s in samples)
 
 
 def kinds(order: list[str]) -> list[tuple[str, str]]:
@@ -153,7 +157,9 @@ def test_delay_reqresp_is_timed_at_the_server_and_the_agent_beside(start, endpoi
     assert line["failure"] is None
 
 
-def test_a_server_that_tells_no_time_leaves_the_agents(start):
+@pytest.mark.parametrize("told", [None, "soon", -1, [0.2], {"s": 1}])
+def test_a_server_that_tells_no_time_leaves_the_agents(start, endpoint, told):
+    endpoint.script.told = {"request_to_last_ack_s": told}
     line = start("delay", mode="reqresp", min_bytes=5000, max_bytes=5000).end()
     (told,) = line["result"]["rounds"]
     assert line["failure"]["reason"] == "the server told no time from request to last acknowledgement"
@@ -177,6 +183,24 @@ def test_parameters_that_make_no_sense(start, name, own, mend):
     assert process.child.returncode == 2
     assert mend in errors
     assert errors.count("\n") == 1
+
+
+def test_three_paths(start):
+    paths = [{"name": n, "interface": "lo"} for n in "abc"]
+    line = start("bandwidth", paths=paths, seconds=0.5, primary="c", whoami=False).end()
+    (told,) = line["result"]["rounds"]
+    assert sorted(told["order"]) == ["mptcp c", "tcp a", "tcp b", "tcp c", "tcp-all"]
+    rates = told["c_i_bit_per_s"].values()
+    assert (len(rates), told["c_max_bit_per_s"]) == (3, max(rates))
+    together = next(p for p in told["phases"] if p["name"] == "tcp-all")
+    assert {c["path"] for c in together["connections"]} == {"a", "b", "c"}
+    assert told["tdi"] == pytest.approx(told["c_total_bit_per_s"] / sum(rates))
+    line = start("delay", paths=paths, mode="oneway", min_bytes=9000, max_bytes=9000).end()
+    (told,) = line["result"]["rounds"]
+    assert [b["primary"] for b in told["benefits"]] == [s[6:] for s in told["order"] if s.startswith("mptcp")]
+    alone = [t["agent_s"] for t in told["transfers"] if t["kind"] == "tcp"]
+    for benefit in told["benefits"]:
+        assert benefit["benefit"] == delay_benefit(alone, benefit["delay_s"]).clipped
 
 
 def test_sizes_the_wrong_way_round(start):

@@ -11,6 +11,7 @@ import pytest
 from scripted_endpoint import Script, ScriptedEndpoint
 
 from tandem.experiment.base import Stop
+from tandem.experiment.control import parsed
 from tandem.experiment.http_head import request
 from tandem.experiment.upload import Upload, seconds
 
@@ -116,3 +117,12 @@ def test_what_is_no_time_is_none(told):
 
 def test_a_time_is_a_time():
     assert seconds(2) == 2.0
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"\xff", b'{"a": NaN}', b"[Infinity]", b"[-Infinity]", b"[" * 200_000])
+def test_what_no_result_may_hold_is_not_taken_from_a_server(raw):
+    assert parsed(raw) is None
+
+
+def test_json_is_taken():
+    assert parsed(b'{"a": [1, null]}') == {"a": [1, None]}

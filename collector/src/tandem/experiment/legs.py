@@ -107,7 +107,7 @@ class Leg:
             self.failure = STOPPED
 
     def transfer(self, deadline_ns: int, stop: Stop, output: Output, labels: Mapping[str, Any]) -> None:
-        """Move the bytes, with ``sample`` lines that say ``labels``. From any thread."""
+        """Move the bytes, with ``sample`` lines whose ``connection`` says ``labels``. From any thread."""
         if self._connected is None or self.failure is not None:
             return
         expected = len(self._asked.paths) if self.wanted.kind == "mptcp" else 1
@@ -161,7 +161,7 @@ class Leg:
             sample = Reader(self._connected.socket).read()
         except StatisticsError:
             return  # after a reset the kernel has forgotten the connection; the failure says it
-        output.line("sample", **labels, **as_json(self.series.add(sample, self.payload_bytes)))
+        output.line("sample", **as_json(self.series.add(sample, self.payload_bytes), labels))
 
     def close(self, stop: Stop) -> None:
         """Close the connection, then the session, whose answer is the server's side. Main thread only."""
@@ -201,6 +201,13 @@ class Leg:
         if self.terms.direction == "upload":
             return self.up.receiver_s
         return None if self.sender is None else seconds(self.sender.get("request_to_last_ack_s"))
+
+    @property
+    def resolution_s(self) -> tuple[float | None, float | None]:
+        """Of the two ends' times: between the last two looks at what was not acknowledged. A time that ends with a byte has none."""
+        if self.terms.direction == "upload":
+            return self.up.resolution_s, None
+        return None, None if self.sender is None else seconds(self.sender.get("last_ack_resolution_s"))
 
     @property
     def moved(self) -> tuple[int, float] | None:

@@ -14,13 +14,14 @@ from tandem.mptcp.statistics import Reader, StatisticsError
 
 JOIN_RESOLUTION_S = 0.005
 _JOIN_WATCH_S = 2.0
+EMPTY: Mapping[str, Any] = {}
 
 
 class Sampler:
     """Reads ``connection`` ``hertz`` times a second and writes a ``sample`` line each time.
 
     In the first two seconds, until ``expected`` subflows are established, it looks every 5 ms, only for joins. ``payload``: how many
-    bytes of it passed so far. ``labels``: what else each line says, where several connections are measured.
+    bytes of it passed so far. ``labels``: what else each line's ``connection`` says, where several are measured.
     """
 
     def __init__(
@@ -31,11 +32,11 @@ class Sampler:
         output: Output,
         hertz: float,
         expected: int,
-        labels: Mapping[str, Any] | None = None,
+        labels: Mapping[str, Any] = EMPTY,
     ) -> None:
         self._reader = Reader(connection)
         self._series, self._payload, self._output = series, payload, output
-        self._labels = labels or {}
+        self._labels = labels
         self._period_s = 1 / hertz
         self._expected = expected
         self._done = threading.Event()
@@ -93,12 +94,12 @@ class Sampler:
             )
             return
         self.made += 1
-        self._output.line("sample", **self._labels, **as_json(self._series.add(sample, self._payload())))
+        self._output.line("sample", **as_json(self._series.add(sample, self._payload()), self._labels))
 
 
-def as_json(row: Row) -> dict[str, Any]:
-    """A row as the content of a ``sample`` line."""
+def as_json(row: Row, labels: Mapping[str, Any] = EMPTY) -> dict[str, Any]:
+    """A row as the content of a ``sample`` line; ``labels``: which connection it is."""
     subflows = [
         {"subflow": s.subflow, "path": s.name.path, "operator": s.name.operator, **s.fields} for s in row.subflows
     ]
-    return {"monotonic_ns": row.monotonic_ns, "connection": row.connection, "subflows": subflows}
+    return {"monotonic_ns": row.monotonic_ns, "connection": {**labels, **row.connection}, "subflows": subflows}

@@ -9,7 +9,6 @@ two looks: the acknowledgement came within it.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import select
 import socket
@@ -17,15 +16,15 @@ import struct
 import termios
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from tandem.experiment import http_head
 from tandem.experiment.base import STOPPED, Stop
-from tandem.experiment.control import describe
+from tandem.experiment.control import describe, parsed
 from tandem.schema.manifest import Failure
 
-LOOK_S = 0.0002
-"""Between two looks at what is not acknowledged, once everything is written."""
+_FINEST_LOOK_S, _COARSEST_LOOK_S, _LOOKS = 0.0002, 0.002, 1000
+"""Between two looks at what is not acknowledged, once everything is written: a thousandth of the time so far, within these bounds. A long
+transfer over a slow path drains for many seconds, in which a small computer has better to do than to look."""
 _BLOCK_BYTES = 1 << 18
 _WAKE_S = 0.05
 _LONGEST_ANSWER = 65536
@@ -177,7 +176,8 @@ class _Sending:
                 break
             before = now
             self._ready(0, select.POLLIN)
-            time.sleep(LOOK_S)
+            lasted_s = (now - (self._upload.begun_ns or now)) / 1e9
+            time.sleep(min(_COARSEST_LOOK_S, max(_FINEST_LOOK_S, lasted_s / _LOOKS)))
         # A socket that was reset has nothing queued either: only the server's answer makes it an acknowledgement.
         self._upload.acked, self._upload.acked_ns = wanted_bytes, now
         self._upload.resolution_s = (now - before) / 1e9
@@ -211,10 +211,7 @@ class _Sending:
             detail = body[:120].decode("ascii", "replace").strip()
             retry = head.status in (408, 429, 500, 502, 503, 504)
             raise _Over(Failure(reason=f"HTTP {head.status} {detail}".strip(), retry=retry))
-        try:
-            told: Any = json.loads(body)
-        except ValueError:
-            told = None
+        told = parsed(body)
         received = told.get("bytes") if isinstance(told, dict) else None
         if type(received) is not int or received < 0:
             raise _Over(Failure(reason=f"an answer without the bytes received: {body[:40]!r}", retry=False))

@@ -53,7 +53,9 @@ def seconds(name: str, default: float | None, minimum: float = 0.0, *, above: bo
 
 
 TOP = (
-    Key("format", "text", 'write format = "tandem-campaign-file/1"', required=True, choices=("tandem-campaign-file/1",)),
+    Key(
+        "format", "text", 'write format = "tandem-campaign-file/1"', required=True, choices=("tandem-campaign-file/1",)
+    ),
     Key("name", "text", _NAMED, required=True, check=_name),
     Key("title", "text", "one line for people", required=True),
     Key("reference", "text", "the paper, or what else it repeats", default=""),

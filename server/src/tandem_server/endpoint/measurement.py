@@ -11,42 +11,31 @@ import threading
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Protocol
 
+from tandem_server.endpoint.desk import Desk, Grant
 from tandem_server.endpoint.download import Download
 from tandem_server.endpoint.flows import FlowAccount, Labels
 from tandem_server.endpoint.options import OptionsError, apply, effective
 from tandem_server.endpoint.recorder import Recorder
 from tandem_server.endpoint.request import HEAD_LIMIT_BYTES, Ask, BadRequest, Request, read_ask, read_head
 from tandem_server.endpoint.sampler import Sampler
-from tandem_server.endpoint.sessions import Limits, Session
+from tandem_server.endpoint.sessions import Limits
 from tandem_server.endpoint.upload import Upload
 
 _LOG = logging.getLogger("tandem.endpoint.measurement")
 _GOODBYE_S = 2.0
 
 
-class Desk(Protocol):
-    """Where sessions are kept (``sessions.SessionTable``)."""
-
-    @property
-    def limits(self) -> Limits:
-        """Bounds of this endpoint."""
-
-    def admit(self, session_id: str, ask: Ask) -> Session:
-        """The session for one connection, entered; BadRequest when there is none or not so much."""
-
-
 class Measurement:
     """Serves one connection at a time per thread (``Acceptor``). ``boot``: this machine's boot id, for the records."""
 
-    def __init__(self, desk: Desk, recorder: Recorder, boot: str) -> None:
-        self._desk, self._recorder, self._boot = desk, recorder, boot
+    def __init__(self, desk: Desk, limits: Limits, recorder: Recorder, boot: str) -> None:
+        self._desk, self._limits, self._recorder, self._boot = desk, limits, recorder, boot
 
     def serve(self, connection: socket.socket, address: str, port: int, stopped: threading.Event) -> None:
         """One request, one answer, closed. OSError when the peer goes away meanwhile."""
         try:
-            head, begun = _receive_head(connection, self._desk.limits.head_s)
+            head, begun = _receive_head(connection, self._limits.head_s)
             arrived_s = time.monotonic()
             request = read_head(head)
             resources = {"/v1/whoami": "GET", "/v1/download": "GET", "/v1/upload": "POST"}
@@ -59,14 +48,20 @@ class Measurement:
             if request.path == "/v1/whoami":
                 _answer(connection, 200, {"address": address, "port": port})
             else:
-                self._transfer(connection, request, arrived_s, begun, stopped)
+                self._transfer(connection, request, {"address": address, "port": port}, arrived_s, begun, stopped)
         except BadRequest as refusal:
             _answer(connection, refusal.status, {"error": str(refusal)})
         except TimeoutError:
             _answer(connection, 408, {"error": "the request did not come in time"})
 
     def _transfer(
-        self, connection: socket.socket, request: Request, arrived_s: float, begun: bytes, stopped: threading.Event
+        self,
+        connection: socket.socket,
+        request: Request,
+        peer: dict[str, object],
+        arrived_s: float,
+        begun: bytes,
+        stopped: threading.Event,
     ) -> None:
         ask = read_ask(request.query)
         upload = request.path == "/v1/upload"
@@ -77,7 +72,7 @@ class Measurement:
         try:
             path = _path(request, session)
             apply(connection, session.options)
-            own = {"request": request.line, **effective(connection).told()}
+            own = {"request": request.line, "peer": peer, **effective(connection).told()}
             labels = Labels(session.probe, self._boot, session.run, session.kind, path, session.paths)
 
             def stop() -> bool:
@@ -107,7 +102,7 @@ class Measurement:
         connection: socket.socket,
         ask: Ask,
         arrived_s: float,
-        session: Session,
+        session: Grant,
         labels: Labels,
         stop: Callable[[], bool],
     ) -> dict[str, object]:
@@ -120,7 +115,7 @@ class Measurement:
             session,
             lambda snapshot: self._recorder.put(account.take(snapshot)),
             stop,
-            self._desk.limits.stall_s,
+            self._limits.stall_s,
         )
         end = download.run(head)
         acked_s = None if download.acked_at_s is None or end != "complete" else download.acked_at_s - arrived_s
@@ -137,7 +132,7 @@ class Measurement:
         connection: socket.socket,
         ask: Ask,
         begun: bytes,
-        session: Session,
+        session: Grant,
         labels: Labels,
         stop: Callable[[], bool],
     ) -> dict[str, object]:
@@ -149,7 +144,7 @@ class Measurement:
             session,
             lambda snapshot, received: self._recorder.put(account.take(snapshot, received)),
             stop,
-            self._desk.limits.stall_s,
+            self._limits.stall_s,
         )
         end = upload.run(begun)
         return {
@@ -163,7 +158,7 @@ class Measurement:
         }
 
 
-def _path(request: Request, session: Session) -> str | None:
+def _path(request: Request, session: Grant) -> str | None:
     """The path of the connection's first subflow, as far as the request or the session tells."""
     told = request.headers.get("x-tandem-path")
     if told is None:

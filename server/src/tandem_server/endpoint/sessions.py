@@ -6,10 +6,11 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tandem_server.endpoint.capture import Capture, peers_of
 from tandem_server.endpoint.options import Options
 from tandem_server.endpoint.paths import PathPeer
 from tandem_server.endpoint.request import Ask, BadRequest
@@ -66,7 +67,16 @@ class Session:
     idle_since_s: float = field(default_factory=time.monotonic)
     ended: threading.Event = field(default_factory=threading.Event)
     summaries: list[dict[str, Any]] = field(default_factory=list)
+    capture: Capture | None = None
+    captured: dict[str, Any] | None = None
+    on_cut: set[Callable[[], None]] = field(default_factory=set)
     _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def cut(self) -> None:
+        """End its connections now: they see it by ``over``, or are called (``on_cut``)."""
+        self.ended.set()
+        for call in tuple(self.on_cut):
+            call()
 
     def over(self) -> bool:
         """Whether its connections must end now."""
@@ -99,6 +109,17 @@ class Session:
         """Return what was reserved and not sent."""
         with self._changed:
             self.used_bytes -= unused_bytes
+
+    def end_capture(self) -> None:
+        """End its capture, if one runs, and keep what came of it."""
+        capture, self.capture = self.capture, None
+        if capture is not None:
+            self.captured = capture.finish(peers_of(self.summaries))
+
+    def charge(self, carried_bytes: int) -> None:
+        """Count bytes that came otherwise (a result): against the probe's day, whatever is left of the session's budget."""
+        with self._changed:
+            self.used_bytes += carried_bytes
 
     def await_quiet(self, timeout_s: float) -> bool:
         """Wait until no connection is left; whether that came true in time."""
@@ -202,7 +223,7 @@ class SessionTable:
                 return None
             del self._open[session_id]
         if not session.await_quiet(wait_s):
-            session.ended.set()
+            session.cut()
             session.await_quiet(wait_s)
         self._write_end(session, "closed")
         return session
@@ -218,7 +239,7 @@ class SessionTable:
         for session, why in late:
             self._write_end(session, why)
         for session in lapsed:
-            session.ended.set()
+            session.cut()
             self._write_end(session, "expired")
 
     def end_all(self) -> None:
@@ -227,7 +248,7 @@ class SessionTable:
             sessions, self._open = list(self._open.values()), {}
         self.sweep()
         for session in sessions:
-            session.ended.set()
+            session.cut()
         for session in sessions:
             session.await_quiet(1.0)
             self._write_end(session, "endpoint stopped")
@@ -235,6 +256,7 @@ class SessionTable:
     def _write_end(self, session: Session, why: str) -> None:
         """Into the registry, or, when that cannot be written (a full disk), kept for the next ``sweep``: the probe gets its answer.
         What was never written is ended by the next start (``end_abandoned``), without its bytes."""
+        session.end_capture()
         try:
             self._registry.sessions.end(session.id, session.used_bytes, why)
         except sqlite3.Error as error:

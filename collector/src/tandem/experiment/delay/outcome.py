@@ -50,14 +50,16 @@ def row(done: Done, mode: Mode) -> dict[str, Any]:
 
 def _transfer(measured: Measured) -> dict[str, Any]:
     leg = measured.legs[0]
+    agent_resolution_s, server_resolution_s = leg.resolution_s
     return {
         "name": measured.step.name,
         "number": measured.number,
         "begun_monotonic_ns": measured.begun_monotonic_ns,
         **leg.told(),
         "agent_s": leg.agent_s,
-        "agent_resolution_s": leg.up.resolution_s,
+        "agent_resolution_s": agent_resolution_s,
         "server_s": leg.server_s,
+        "server_resolution_s": server_resolution_s,
         "server_end": None if leg.sender is None else leg.sender.get("end"),
         "most_loaded_share": most_loaded_share(leg.by_path),
     }
