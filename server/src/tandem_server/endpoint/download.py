@@ -46,8 +46,8 @@ class Download:
     """One response on one connected socket.
 
     ``on_sample`` gets each snapshot; ``stop()`` true ends it within 0.1 s. After ``run``, ``sent_bytes`` is the payload
-    handed to the kernel; ``acked_at_s`` when all of it was acknowledged (time.monotonic(); None: never) and ``look_s`` how long
-    before that it was not yet.
+    handed to the kernel; ``first_sent_at_s`` when its first was (time.monotonic(); None: never); ``acked_at_s`` when all of it was
+    acknowledged (None: never) and ``look_s`` how long before that it was not yet.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class Download:
         self._next_sample_s = self._handed_s = 0.0
         self._asked_at_s = time.monotonic()
         self.sent_bytes = 0
+        self.first_sent_at_s: float | None = None
         self.acked_at_s: float | None = None
         self.look_s: float | None = None
 
@@ -118,6 +119,8 @@ class Download:
             count = of_head = 0
             try:
                 self._handed_s = time.monotonic()
+                if self.first_sent_at_s is None:
+                    self.first_sent_at_s = self._handed_s
                 # Head and payload in one call: Nagle's algorithm would keep a small payload back until the head is acknowledged.
                 went = self._socket.sendmsg([pending, PAYLOAD[offset : offset + allowed]])
                 of_head = min(went, len(pending))

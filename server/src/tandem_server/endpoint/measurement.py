@@ -169,6 +169,7 @@ class Measurement:
             **account.summary(),
             "bytes_sent": download.sent_bytes,
             "end": end,
+            "request_to_send_s": None if download.first_sent_at_s is None else download.first_sent_at_s - arrived_s,
             "request_to_last_ack_s": acked_s,
             "last_ack_resolution_s": None if acked_s is None else download.look_s,
         }
@@ -199,6 +200,7 @@ class Measurement:
             "bytes_received": upload.received_bytes,
             "end": end,
             "duration_s": upload.duration_s,
+            "request_to_send_s": None,
             "request_to_last_ack_s": None,
             "last_ack_resolution_s": None,
         }

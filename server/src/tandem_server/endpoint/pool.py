@@ -210,6 +210,8 @@ class _Answering:
             "options": asdict(mine.options),
             "deadline_s": mine.deadline_s,
             "ended": mine.ended.is_set(),
+            # All of a known size at once: no question more stands between the request and its first byte.
+            "taken": mine.take(payload_bytes) if payload_bytes is not None else 0,
         }
 
     def _take(self, needed: int, wanted: int) -> dict[str, object]:

@@ -39,13 +39,13 @@ class WireDesk:
         terms = json.loads(_receive(self._wire))
         if "status" in terms:
             raise BadRequest(terms["status"], terms["reason"])
-        return WireGrant(self._wire, terms, ask.payload_bytes)
+        return WireGrant(self._wire, terms)
 
 
 class WireGrant:
     """See ``desk.Grant``. The budget is taken in parts, greater ones as the transfer goes on; what is left of them goes back at the end."""
 
-    def __init__(self, wire: socket.socket, terms: Mapping[str, Any], payload_bytes: int | None) -> None:
+    def __init__(self, wire: socket.socket, terms: Mapping[str, Any]) -> None:
         self._wire = wire
         self.probe: str = terms["probe"]
         self.run: str = terms["run"]
@@ -55,8 +55,7 @@ class WireGrant:
         self.options = Options(**terms["options"])
         self._deadline_s: float = terms["deadline_s"]  # CLOCK_MONOTONIC is the same in every process
         self._ended: bool = terms["ended"]
-        self._payload_left = payload_bytes
-        self._held = 0
+        self._held: int = terms["taken"]
         self._part = _FIRST_PART_BYTES
         self._poll = select.poll()
         self._poll.register(wire, select.POLLIN)
@@ -69,11 +68,9 @@ class WireGrant:
         return self._ended or time.monotonic() > self._deadline_s
 
     def take(self, wanted_bytes: int) -> int:
-        """Asks only when what is held does not do. A transfer of known size takes it all with its first call."""
+        """Asks only when what is held does not do: a transfer of known size holds it all from the beginning."""
         if self._held < wanted_bytes:
             needed = wanted_bytes - self._held
-            if self._payload_left is not None:
-                needed, self._payload_left = max(needed, self._payload_left), 0
             self._held += int(self._call({"ask": "take", "needed": needed, "wanted": self._part})["taken"])
             self._part = min(2 * self._part, _LARGEST_PART_BYTES)
         taken = min(wanted_bytes, self._held)
