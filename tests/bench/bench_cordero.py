@@ -25,6 +25,7 @@ from radio_pair import PATHS, RadioPair, find_link, radio_pair
 from two_paths import REPOSITORY, SERVER
 
 from tandem.experiment.rounds_outcome import quantile
+from tandem.mptcp import sysctls
 
 SMALL_BYTES = 200_000
 """The border that the paper sees in its figure 8."""
@@ -140,6 +141,7 @@ def main() -> int:
     parser.add_argument("--sizes", type=int, default=60, help="sizes drawn in each of the paper's two ranges")
     parser.add_argument("--delay-ratio", type=float, default=2.0)
     parser.add_argument("--delay-base-mbit", type=float, default=10.0)
+    parser.add_argument("--window-bytes", type=int, help="greatest TCP window at both ends; by default the kernel's")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=("bandwidth", "delay"))
     parser.add_argument("--json", type=Path, help="the tables as JSON too")
@@ -154,6 +156,10 @@ def main() -> int:
         radio_pair(link, rates, dict(zip("ab", args.rtt_ms, strict=True)), args.queue_ms) as pair,
         lone_endpoint(pair.server, SERVER, Path(folder)) as server,
     ):
+        if args.window_bytes is not None:
+            windows = {f"net.ipv4.tcp_{way}mem": f"4096 131072 {args.window_bytes}" for way in "rw"}
+            for space in (pair.probe, pair.server):
+                space.inside(lambda: sysctls.apply(windows))
         if args.only != "delay":
             told["bandwidth"] = bandwidth(pair, server, args)
         if args.only != "bandwidth":
