@@ -25,6 +25,10 @@ from radio_pair import PATHS, RadioPair, find_link, radio_pair
 from two_paths import REPOSITORY, SERVER
 
 from tandem.experiment.rounds_outcome import quantile
+from tandem.mptcp import sysctls
+
+COMMON: dict[str, Any] = {"primary": "a"}
+"""Parameters of every run."""
 
 SMALL_BYTES = 200_000
 """The border that the paper sees in its figure 8."""
@@ -32,7 +36,7 @@ SMALL_BYTES = 200_000
 
 def run(pair: RadioPair, server: dict[str, Any], name: str, **own: Any) -> dict[str, Any]:
     """One experiment in the probe's namespace; its last line."""
-    given = {"run": "bench", "paths": PATHS, "server": server, "primary": "a", **own}
+    given = {"run": "bench", "paths": PATHS, "server": server, **COMMON, **own}
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
     command = [*pair.probe.enter, sys.executable, "-m", f"tandem.experiment.{name}"]
     done = subprocess.run(
@@ -47,7 +51,7 @@ def run(pair: RadioPair, server: dict[str, Any], name: str, **own: Any) -> dict[
 def bandwidth(pair: RadioPair, server: dict[str, Any], args: argparse.Namespace) -> list[dict[str, Any]]:
     """A row for each ratio."""
     print(
-        f"bandwidth, {args.mode}, {args.seconds:g} s a transfer, {args.repetitions} rounds a ratio, primary a; Mbit/s"
+        f"bandwidth, {args.mode}, {args.seconds:g} s a transfer, {args.repetitions} rounds a ratio, {args.congestion_control}; Mbit/s"
     )
     named = ("C_a", "C_b", "C_total", "MPTCP", "TDI", "benefit", "min", "max", "share", "k/(k+1)")
     print(f"{'ratio':>6}" + "".join(f"{name:>9}" for name in named))
@@ -140,6 +144,8 @@ def main() -> int:
     parser.add_argument("--sizes", type=int, default=60, help="sizes drawn in each of the paper's two ranges")
     parser.add_argument("--delay-ratio", type=float, default=2.0)
     parser.add_argument("--delay-base-mbit", type=float, default=10.0)
+    parser.add_argument("--congestion-control", default="cubic", help="at the sender")
+    parser.add_argument("--window-bytes", type=int, help="greatest TCP window at both ends; by default the kernel's")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=("bandwidth", "delay"))
     parser.add_argument("--json", type=Path, help="the tables as JSON too")
@@ -147,6 +153,7 @@ def main() -> int:
     link = find_link()
     if link is None:
         raise SystemExit("no tandem-link; mend: ./kit setup builds it")
+    COMMON["congestion_control"] = args.congestion_control
     told: dict[str, Any] = {}
     rates = {"a": 1e6, "b": 1e6}
     with (
@@ -154,6 +161,10 @@ def main() -> int:
         radio_pair(link, rates, dict(zip("ab", args.rtt_ms, strict=True)), args.queue_ms) as pair,
         lone_endpoint(pair.server, SERVER, Path(folder)) as server,
     ):
+        if args.window_bytes is not None:
+            windows = {f"net.ipv4.tcp_{way}mem": f"4096 131072 {args.window_bytes}" for way in "rw"}
+            for space in (pair.probe, pair.server):
+                space.inside(lambda: sysctls.apply(windows))
         if args.only != "delay":
             told["bandwidth"] = bandwidth(pair, server, args)
         if args.only != "bandwidth":

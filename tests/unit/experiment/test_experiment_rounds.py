@@ -119,7 +119,8 @@ def kinds(order: list[str]) -> list[tuple[str, str]]:
 
 
 def test_delay_oneway_is_timed_at_the_agent(start, endpoint):
-    process = start("delay", mode="oneway", repetitions=3, seed=2, min_bytes=100, max_bytes=10**6, primary="b")
+    asked = {"min_bytes": 100, "max_bytes": 10**6, "primary": "b", "congestion_control": "reno"}
+    process = start("delay", mode="oneway", repetitions=3, seed=2, **asked)
     line = process.end()
     result = line["result"]
     assert (process.child.returncode, line["failure"], result["timed_at"]) == (0, None, "agent")
@@ -127,6 +128,7 @@ def test_delay_oneway_is_timed_at_the_agent(start, endpoint):
     for told in result["rounds"]:
         assert sorted(told["order"]) == ["mptcp b", "tcp a", "tcp b"]
         for transfer in told["transfers"]:
+            assert transfer["congestion_control"] == "reno"
             assert transfer["bytes"] == told["bytes"]
             assert 0 < transfer["agent_s"] < 5
             assert 0 <= transfer["agent_resolution_s"] <= transfer["agent_s"]
@@ -223,6 +225,21 @@ def test_a_failing_transfer_leaves_its_round_without_a_benefit(start, endpoint):
     assert line["failure"] is None
     assert line["failed_phases"] >= 4 * len(large)
     assert all(t["failure"] for r in large for t in r["transfers"])
+
+
+def test_a_controller_that_this_kernel_lacks_is_no_measurement(start):
+    process = start("delay", mode="oneway", congestion_control="nosuch")
+    _, errors = process.child.communicate(timeout=30)
+    assert process.child.returncode == 3
+    assert "congestion control 'nosuch'" in errors
+    assert errors.count("\n") == 1
+
+
+def test_the_senders_controller_is_asked_of_the_server(start, endpoint):
+    endpoint.script.told = {"request_to_last_ack_s": 0.1, "congestion_control": "reno"}
+    line = start("delay", mode="reqresp", min_bytes=10, max_bytes=10, congestion_control="reno").end()
+    assert all(o["options"] == {"congestion_control": "reno"} for o in endpoint.opened)
+    assert {t["congestion_control"] for t in line["result"]["rounds"][0]["transfers"]} == {"reno"}
 
 
 def test_a_wrong_token_ends_the_run_at_once(start, endpoint):

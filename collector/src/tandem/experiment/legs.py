@@ -66,6 +66,7 @@ class Leg:
         self._connected: sockets.Connected | None = None
         self.down, self.up = Transfer(), Upload()
         self.series = Series(PathNames(paths).of, "sender" if terms.direction == "upload" else "receiver")
+        self._own_control: str | None = None
         self.failure: Failure | None = None
         self.sender: dict[str, Any] | None = None
 
@@ -101,6 +102,7 @@ class Leg:
                 self._connected = sockets.connect(
                     self.wanted.kind, address, path.source, self.terms.connect_timeout_s, options
                 )
+            self._own_control = sockets.congestion_control(self._connected.socket)
         except OSError as error:
             self.failure = Failure(reason=f"connect: {describe(error)}", retry=True)
         except StoppedError:
@@ -246,6 +248,7 @@ class Leg:
             "connect_ms": self.connect_ms,
             "bytes": self.payload_bytes,
             "fallback": self.wanted.kind == "mptcp" and self.series.fallback,
+            "congestion_control": self._congestion_control(),
             "subflows": [
                 {
                     "subflow": t.subflow,
@@ -259,6 +262,13 @@ class Leg:
             ],
             "failure": self.failure,
         }
+
+    def _congestion_control(self) -> str | None:
+        """The sender's, at whichever end that is."""
+        if self.terms.direction == "upload":
+            return self._own_control
+        told = None if self.sender is None else self.sender.get("congestion_control")
+        return told if isinstance(told, str) else None
 
     def _join_ms(self, established_ns: int | None) -> float | None:
         if established_ns is None or self._connected is None or self.terms.sample_hz is None:
