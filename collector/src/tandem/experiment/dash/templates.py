@@ -20,8 +20,8 @@ Filled = Callable[[int | None, int | None], str]
 
 def prepare(template: str, representation: str, bandwidth: int, resolve: Callable[[str], str]) -> Filled:
     """``template`` with ``$RepresentationID$``, ``$Bandwidth$`` and ``$$`` filled in and ``resolve`` applied, once; ``$Number$`` and
-    ``$Time$`` are left for each segment (they and the bandwidth also as ``$Number%05d$``). Digits cannot change how a URL is taken apart; an
-    id can. MpdError for any other identifier and for a lone ``$``."""
+    ``$Time$`` are left for each segment (they and the bandwidth also as ``$Number%05d$``). Digits cannot change how a URL is taken apart;
+    an id can. MpdError for any other identifier and for a lone ``$``."""
     if _MARK.search(template + representation):
         raise MpdError(f"template {template[:80]!r}: characters that no URL has")
     pieces: list[str] = []
