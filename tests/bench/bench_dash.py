@@ -3,8 +3,8 @@
     PYTHONPATH=collector/src:server/src python tests/bench/bench_dash.py --link PATH/TO/tandem-link --influxd PATH/TO/influxd
         [--seconds 80] [--fall 40] [--mbit 8 1.2] [--arms tcp:dynamic mptcp:dynamic …] [--segment 6] [--rows]
 
-Root; namespaces of its own. Prints one JSON object an arm (and with --rows its segments); the links fall ``--fall`` seconds after each play's
-first segment.
+Root; namespaces of its own. Prints one JSON object an arm (and with --rows its segments); the links fall ``--fall`` seconds
+after each play's first segment.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def serve(stack: ExitStack, server: Space, folder: Path, influxd: str, seconds: 
     raise RuntimeError((folder / "serve.log").read_text())
 
 
-def play(probe: Space, folder: Path, links: list[subprocess.Popen[str]], kind: str, abr: str, args: argparse.Namespace) -> dict[str, Any]:
+def play(
+    probe: Space, folder: Path, links: list[subprocess.Popen[str]], kind: str, abr: str, args: argparse.Namespace
+) -> dict[str, Any]:
     """One arm; its result line."""
     parameters = {
         "run": "bench",

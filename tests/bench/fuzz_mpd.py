@@ -1,6 +1,6 @@
 """Mutated manifests for so many seconds: each must be a presentation or one MpdError, in bounded time.
 
-    python tests/bench/fuzz_mpd.py [SECONDS] [SEED]
+python tests/bench/fuzz_mpd.py [SECONDS] [SEED]
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def main() -> int:
         slowest_s = max(slowest_s, time.monotonic() - begun)
         cases += 1
         size += len(document)
-    print(f"{cases} cases, {size} bytes: {played} presentations, {cases - played} refused; the slowest took {slowest_s:.3f} s")
+    print(
+        f"{cases} cases, {size} bytes: {played} presentations, {cases - played} refused; the slowest took {slowest_s:.3f} s"
+    )
     return 0
 
 
