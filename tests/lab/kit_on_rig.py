@@ -156,6 +156,7 @@ def kit_on_rig(
         for once in (
             serve("tls", "--folder", str(server / "tls"), "--name", SERVER_NAME, "--address", rig.server_address),
             serve("probe", "add", PROBE, *config, "--token-file", str(probe / "token")),
+            serve("dash", "build", *config, "--seconds", "60"),
         ):
             subprocess.run(once, check=True, capture_output=True, timeout=60)
         for part in ("database", "gateway", "endpoint"):

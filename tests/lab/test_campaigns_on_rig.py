@@ -23,6 +23,7 @@ CAMPAIGNS = (
     "cordero-bandwidth",
     "cordero-delay",
     "mohan-congestion",
+    "mohan-dash",
     "mohan-dual-lte",
 )
 

@@ -217,5 +217,15 @@ def test_a_timeline_that_cannot_be(rows, reason):
         parse(one_period(representation(content)), URL)
 
 
+def test_an_id_may_lead_elsewhere_and_a_number_not():
+    inside = '<SegmentTemplate media="a/$RepresentationID$/$Number$" duration="60"/>'
+    found = parse(one_period(representation(inside, "../b") + representation(inside, "c", 2)), URL)
+    plain, up = found.periods[0].video.representations
+    assert (names(up), names(plain)) == (["b/1"], ["a/c/1"])
+    marked = '<SegmentTemplate media="\ue000$Number$" duration="60"/>'
+    with pytest.raises(MpdError, match="characters that no URL has"):
+        parse(one_period(representation(marked)), URL)
+
+
 def test_a_dollar_can_be_written_and_time_takes_a_width():
     assert fill("a$$b$Time%04d$", representation="r", bandwidth=1, time=7) == "a$b0007"

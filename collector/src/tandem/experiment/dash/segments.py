@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 
 from tandem.experiment.dash.attributes import byte_range, refuse, signed, whole
 from tandem.experiment.dash.model import Resource, Segment
-from tandem.experiment.dash.templates import fill
+from tandem.experiment.dash.templates import Filled, prepare
 from tandem.experiment.dash.xml_reading import Element, MpdError
 
 MOST_SEGMENTS = 20_000
@@ -101,19 +101,21 @@ def _template(information: Element, place: Place) -> Located:
     first = whole(information, "startNumber", 1) or 0
     last = whole(information, "endNumber")
 
+    name_of = _prepared(media, place)
+
     def url(index: int, time: int | None) -> Resource:
-        return Resource(_url(place, _fill(media, place, number=first + index, time=time)))
+        return Resource(name_of(first + index, time))
 
     start = information.attributes.get("initialization")
     initialization = (
-        _initialization(information, place) if start is None else Resource(_url(place, _fill(start, place)))
+        _initialization(information, place) if start is None else Resource(_prepared(start, place)(None, None))
     )
     most = None if last is None else max(0, last - first + 1)
     return Located(initialization, _timed(information, place, url, most))
 
 
-def _fill(template: str, place: Place, number: int | None = None, time: int | None = None) -> str:
-    return fill(template, representation=place.representation, bandwidth=place.bandwidth, number=number, time=time)
+def _prepared(template: str, place: Place) -> Filled:
+    return prepare(template, place.representation, place.bandwidth, lambda text: _url(place, text))
 
 
 def _list(information: Element, place: Place) -> Located:
