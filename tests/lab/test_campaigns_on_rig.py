@@ -43,6 +43,17 @@ def manifests(kit: KitOnRig, name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", CAMPAIGNS)
 def test_a_short_form_runs_to_its_end(kit: KitOnRig, name: str) -> None:
+    if name == "mohan-dash":
+        kit.tool(
+            "server",
+            "tandem_server",
+            "dash",
+            "build",
+            "--config",
+            str(kit.folder / "server" / "server.toml"),
+            "--seconds",
+            "30",
+        )
     done = campaign(kit, "run", name, "--short", "--allow-substitutes", "--wait", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
