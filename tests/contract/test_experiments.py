@@ -16,6 +16,22 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 NAMES = tandem.experiment.names()
 
 
+def survey(folder: Path) -> dict[str, object]:
+    """Nobody resolves on the discard port of loopback either."""
+    (folder / "names").write_text("1,example.org\n")
+    return {
+        "names": str(folder / "names"),
+        "folder": str(folder / "run"),
+        "resolvers": {"a": ["127.0.0.1"]},
+        "dns_port": 9,
+        "dns_timeout_s": 0.1,
+    }
+
+
+WANTED = {"reachability": survey}
+"""What an experiment needs beside the common parameters for its network to refuse."""
+
+
 def process(name: str, given: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
     command = [sys.executable, "-m", f"tandem.experiment.{name}", *arguments]
@@ -86,7 +102,9 @@ def test_a_network_that_refuses_is_a_result_and_status_1(name, tmp_path):
     """Nobody listens on the discard port of loopback."""
     token = tmp_path / "token"
     token.write_text("secret")
-    given = {
+    known = {p.name for p in importlib.import_module(f"tandem.experiment.{name}.experiment").EXPERIMENT.parameters}
+    offered = {
+        **WANTED.get(name, lambda _: {})(tmp_path),
         "run": "run-1",
         "kind": "tcp",
         "path": "a",
@@ -94,7 +112,7 @@ def test_a_network_that_refuses_is_a_result_and_status_1(name, tmp_path):
         "seconds": 1,
         "server": {"control": "http://127.0.0.1:9", "measurement": "http://127.0.0.1:9", "token_file": str(token)},
     }
-    done = process(name, json.dumps(given))
+    done = process(name, json.dumps({key: value for key, value in offered.items() if key in known}))
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 1, done.stderr
     assert lines[0]["type"] == "started"
