@@ -11,6 +11,7 @@ import threading
 import time
 from http import HTTPStatus
 
+from tandem_server.endpoint import handshake
 from tandem_server.endpoint.download import Download
 from tandem_server.endpoint.flows import FlowAccount, Labels
 from tandem_server.endpoint.recorder import Recorder
@@ -35,7 +36,8 @@ class Measurement:
             if request.method != "GET":
                 raise BadRequest(405, "only GET")
             if request.path == "/v1/whoami":
-                _answer(connection, 200, {"address": address, "port": port})
+                known = self._sessions.get(request.headers.get("x-tandem-session", "")) is not None
+                _answer(connection, 200, {"address": address, "port": port, **handshake.seen(connection, known)})
             elif request.path == "/v1/download":
                 self._download(connection, request, stopped)
             else:
