@@ -1,6 +1,8 @@
 """Every experiment folder keeps the contract of ``tandem.experiment.base``, whatever it measures."""
 
+import functools
 import importlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -10,10 +12,34 @@ from pathlib import Path
 import pytest
 
 import tandem.experiment
+from tandem.experiment.base import Experiment
 from tandem.experiment.parameters import Parameter
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-NAMES = tandem.experiment.names()
+PACKAGE = Path(tandem.experiment.__file__).parent
+EXAMPLES = REPOSITORY / "collector/examples/experiments"
+"""What a person would have outside the package is held to the same."""
+FOLDERS = {
+    **{name: PACKAGE / name for name in tandem.experiment.names()},
+    **{f.name: f for f in sorted(EXAMPLES.iterdir()) if (f / "__main__.py").is_file()},
+}
+NAMES = list(FOLDERS)
+ENDINGS = (("_bit_per_s", "bit/s"), ("_ms", "ms"), ("_s", "s"))
+"""Endings of names and the units that they promise, the longest first."""
+
+
+@functools.cache
+def loaded(name: str) -> Experiment:
+    if FOLDERS[name].parent == PACKAGE:
+        module = importlib.import_module(f"tandem.experiment.{name}.experiment")
+    else:
+        spec = importlib.util.spec_from_file_location(f"example_{name}", FOLDERS[name] / "experiment.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    found: Experiment = module.EXPERIMENT
+    return found
 
 
 def survey(folder: Path) -> dict[str, object]:
@@ -34,7 +60,8 @@ WANTED = {"reachability": survey}
 
 def process(name: str, given: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
-    command = [sys.executable, "-m", f"tandem.experiment.{name}", *arguments]
+    inside = FOLDERS[name].parent == PACKAGE
+    command = [sys.executable, *(["-m", f"tandem.experiment.{name}"] if inside else [str(FOLDERS[name])]), *arguments]
     return subprocess.run(
         command, input=given, capture_output=True, text=True, env=environment, timeout=60, check=False
     )
@@ -42,14 +69,15 @@ def process(name: str, given: str, *arguments: str) -> subprocess.CompletedProce
 
 def test_there_are_experiments():
     assert "download" in NAMES
+    assert "handshake" in NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_folder_holds_what_an_experiment_needs(name):
-    folder = Path(importlib.import_module(f"tandem.experiment.{name}").__path__[0])
+    folder = FOLDERS[name]
     assert (folder / "__main__.py").is_file()
     assert (folder / "README.md").is_file()
-    found = importlib.import_module(f"tandem.experiment.{name}.experiment").EXPERIMENT
+    found = loaded(name)
     assert found.name == name
     assert found.version >= 1
     assert all(isinstance(p, Parameter) for p in found.parameters)
@@ -57,7 +85,7 @@ def test_the_folder_holds_what_an_experiment_needs(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_name_their_units_and_purpose(name):
-    found = importlib.import_module(f"tandem.experiment.{name}.experiment").EXPERIMENT
+    found = loaded(name)
     names = [p.name for p in found.parameters]
     assert len(set(names)) == len(names)
     for parameter in found.parameters:
@@ -72,10 +100,26 @@ def test_parameters_name_their_units_and_purpose(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_readme_tells_every_parameter(name):
-    found = importlib.import_module(f"tandem.experiment.{name}.experiment").EXPERIMENT
-    folder = Path(importlib.import_module(f"tandem.experiment.{name}").__path__[0])
+    found = loaded(name)
+    folder = FOLDERS[name]
     text = (folder / "README.md").read_text()
     assert [p.name for p in found.parameters if f"`{p.name}`" not in text] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_results_are_declared_and_told_in_the_readme(name):
+    found = loaded(name)
+    folder = FOLDERS[name]
+    assert all(isinstance(r, Parameter) and r.purpose for r in found.results)
+    names = [r.name for r in found.results]
+    assert len(set(names)) == len(names)
+    assert "bytes_by_path" in names
+    for result in found.results:
+        if result.kind in ("int", "float"):
+            unit = next((u for ending, u in ENDINGS if result.name.endswith(ending)), result.unit)
+            assert result.unit == unit, result.name
+    text = (folder / "README.md").read_text()
+    assert [n for n in names if f"`{n}`" not in text] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -85,6 +129,8 @@ def test_it_describes_itself(name):
     told = json.loads(done.stdout)
     assert told["name"] == name
     assert {p["name"] for p in told["parameters"]} >= {"run", "paths", "server"}
+    assert told["results"]
+    assert all(phase["name"] and phase["purpose"] for phase in told["phases"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -102,9 +148,10 @@ def test_a_network_that_refuses_is_a_result_and_status_1(name, tmp_path):
     """Nobody listens on the discard port of loopback."""
     token = tmp_path / "token"
     token.write_text("secret")
-    known = {p.name for p in importlib.import_module(f"tandem.experiment.{name}.experiment").EXPERIMENT.parameters}
-    offered = {
-        **WANTED.get(name, lambda _: {})(tmp_path),
+    folder = FOLDERS[name]
+    found = loaded(name)
+    example = folder / "example.json"
+    given = {
         "run": "run-1",
         "kind": "tcp",
         "path": "a",
@@ -112,14 +159,21 @@ def test_a_network_that_refuses_is_a_result_and_status_1(name, tmp_path):
         "seconds": 1,
         "server": {"control": "http://127.0.0.1:9", "measurement": "http://127.0.0.1:9", "token_file": str(token)},
     }
-    done = process(name, json.dumps({key: value for key, value in offered.items() if key in known}))
+    known = {p.name for p in found.parameters}
+    given = {k: v for k, v in given.items() if k in known}
+    if example.is_file():
+        given = {**json.loads(example.read_text()), **given}
+    given = {**WANTED.get(name, lambda _: {})(tmp_path), **given}
+    done = process(name, json.dumps(given))
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert done.returncode == 1, done.stderr
+    assert lines, done.stderr
     assert lines[0]["type"] == "started"
     assert (lines[0]["experiment"], lines[0]["version"] >= 1) == (name, True)
     assert lines[-1]["type"] == "result"
     assert [line["type"] for line in lines].count("result") == 1
+    assert done.returncode == 1, done.stderr
     assert lines[-1]["failure"]["reason"]
     assert lines[-1]["failure"]["retry"] is True
+    assert "result_faults" not in lines[-1]
     assert lines[-1]["environment"]["kernel"] == os.uname().release
     assert "secret" not in done.stdout + done.stderr

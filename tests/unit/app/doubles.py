@@ -194,6 +194,7 @@ class Rehearsal:
             paths=lambda _config: self.paths,
             captures=lambda _config, _used: self.captures,
             set_sysctls=sysctls,
+            undo_earlier=lambda _spool, _boot: [],
             environment=lambda: {"sysctls": {"net.mptcp.enabled": "1"}},
             experiment=lambda _name: [sys.executable, str(FAKE), self.how],
         )

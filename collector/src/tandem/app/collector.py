@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tandem.app.account import Account
 from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.experiment_process import Ending
@@ -47,9 +48,11 @@ class Collector:
         exporter: Exporter,
         captures: CapturesLike | None,
         interfaces: Mapping[str, str | None],
+        account: Account,
     ) -> None:
         self._config, self._clock, self._spool, self._detectors = config, clock, spool, detectors
         self._live, self._exporter, self._captures = live, exporter, captures
+        self._account = account
         self._operators = {p.name: p.operator for p in config.paths}
         self._queue: queue.SimpleQueue[PollLike | list[Record] | PathChange | Speed | None] = queue.SimpleQueue()
         self.journal = Journal(spool)
@@ -222,6 +225,11 @@ class Collector:
             }
             records.append(Record.make("usage", {"path": path, "operator": self._operators[path]}, used, now_ns))
         self._note(records)
+        try:
+            self._account.update()
+            self._account.save()
+        except OSError as error:
+            log.error("the account of the paths waits in memory: %s; mend: free disk space", error)
 
     def _spool_on_disk(self) -> tuple[int | None, float | None]:
         """Its bytes and the age of its oldest record; None while the disk cannot be read, which must not end the measuring."""
@@ -230,22 +238,26 @@ class Collector:
         except SpoolFullError:
             return None, None  # told by the journal, which writes once a second
 
-    # --- runs: see pair_run.Audience; from the pair's threads -------------------------------------------------------------
+    # --- runs: see surroundings.Audience; from the pair's threads -------------------------------------------------------------
 
     def pair_started(self, plan: Plan) -> None:
-        """See ``pair_run.Audience``."""
+        """See ``surroundings.Audience``."""
         self._live.pair_started(plan)
 
     def run_started(self, plan: Plan, run: PlannedRun) -> None:
-        """See ``pair_run.Audience``."""
+        """See ``surroundings.Audience``."""
         self._live.run_started(plan, run)
 
     def run_sampled(self, run: PlannedRun, sample: dict[str, Any]) -> None:
-        """See ``pair_run.Audience``."""
+        """See ``surroundings.Audience``."""
         self._live.run_sampled(run, sample)
 
+    def run_phased(self, run: PlannedRun, phase: dict[str, Any]) -> None:
+        """See ``surroundings.Audience``."""
+        self._live.run_phased(run, phase)
+
     def run_ended(self, plan: Plan, run: PlannedRun, ending: Ending, captured: Sequence[Captured]) -> None:
-        """See ``pair_run.Audience``."""
+        """See ``surroundings.Audience``."""
         shared = plan.wish.pairing == "simultaneous"
         for one in captured:
             name = str(Path(one.end.file).relative_to(self._config.folder))
@@ -266,5 +278,5 @@ class Collector:
         self._live.run_ended(plan, run, ending, captured)
 
     def pair_ended(self, plan: Plan, ok: bool) -> None:
-        """See ``pair_run.Audience``."""
+        """See ``surroundings.Audience``."""
         self._live.pair_ended(plan, ok)

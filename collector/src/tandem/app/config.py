@@ -90,6 +90,7 @@ class Config:
     recovery: RecoveryConfig
     position: PositionConfig | None = None
     """None: mode off."""
+    experiments: Path | None = None  # a person's own, beside the package's
 
 
 def load(file: Path) -> Config:
@@ -170,6 +171,7 @@ class _Reader:
             sysctl=self._sysctl(),
             recovery=recovery_of(flat["recovery"]),
             position=position,
+            experiments=None if flat["experiments"]["folder"] is None else here / flat["experiments"]["folder"],
         )
 
     def _table(self, name: str) -> dict[str, Any]:

@@ -254,6 +254,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
             maximum=10**14,
         ),
     ),
+    "experiments": (Key("folder", "text", "a folder with experiments of your own, one folder each"),),
     "position": (
         Key("mode", "text", "off, coarse or full", default="off", choices=("off", "coarse", "full")),
         Key(

@@ -39,6 +39,7 @@ class _Run:
     goodput: float | None = None
     subflows: dict[str, dict[str, Any]] = field(default_factory=dict)
     histories: dict[str, deque[float]] = field(default_factory=dict)
+    phase: dict[str, Any] | None = None
     ended: bool = False
 
 
@@ -99,22 +100,22 @@ class Live:
                 for path, m in self._modems.items()
             }
 
-    # --- runs: see pair_run.Audience -----------------------------------------------------------------------------------
+    # --- runs: see surroundings.Audience -----------------------------------------------------------------------------------
 
     def pair_started(self, plan: Plan) -> None:
-        """See ``pair_run.Audience``."""
+        """See ``surroundings.Audience``."""
         with self._lock:
             self._plan, self._runs = plan, {}
         self.changed()
 
     def run_started(self, plan: Plan, run: PlannedRun) -> None:  # noqa: ARG002 the audience's signature
-        """See ``pair_run.Audience``."""
+        """See ``surroundings.Audience``."""
         with self._lock:
             self._runs[run.id] = _Run(run, time.monotonic_ns())
         self.changed()
 
     def run_sampled(self, run: PlannedRun, sample: dict[str, Any]) -> None:
-        """See ``pair_run.Audience``. Values come from another process: what is no number is passed over."""
+        """See ``surroundings.Audience``. Values come from another process: what is no number is passed over."""
         connection = sample.get("connection")
         subflows = sample.get("subflows")
         with self._lock:
@@ -138,18 +139,26 @@ class Live:
                     "bytes": _number(subflow.get("bytes_received"), int),
                 }
 
+    def run_phased(self, run: PlannedRun, phase: dict[str, Any]) -> None:
+        """See ``surroundings.Audience``."""
+        with self._lock:
+            if run.id in self._runs:
+                self._runs[run.id].phase = {name: phase.get(name) for name in ("name", "number", "of")}
+        self.changed()
+
     def run_ended(self, plan: Plan, run: PlannedRun, ending: Ending, captured: Sequence[Captured]) -> None:  # noqa: ARG002 as above
-        """See ``pair_run.Audience``."""
+        """See ``surroundings.Audience``."""
         result = ending.result or {}
         row = {
             "id": run.id,
             "pair": plan.pair,
+            "experiment": plan.wish.experiment,
             "kind": run.kind,
             "path": run.path,
             "pairing": plan.wish.pairing,
-            "goodput_bit_per_s": result.get("goodput_bit_per_s"),
-            "bytes": result.get("bytes"),
-            "duration_s": result.get("duration_s"),
+            "goodput_bit_per_s": _number(result.get("goodput_bit_per_s"), float),
+            "bytes": _number(result.get("bytes"), int),
+            "duration_s": _number(result.get("duration_s"), float),
             "fallback": bool(result.get("fallback")),
             "ok": ending.failure is None,
             "failure": None if ending.failure is None else ending.failure.get("reason"),
@@ -164,7 +173,7 @@ class Live:
         self.changed()
 
     def pair_ended(self, plan: Plan, ok: bool) -> None:
-        """See ``pair_run.Audience``."""
+        """See ``surroundings.Audience``."""
         with self._lock:
             self._plan, self._runs = None, {}
             self._done.setdefault(plan.pair, {"runs": [], "results": []})["ok"] = ok
@@ -212,6 +221,7 @@ class Live:
         return {
             "id": running[0].run.id if running else None,
             "pair": plan.pair,
+            "experiment": plan.wish.experiment,
             "pairing": plan.wish.pairing,
             "seconds": plan.wish.seconds,
             "bytes": plan.wish.bytes,
@@ -221,7 +231,9 @@ class Live:
                 {
                     "id": r.run.id,
                     "kind": r.run.kind,
+                    "experiment": plan.wish.experiment,
                     "path": r.run.path,
+                    "phase": r.phase,
                     "elapsed_s": round((now - r.started_ns) / 1e9, 1),
                     "bytes": r.bytes,
                     "goodput_bit_per_s": r.goodput,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import tandem
 
-_NET_DEV = Path("/proc/net/dev")  # not /sys, which shows the network namespace in which it was mounted
+NET_DEV = Path("/proc/net/dev")  # not /sys, which shows the network namespace in which it was mounted
 
 
 def read_counters(text: str) -> dict[str, tuple[int, int]]:
@@ -39,7 +39,7 @@ class UsageAccount:
 
     @staticmethod
     def _read() -> dict[str, tuple[int, int]]:
-        return read_counters(_NET_DEV.read_text())
+        return read_counters(NET_DEV.read_text())
 
     def update(self) -> dict[str, tuple[int, int]]:
         """Received and sent bytes by path."""

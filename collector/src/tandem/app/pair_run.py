@@ -6,77 +6,37 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from tandem.app.clock import Clock
-from tandem.app.config import Config, PathConfig
+from tandem.app.conditions import ConditionsError
+from tandem.app.config import PathConfig
 from tandem.app.experiment_process import Ending, ExperimentProcess
+from tandem.app.machine import UsageAccount
 from tandem.app.pair_captures import Captured, PairCaptures
-from tandem.app.parts import CapturesLike, Parts, PathsLike
-from tandem.app.plan import EXPERIMENT, Plan, PlannedRun
+from tandem.app.parts import ConditionsMadeLike
+from tandem.app.plan import Plan, PlannedRun
 from tandem.app.run_manifest import Facts, manifest
-from tandem.app.run_records import run_record, sample_records
-from tandem.schema.manifest import Manifest
-from tandem.schema.record import Record, RecordError
+from tandem.app.run_parameters import deadline_of, parameters_of
+from tandem.app.run_records import phase_record, run_record, sample_records, usage_records
+from tandem.app.surroundings import Surroundings
+from tandem.schema.manifest import PathUsage, Usage
+from tandem.schema.record import RecordError
 
 log = logging.getLogger(__name__)
-
-SAMPLE_HZ = 10
-_SETUP_S = 45.0
-_BYTES_DEADLINE_S = 660.0
-
-
-class Audience(Protocol):
-    """Who follows a pair, called from its threads."""
-
-    def pair_started(self, plan: Plan) -> None:
-        """The plan begins."""
-        ...
-
-    def run_started(self, plan: Plan, run: PlannedRun) -> None:
-        """A run begins."""
-        ...
-
-    def run_sampled(self, run: PlannedRun, sample: dict[str, Any]) -> None:
-        """A line of type ``sample``."""
-        ...
-
-    def run_ended(self, plan: Plan, run: PlannedRun, ending: Ending, captured: Sequence[Captured]) -> None:
-        """A run ended; ``captured``: its captures, unless they were told already."""
-        ...
-
-    def pair_ended(self, plan: Plan, ok: bool) -> None:
-        """All runs ended; ``ok``: none failed."""
-        ...
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What every pair needs of the collector. ``emit`` takes records, ``save`` a manifest, from any thread."""
-
-    config: Config
-    parts: Parts
-    clock: Clock
-    paths: PathsLike
-    captures: CapturesLike | None
-    emit: Callable[[list[Record]], None]
-    save: Callable[[Manifest], None]
-    audience: Audience
-    modems: Callable[[], dict[str, dict[str, Any]]]
-    environment: dict[str, Any]
 
 
 @dataclass(slots=True)
 class _Running:
-    """A run under way."""
+    """A run under way; without a process it could not begin."""
 
     run: PlannedRun
-    process: ExperimentProcess
+    process: ExperimentProcess | None
     started_ns: int
     modems: dict[str, dict[str, Any]]
+    usage: UsageAccount
     counts: Counter[str] = field(default_factory=Counter)
     version: dict[str, Any] = field(default_factory=dict)
     ended_ns: int = 0
@@ -89,6 +49,7 @@ class PairRun:
         self.plan = plan
         self._around = around
         self._stop = threading.Event()
+        self._conditions: ConditionsMadeLike | None = None
         self._paths: dict[str, PathConfig] = {p.name: p for p in around.config.paths}
         self._thread = threading.Thread(target=self._carry_out, name=plan.pair, daemon=True)
 
@@ -113,12 +74,37 @@ class PairRun:
         ok = False
         self._around.audience.pair_started(self.plan)
         try:
-            ok = self._simultaneous() if self.plan.wish.pairing == "simultaneous" else self._one_by_one()
+            ok = self._under_conditions()
         except Exception:
             # Polling must survive whatever a run does.
             log.exception("pair %s failed", self.plan.pair)
         finally:
             self._around.audience.pair_ended(self.plan, ok)
+
+    def _under_conditions(self) -> bool:
+        around, wanted = self._around, self.plan.wish.conditions
+        carry_out = self._simultaneous if self.plan.wish.pairing == "simultaneous" else self._one_by_one
+        if not wanted:
+            return carry_out()
+        try:
+            spool = around.config.folder / "spool"
+            self._conditions = around.parts.conditions(wanted, around.paths.interfaces, spool, around.clock.boot)
+        except ConditionsError as error:
+            self._refused(error)
+            return False
+        try:
+            return carry_out()
+        finally:
+            self._conditions.undo()
+
+    def _refused(self, error: ConditionsError) -> None:
+        """Its conditions cannot be made: the runs fail, and are recorded."""
+        for run in self.plan.runs:
+            self._around.audience.run_started(self.plan, run)
+            now = time.monotonic_ns()
+            running = _Running(run, None, now, self._around.modems(), self._usage(run), ended_ns=now)
+            failure = {"reason": f"conditions: {error}", "retry": error.retry}
+            self._finish(running, Ending(None, failure, {}), [], [], None, shared=False)
 
     def _one_by_one(self) -> bool:
         ok = True
@@ -173,35 +159,8 @@ class PairRun:
         return PairCaptures(self._around.captures, paths, self._around.config.folder / "captures", stem)
 
     def _parameters(self, run: PlannedRun) -> dict[str, Any]:
-        around, wish = self._around, self.plan.wish
-        addresses, interfaces = around.paths.addresses, around.paths.interfaces
-        # The others too for TCP: its control channel may take another path, so that a dead one shows in the measurement.
-        names = (*run.paths, *(n for n in self._paths if n not in run.paths))
-        paths = [
-            {
-                "name": n,
-                "operator": p.operator,
-                "interface": interfaces[n] or f"usb{p.usb}",
-                "address": addresses.get(n),
-            }
-            for n, p in ((n, self._paths[n]) for n in names)
-        ]
-        server = around.config.server
-        size = {"bytes": wish.bytes} if wish.seconds is None else {"seconds": wish.seconds}
-        return {
-            "run": run.id,
-            "kind": run.kind,
-            "path": run.path,
-            "paths": paths,
-            **size,
-            "server": {
-                "control": server.control,
-                "measurement": server.measurement,
-                "ca_file": None if server.ca_file is None else str(server.ca_file),
-                "token_file": str(server.token_file),
-            },
-            "sample_hz": SAMPLE_HZ,
-        }
+        around = self._around
+        return parameters_of(around.config, self.plan, run, around.paths.interfaces, around.paths.addresses)
 
     def _begin(self, run: PlannedRun) -> _Running:
         around = self._around
@@ -220,14 +179,36 @@ class PairRun:
                 counts["broken"] += broken
                 around.emit(records)
                 around.audience.run_sampled(run, said)
+            elif said.get("type") == "phase":
+                self._phase(run, said, counts)
 
-        started_ns, modems = time.monotonic_ns(), around.modems()
-        process = ExperimentProcess(around.parts.experiment(EXPERIMENT), self._parameters(run), on_line, run.id)
-        return _Running(run, process, started_ns, modems, counts, version)
+        started_ns, modems, usage = time.monotonic_ns(), around.modems(), self._usage(run)
+        process = ExperimentProcess(self._command(), self._parameters(run), on_line, run.id)
+        return _Running(run, process, started_ns, modems, usage, counts, version)
+
+    def _command(self) -> Sequence[str]:
+        return self._around.registry.command(self.plan.wish.experiment)
+
+    def _usage(self, run: PlannedRun) -> UsageAccount:
+        interfaces = self._around.paths.interfaces
+        return UsageAccount({name: interfaces.get(name) for name in run.paths})
+
+    def _phase(self, run: PlannedRun, said: dict[str, Any], counts: Counter[str]) -> None:
+        monotonic_ns = said.get("monotonic_ns")
+        utc_ns = self._around.clock.utc_ns(monotonic_ns) if isinstance(monotonic_ns, int) else None
+        try:
+            record = phase_record(run, self.plan.wish.experiment, said, utc_ns)
+        except RecordError:
+            counts["broken"] += 1
+            return
+        counts["phase"] += 1
+        self._around.emit([record])
+        self._around.audience.run_phased(run, said)
 
     def _await(self, running: _Running) -> Ending:
-        seconds = self.plan.wish.seconds
-        ending = running.process.wait(_BYTES_DEADLINE_S if seconds is None else seconds + _SETUP_S, self._stop)
+        if running.process is None:
+            raise RuntimeError("a run that did not begin cannot be waited for")
+        ending = running.process.wait(deadline_of(self.plan), self._stop)
         running.ended_ns = time.monotonic_ns()
         return ending
 
@@ -244,15 +225,21 @@ class PairRun:
         around, run, plan = self._around, running.run, self.plan
         self._add_losses(run, ending)
         ended_utc_ns = around.clock.utc_ns(running.ended_ns)
-        pairing = plan.wish.pairing
+        pairing, experiment = plan.wish.pairing, plan.wish.experiment
+        told = (run, experiment, plan.pair, pairing)
         try:
-            record = run_record(run, plan.pair, pairing, ending.result, ending.failure, running.ended_ns, ended_utc_ns)
+            record = run_record(*told, ending.result, ending.failure, running.ended_ns, ended_utc_ns)
         except RecordError as error:
             failure = {"reason": f"the experiment's figures break the schema: {error}", "retry": False}
             ending = Ending(None, failure, ending.environment, ending.said)
-            record = run_record(run, plan.pair, pairing, None, failure, running.ended_ns, ended_utc_ns)
-        around.emit([record])
+            record = run_record(*told, None, failure, running.ended_ns, ended_utc_ns)
+        paths = {path: PathUsage(received=r, sent=s) for path, (r, s) in running.usage.update().items()}
+        usage = Usage(paths=paths, shared_by_pair=shared)
+        operators = {name: path.operator for name, path in self._paths.items()}
+        cost = usage_records(run, usage, operators, running.ended_ns, ended_utc_ns)
+        around.emit([record, *cost])
         running.counts["run"] += 1
+        running.counts["run_usage"] += len(cost)
         folder = around.config.folder
         facts = Facts(
             parameters=self._parameters(run),
@@ -268,6 +255,8 @@ class PairRun:
             },
             counts=dict(running.counts),
             files=[c.run_file(folder) for c in captured],
+            usage=usage,
+            conditions=None if self._conditions is None else self._conditions.state(),
         )
         around.save(manifest(around.config, around.clock, plan, run, ending, facts))
         around.audience.run_ended(plan, run, ending, untold)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from pathlib import Path
 
-from tandem.app.pair_run import PairRun, Surroundings
-from tandem.app.plan import EXPERIMENT, Wish, plan, wish_of_request
+from tandem.app.any_wish import any_wish
+from tandem.app.pair_run import PairRun
+from tandem.app.plan import Wish, plan
 from tandem.app.run_manifest import write_json
+from tandem.app.surroundings import Surroundings
 from tandem.export import PendingManifests
 from tandem.schema.manifest import Manifest
 
@@ -67,9 +70,7 @@ class Pairs:
 
     def request(self, experiment: str, parameters: dict[str, object]) -> str:
         """As told through the status socket; ValueError with the reason when it cannot be."""
-        if experiment != EXPERIMENT:
-            raise ValueError(f"unknown experiment {experiment!r}; known: {EXPERIMENT}")
-        pair = self.begin(wish_of_request(self._around.config, parameters))
+        pair = self.begin(any_wish(self._around.config, self._around.registry, experiment, parameters, "request"))
         if pair is None:
             raise ValueError("another pair is running; try again when it has ended")
         return pair
@@ -92,3 +93,14 @@ class Pairs:
         current = self._current
         if current is not None:
             current.join(timeout_s)
+
+
+def pairs_so_far(runs: Path) -> int:
+    """Pairs that left a manifest, so that a restart goes on in the row of random orders."""
+    pairs = set()
+    for file in runs.glob("*.json"):
+        try:
+            pairs.add(json.loads(file.read_bytes())["pair"])
+        except (ValueError, KeyError, TypeError, OSError):
+            log.warning("%s is no manifest", file)
+    return len(pairs)

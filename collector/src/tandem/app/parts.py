@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from tandem.app.conditions import Conditions, ConditionsMade, undo_earlier
 from tandem.app.config import Config, PathConfig
+from tandem.schema.manifest import Conditions as ConditionsTold
 from tandem.schema.manifest import SubflowLoss
 from tandem.schema.record import Record
 
@@ -186,6 +188,18 @@ class CapturesLike(Protocol):
         ...
 
 
+class ConditionsMadeLike(Protocol):
+    """Conditions of a run, made."""
+
+    def state(self) -> ConditionsTold:
+        """For the manifest."""
+        ...
+
+    def undo(self) -> list[str]:
+        """Put everything back; what could not be, one line each."""
+        ...
+
+
 @dataclass(frozen=True)
 class Parts:
     """Factories of everything that touches hardware, the kernel or other programs."""
@@ -208,6 +222,11 @@ class Parts:
         | None
     ) = None
     """The receiver of position: UTC of an instant, where records and speeds go, where its state goes. Asked only when position is on."""
+
+    conditions: Callable[[Conditions, Mapping[str, str | None], Path, str], ConditionsMadeLike] = ConditionsMade
+    """Makes conditions on these interfaces by path; the spool's folder and the boot's id. ConditionsError when it cannot."""
+    undo_earlier: Callable[[Path, str], list[str]] = undo_earlier
+    """Undoes what an earlier life left of them; the same folder and id."""
 
 
 def experiment_command(name: str) -> list[str]:

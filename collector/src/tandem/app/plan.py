@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
+from tandem.app.conditions import Conditions
 from tandem.app.config import Config
 from tandem.app.config_schema import TABLES
 from tandem.schema.manifest import Pairing, RunKind, new_id
@@ -21,7 +22,9 @@ class WishError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What someone wants measured. ``single``: the one run of ``kind`` (``path``: its path, or MPTCP's primary). Exactly one of
-    ``seconds`` and ``bytes`` is set, per run. ``trigger``: mobility_start, request."""
+    ``seconds`` and ``bytes`` is set, per run of a download; neither for another experiment, whose one run has kind ``any`` and uses
+    ``paths``. ``trigger``: mobility_start, request. ``parameters``: of the experiment's own, over what the collector gives;
+    ``takes_seed``: it has a parameter ``seed``. ``deadline_s``: after which its process is ended."""
 
     pairing: Pairing
     trigger: str
@@ -31,6 +34,14 @@ class Wish:
     primary: str
     kind: RunKind | None = None
     path: str | None = None
+    experiment: str = EXPERIMENT
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    paths: tuple[str, ...] = ()
+    deadline_s: float | None = None
+    seed: int | None = None
+    """None: from the configuration's and the number."""
+    takes_seed: bool = False
+    conditions: Conditions = field(default_factory=Conditions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +119,9 @@ def wish_of_request(config: Config, given: Mapping[str, Any]) -> Wish:
 def plan(config: Config, wish: Wish, number: int, make_id: Callable[[str], str] = new_id) -> Plan:
     """The plan of the pair numbered ``number`` (from 0) in this campaign: a TCP run on each path and one MPTCP run over all of
     them, in random order; the seed is the configuration's and the number's, so that it can be replayed."""
-    seed = config.runs.seed * 1_000_003 + number
+    seed = config.runs.seed * 1_000_003 + number if wish.seed is None else wish.seed
+    if wish.kind == "any":
+        return Plan(make_id("pair"), wish, seed, (PlannedRun(make_id("run"), "any", wish.paths),))
     chance = random.Random(seed)
     names = [p.name for p in config.paths]
     primary = chance.choice(names) if wish.primary == "random" else wish.primary

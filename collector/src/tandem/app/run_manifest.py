@@ -11,8 +11,8 @@ from typing import Any, cast
 from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.experiment_process import Ending
-from tandem.app.plan import EXPERIMENT, Plan, PlannedRun
-from tandem.schema.manifest import FORMAT, Failure, Manifest, RunFile, RunResult
+from tandem.app.plan import Plan, PlannedRun
+from tandem.schema.manifest import FORMAT, Conditions, Failure, Manifest, RunFile, RunResult, Usage
 from tandem.spool.durable import write_durably
 
 
@@ -29,6 +29,8 @@ class Facts:
     environment: dict[str, Any]
     counts: dict[str, int]
     files: list[RunFile]
+    usage: Usage
+    conditions: Conditions | None = None
 
 
 def manifest(config: Config, clock: Clock, plan: Plan, run: PlannedRun, ending: Ending, facts: Facts) -> Manifest:
@@ -38,7 +40,7 @@ def manifest(config: Config, clock: Clock, plan: Plan, run: PlannedRun, ending: 
         for path in facts.modems_after
     }
     further = {k: v for k, v in ending.said.items() if k not in ("type", "result", "failure", "environment")}
-    return Manifest(
+    told = Manifest(
         format=FORMAT,
         id=run.id,
         pair=plan.pair,
@@ -48,13 +50,11 @@ def manifest(config: Config, clock: Clock, plan: Plan, run: PlannedRun, ending: 
         probe=config.probe,
         boot=clock.boot,
         trigger=plan.wish.trigger,
-        experiment={"name": EXPERIMENT, "version": facts.experiment.get("version")},
+        experiment={"name": plan.wish.experiment, "version": facts.experiment.get("version")},
         parameters={
             **{k: v for k, v in facts.parameters.items() if k not in ("run", "server")},
             "server": {k: v for k, v in facts.parameters["server"].items() if k in ("control", "measurement")},
-            "order": [r.id for r in plan.runs],
-            "pause_s": plan.wish.pause_s,
-            "primary": plan.wish.primary,
+            **_of_the_pair(plan),
         },
         seed=plan.seed,
         started_utc_ns=clock.utc_ns(facts.started_ns),
@@ -65,10 +65,20 @@ def manifest(config: Config, clock: Clock, plan: Plan, run: PlannedRun, ending: 
         modems=modems,
         clock=clock.state(),
         records={name: count for name, count in facts.counts.items() if count},
-        result=cast("RunResult | None", ending.result),
+        result=cast("RunResult | dict[str, Any] | None", ending.result),
         failure=cast("Failure | None", ending.failure),
         files=facts.files,
+        usage=facts.usage,
     )
+    if facts.conditions is not None:
+        told["conditions"] = facts.conditions
+    return told
+
+
+def _of_the_pair(plan: Plan) -> dict[str, Any]:
+    if plan.wish.kind == "any":
+        return {}
+    return {"order": [r.id for r in plan.runs], "pause_s": plan.wish.pause_s, "primary": plan.wish.primary}
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from tandem.app.plan import PlannedRun
-from tandem.schema.metrics import CONNECTION, SUBFLOW
-from tandem.schema.record import Record, RecordError
+from tandem.schema.manifest import Usage
+from tandem.schema.metrics import CONNECTION, PHASE, SUBFLOW
+from tandem.schema.record import Record, RecordError, Value
 
 _CONNECTION = {f.name for f in CONNECTION.fields}
 _SUBFLOW = {f.name for f in SUBFLOW.fields}
+_PHASE = {f.name for f in PHASE.fields}
 
 
 def sample_records(run: PlannedRun, sample: Mapping[str, Any], utc_ns: int | None) -> tuple[list[Record], int]:
@@ -24,7 +26,9 @@ def sample_records(run: PlannedRun, sample: Mapping[str, Any], utc_ns: int | Non
     tags: dict[str, Any]
     wanted: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
     if isinstance(connection, dict) and connection:
-        tags = {"run": run.id, "kind": run.kind, "path": run.path, "end": "probe"}
+        # which of its connections it was, another experiment's line says itself
+        of = connection if run.kind == "any" else {"kind": run.kind, "path": run.path}
+        tags = {"run": run.id, "kind": of.get("kind"), "path": of.get("path"), "end": "probe"}
         wanted.append(("connection", tags, {k: v for k, v in connection.items() if k in _CONNECTION}))
     subflows = sample.get("subflows")
     for subflow in subflows if isinstance(subflows, list) else []:
@@ -43,8 +47,38 @@ def sample_records(run: PlannedRun, sample: Mapping[str, Any], utc_ns: int | Non
     return found, broken
 
 
+def phase_record(run: PlannedRun, experiment: str, said: Mapping[str, Any], utc_ns: int | None) -> Record:
+    """The record of a phase that begins; RecordError when the line breaks the schema."""
+    monotonic_ns = said.get("monotonic_ns")
+    if type(monotonic_ns) is not int or monotonic_ns < 0:
+        raise RecordError("phase: monotonic_ns is no time")
+    fields = {k: v for k, v in said.items() if k in _PHASE}
+    return Record.make("phase", {"run": run.id, "experiment": experiment}, fields, monotonic_ns, utc_ns)
+
+
+def usage_records(
+    run: PlannedRun,
+    usage: Usage,
+    operators: Mapping[str, str | None],
+    monotonic_ns: int,
+    utc_ns: int | None,
+) -> list[Record]:
+    """What the run cost each path."""
+    records = []
+    for path, row in usage["paths"].items():
+        tags = {"run": run.id, "path": path, "operator": operators.get(path)}
+        fields: dict[str, Value | None] = {
+            "received_bytes": row["received"],
+            "sent_bytes": row["sent"],
+            "shared": usage["shared_by_pair"],
+        }
+        records.append(Record.make("run_usage", tags, fields, monotonic_ns, utc_ns))
+    return records
+
+
 def run_record(
     run: PlannedRun,
+    experiment: str,
     pair: str,
     pairing: str,
     result: Mapping[str, Any] | None,
@@ -59,4 +93,5 @@ def run_record(
     fields["ok"] = failure is None
     fields["failure"] = None if failure is None else str(failure.get("reason"))[:500]
     tags = {"run": run.id, "kind": run.kind, "path": run.path, "pair": pair, "pairing": pairing}
+    tags["experiment"] = experiment
     return Record.make("run", tags, fields, monotonic_ns, utc_ns)

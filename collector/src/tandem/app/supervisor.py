@@ -14,18 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from tandem.app import machine
+from tandem.app.account import Account
 from tandem.app.clock import Clock
 from tandem.app.collector import Collector
 from tandem.app.config import Config
 from tandem.app.live import Live
-from tandem.app.pair_run import Surroundings, captures_on_disk
-from tandem.app.pairs import Manifests, Pairs
+from tandem.app.pair_run import captures_on_disk
+from tandem.app.pairs import Manifests, Pairs, pairs_so_far
 from tandem.app.parts import EnvironmentLackError, Parts, PathChange
 from tandem.app.path_watch import PathWatch
 from tandem.app.polling import Polling
+from tandem.app.registry import Registry
 from tandem.app.run_manifest import write_json
 from tandem.app.status_server import StatusServer
 from tandem.app.status_socket import NAME, listen
+from tandem.app.surroundings import Surroundings
 from tandem.export import Exporter, GatewayAddress, PendingManifests
 from tandem.spool import Spool, SpoolError, SpoolFullError
 
@@ -79,6 +82,8 @@ class Supervisor:
             raise EnvironmentLackError(
                 f"{config.folder}: {error.strerror or error}; mend: a writable folder with room"
             ) from error
+        for line in parts.undo_earlier(config.folder / "spool", self.clock.boot):
+            log.info("undone of an earlier life's run: %s", line)
         self.settings = parts.set_sysctls(config.sysctl)
         for name, setting in self.settings.items():
             if setting.get("error"):
@@ -93,8 +98,11 @@ class Supervisor:
         self.exporter = Exporter(spool, pending, address, paths.interfaces, config.probe, self.clock.utc_of)
         self.live = Live(config, self.clock.utc_ns, self._changed)
         detectors = parts.detectors(config)
+        account = self.account = Account(
+            config.folder, paths.interfaces, self.clock.boot, lambda: self.clock.utc_ns(time.monotonic_ns())
+        )
         self.collector = self._collector = Collector(
-            config, self.clock, spool, detectors, self.live, self.exporter, captures, paths.interfaces
+            config, self.clock, spool, detectors, self.live, self.exporter, captures, paths.interfaces, account
         )
         self.environment = {**parts.environment(), "versions": machine.versions(), "settings": self.settings}
         self._manifests = Manifests(config.folder / "runs", pending)
@@ -109,8 +117,9 @@ class Supervisor:
             audience=self.collector,
             modems=self.live.modems,
             environment=self.environment,
+            registry=Registry(config.experiments, parts.experiment),
         )
-        pairs = self.pairs = Pairs(around, _pairs_so_far(config.folder / "runs"))
+        pairs = self.pairs = Pairs(around, pairs_so_far(config.folder / "runs"))
         self.collector.pairs = pairs
         watch = PathWatch(paths, self._paths_changed)
         if self._modems:
@@ -270,17 +279,6 @@ class Supervisor:
 def _close_socket(listening: socket.socket, file: Path) -> None:
     listening.close()
     file.unlink(missing_ok=True)
-
-
-def _pairs_so_far(runs: Path) -> int:
-    """Pairs that left a manifest, so that a restart goes on in the row of random orders."""
-    pairs = set()
-    for file in runs.glob("*.json"):
-        try:
-            pairs.add(json.loads(file.read_bytes())["pair"])
-        except (ValueError, KeyError, TypeError, OSError):
-            log.warning("%s is no manifest", file)
-    return len(pairs)
 
 
 def _earlier_captures(file: Path, now: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:

@@ -3,12 +3,14 @@
 ``python -m tandem.experiment.NAME`` reads its parameters from stdin, writes to stdout, and logs to stderr:
 
     {"type": "started", "experiment", "version", "monotonic_ns", …}
+    {"type": "phase", "name", "number", "of", "monotonic_ns"}  at the start of each phase, where it has phases
     {"type": "sample", "monotonic_ns", …}                     as many as it likes
     {"type": "result", "result": {…}|null, "failure": null|{"reason", "retry"}, "environment": {…}, …}      once, the last line
 
 Failure of the network is a result, with what was measured until then; so is SIGTERM or SIGINT (reason "stopped", retry false).
 Exit status: 0 measured, 1 a failure was recorded, 2 the parameters are wrong, 3 this machine lacks something; with 2 and 3
-there is no result but one line on stderr. ``--describe`` prints name, version and parameters as JSON.
+there is no result but one line on stderr. ``--describe`` prints name, version, parameters, phases and results as JSON.
+A result whose keys are not those declared is told all the same, with ``result_faults`` beside it.
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol, TextIO, runtime_checkable
 
 from tandem.experiment.parameters import Parameter, ParameterError, check
+from tandem.experiment.results import faults
 from tandem.schema.manifest import Failure
 
 STOPPED = Failure(reason="stopped", retry=False)
@@ -112,11 +115,13 @@ class Outcome:
 
 
 class Experiment(Protocol):
-    """One experiment. ``version`` is raised whenever its figures stop being comparable with earlier ones."""
+    """One experiment. ``version`` is raised whenever its figures stop being comparable with earlier ones. ``results``: the keys that
+    its result may have, with kind, purpose and unit (``tandem.experiment.results``). It may have ``phases`` (``Phased``)."""
 
     name: str
     version: int
     parameters: tuple[Parameter, ...]
+    results: tuple[Parameter, ...]
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
         """Measure. ``parameters`` are checked already. ParameterError for combinations that make no sense,
@@ -124,11 +129,33 @@ class Experiment(Protocol):
         ...
 
 
+@runtime_checkable
+class Phased(Protocol):
+    """An experiment of several phases: what kinds there are, each with a word of what it does."""
+
+    phases: tuple[tuple[str, str], ...]
+
+
+def phase(output: Output, name: str, number: int, of: int) -> None:
+    """Tell that phase ``number`` (from 1) of ``of`` begins. ``name``: one of the declared kinds, perhaps with more after a blank."""
+    output.line("phase", name=name, number=number, of=of, monotonic_ns=time.monotonic_ns())
+
+
+def description(experiment: Experiment) -> dict[str, Any]:
+    """What ``--describe`` prints."""
+    return {
+        "name": experiment.name,
+        "version": experiment.version,
+        "parameters": [p.describe() for p in experiment.parameters],
+        "phases": [{"name": n, "purpose": p} for n, p in experiment.phases] if isinstance(experiment, Phased) else [],
+        "results": [p.describe() for p in experiment.results],
+    }
+
+
 def main(experiment: Experiment, argv: Sequence[str] | None = None) -> int:
     """The process of one experiment; the return value is its exit status. See the module."""
     if _describes(experiment, sys.argv[1:] if argv is None else argv):
-        parameters = [p.describe() for p in experiment.parameters]
-        print(json.dumps({"name": experiment.name, "version": experiment.version, "parameters": parameters}))
+        print(json.dumps(description(experiment)))
         return 0
     stop = Stop()
     stop.install()
@@ -156,11 +183,13 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> int:
     except EnvironmentLackError as error:
         print(f"{experiment.name}: {error}", file=sys.stderr)
         return 3
+    wrong = faults(experiment.results, outcome.result or {})
     output.line(
         "result",
         result=outcome.result,
         failure=outcome.failure,
         environment=outcome.environment,
+        **({"result_faults": wrong} if wrong else {}),
         **outcome.further,
     )
     return 0 if outcome.failure is None else 1
@@ -175,7 +204,7 @@ def _describes(experiment: Experiment, arguments: Sequence[str]) -> bool:
         prog=f"python -m tandem.experiment.{experiment.name}",
         description="Reads parameters as one JSON object from stdin; writes JSON lines; see tandem/experiment/base.py.",
     )
-    parser.add_argument("--describe", action="store_true", help="print name, version and parameters as JSON, and end")
+    parser.add_argument("--describe", action="store_true", help="print what it is as JSON, and end")
     return bool(parser.parse_args(arguments).describe)
 
 

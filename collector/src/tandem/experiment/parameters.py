@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 Kind = Literal["int", "float", "str", "bool", "object", "list"]
@@ -32,8 +32,8 @@ class Parameter:
 
     def describe(self) -> dict[str, Any]:
         """For ``--describe``: what is not the default."""
-        shown = {key: getattr(self, key) for key in self.__slots__}
-        return {key: value for key, value in shown.items() if value not in (None, "", (), False)}
+        shown = {f.name: (getattr(self, f.name), f.default) for f in fields(self)}
+        return {name: v for name, (v, default) in shown.items() if type(v) is not type(default) or v != default}
 
 
 def check(parameters: Sequence[Parameter], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,8 @@ class Row:
 class SubflowTotal:
     """A subflow over the whole connection, alive or closed.
 
-    ``bytes``: received (or, at a sender, acknowledged) when last seen. ``established_ns``: CLOCK_MONOTONIC of the first sample
+    ``bytes``: received (or, at a sender, acknowledged) when last seen; ``bytes_sent``: as the kernel counts, None where it does
+    not. ``established_ns``: CLOCK_MONOTONIC of the first sample
     that showed it established, None if none did. ``handshake_rtt_ms``: the kernel's RTT at that sample, which at a receiver is
     the handshake's. ``rtt_ms``: every sample's RTT (at a receiver the kernel's receiver-side estimate).
     """
@@ -57,6 +58,7 @@ class SubflowTotal:
     subflow: str
     name: PathName
     bytes: int = 0
+    bytes_sent: int | None = None
     established_ns: int | None = None
     handshake_rtt_ms: float | None = None
     rtt_ms: list[float] = field(default_factory=list)
@@ -118,6 +120,8 @@ class Series:
         count = tcp.bytes_received if self._end == "receiver" else tcp.bytes_acked
         gained = None if count is None else max(0, count - total.bytes)
         total.bytes = max(total.bytes, count or 0)
+        if tcp.bytes_sent is not None:
+            total.bytes_sent = max(total.bytes_sent or 0, tcp.bytes_sent)
         rtt = _ms(tcp.rcv_rtt_us if self._end == "receiver" else tcp.rtt_us)
         if rtt is not None:
             total.rtt_ms.append(rtt)

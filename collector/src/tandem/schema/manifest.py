@@ -2,6 +2,8 @@
 
 JSON, one file a run, ``<run id>.json``. Times are UTC nanoseconds (``_utc_ns``, None before the clock was synchronised) and
 CLOCK_MONOTONIC nanoseconds of ``boot`` (``_monotonic_ns``).
+
+2026-11-21: runs of any experiment: kind ``any``, whose result's keys are the experiment's own; ``usage`` and ``conditions``.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 FORMAT = "tandem-run/1"
 
-RunKind = Literal["mptcp", "tcp"]
+RunKind = Literal["mptcp", "tcp", "any"]
+"""``mptcp`` and ``tcp``: downloads over one connection; ``any``: another experiment, which may open connections of both kinds."""
 Pairing = Literal["sequential", "simultaneous", "single"]
 
 
@@ -65,8 +68,30 @@ class RunFile(TypedDict):
     packets: int | None
 
 
+class PathUsage(TypedDict):
+    """Bytes that the kernel counted on the path's interface during the run, headers and everybody's traffic included."""
+
+    received: int
+    sent: int
+
+
+class Usage(TypedDict):
+    """What the run cost. ``shared_by_pair``: the runs of a simultaneous pair are counted together."""
+
+    paths: dict[str, PathUsage]
+    shared_by_pair: bool
+
+
+class Conditions(TypedDict):
+    """What was made for this run and undone after it. ``sysctl``: by name ``asked``, ``before``, ``now`` (when set) and ``at_end``;
+    ``shape``: by path ``interface``, ``asked`` (tandem.shaping.shape) and ``held``, whether it lasted to the end."""
+
+    sysctl: dict[str, dict[str, Any]]
+    shape: dict[str, dict[str, Any]]
+
+
 class Manifest(TypedDict):
-    """See the module. ``paths``: the path of a TCP run, the primary path first for MPTCP."""
+    """See the module. ``paths``: the path of a TCP run, the primary path first for MPTCP; all that an experiment might use else."""
 
     format: str
     id: str
@@ -88,9 +113,11 @@ class Manifest(TypedDict):
     modems: dict[str, dict[str, Any]]
     clock: dict[str, Any]
     records: dict[str, int]
-    result: RunResult | None
+    result: RunResult | dict[str, Any] | None
     failure: Failure | None
     files: list[RunFile]
+    usage: NotRequired[Usage]
+    conditions: NotRequired[Conditions]
 
 
 def new_id(prefix: str) -> str:

@@ -2,6 +2,8 @@
 
 Line protocol, the gateway's checks, panel units and the documentation follow from this table. To add a metric, add one
 ``Field`` here. Names end in their unit; an absent quantity is left out of a record, never written as 0, -1 or 99.
+
+2026-11-21: ``run_usage``, ``phase``, and the tag ``experiment`` of ``run``, for runs of any experiment.
 """
 
 from __future__ import annotations
@@ -228,22 +230,38 @@ CONNECTION = Measurement(
 RUN = Measurement(
     "run",
     "one run when it ended; the manifest holds the rest",
-    ("run", "kind", "path", "pair", "pairing"),
+    ("run", "kind", "path", "pair", "pairing", "experiment"),
     (
         Field("bytes", "int", "B", "payload received", 0),
-        Field(
-            "duration_s",
-            "float",
-            "s",
-            "from connect to the last payload byte or, bounded by time, to the end of that time",
-            0,
-        ),
+        Field("duration_s", "float", "s", "from connect to the last payload byte or, of a timed run, to its end", 0),
         Field("goodput_bit_per_s", "float", "bit/s", "bytes · 8 / duration", 0),
         Field("connect_ms", "float", "ms", "connection establishment", 0),
         Field("first_byte_ms", "float", "ms", "from the request sent to the first payload byte", 0),
         Field("fallback", "bool", "", "an MPTCP run that fell back to TCP"),
         Field("ok", "bool", "", "false when the network failed: that is a result too"),
         Field("failure", "str", "", "why, when not ok"),
+    ),
+)
+
+RUN_USAGE = Measurement(
+    "run_usage",
+    "bytes that crossed one path's interface during a run, when it ended",
+    ("run", "path", "operator"),
+    (
+        Field("received_bytes", "int", "B", "the interface's counter: headers too, and others' traffic", 0),
+        Field("sent_bytes", "int", "B", "the interface's counter", 0),
+        Field("shared", "bool", "", "of all runs of a simultaneous pair together"),
+    ),
+)
+
+PHASE = Measurement(
+    "phase",
+    "the start of one phase of a run that has phases",
+    ("run", "experiment"),
+    (
+        Field("name", "str", "", "the experiment's word for it"),
+        Field("number", "int", "", "from 1, in the order in which they were done", 1),
+        Field("of", "int", "", "how many the run has", 1),
     ),
 )
 
@@ -275,5 +293,5 @@ USAGE = Measurement(
 )
 
 MEASUREMENTS: dict[str, Measurement] = {
-    m.name: m for m in (RADIO, REGISTRATION, EVENT, POSITION, SUBFLOW, CONNECTION, RUN, HEALTH, USAGE)
+    m.name: m for m in (RADIO, REGISTRATION, EVENT, POSITION, SUBFLOW, CONNECTION, RUN, RUN_USAGE, PHASE, HEALTH, USAGE)
 }

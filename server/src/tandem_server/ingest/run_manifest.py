@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
-from tandem.schema.manifest import FORMAT, Manifest
+from tandem.schema.manifest import FORMAT, Manifest, RunKind
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
@@ -35,7 +35,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "failure": (dict, type(None)),
     "files": (list,),
 }
-if _KINDS.keys() != Manifest.__annotations__.keys():
+_OPTIONAL: dict[str, tuple[type, ...]] = {"usage": (dict,), "conditions": (dict,)}
+if _KINDS.keys() | _OPTIONAL.keys() != Manifest.__annotations__.keys():
     raise RuntimeError("the gateway's table of a manifest's keys and tandem.schema.manifest disagree")
 
 _RESULT: dict[str, tuple[type, ...]] = {"bytes": (int,), "duration_s": (int, float), "goodput_bit_per_s": (int, float)}
@@ -59,17 +60,20 @@ def read_manifest(text: str, run: str, probe: str) -> dict[str, Any]:
         if key not in manifest:
             raise NoManifest(f"no {key!r}")
         _check_kind(key, manifest[key], kinds)
+    for key, kinds in _OPTIONAL.items():
+        if key in manifest:
+            _check_kind(key, manifest[key], kinds)
     if manifest["id"] != run:
         raise NoManifest(f"id is {manifest['id']!r}, the address says {run!r}")
     if manifest["probe"] != probe:
         raise NoManifest(f"probe is {manifest['probe']!r}, the token is {probe!r}'s")
-    if manifest["kind"] not in ("mptcp", "tcp") or manifest["pairing"] not in ("sequential", "simultaneous", "single"):
+    if manifest["kind"] not in get_args(RunKind) or manifest["pairing"] not in ("sequential", "simultaneous", "single"):
         raise NoManifest("kind or pairing is none of the schema's")
     if not all(isinstance(path, str) for path in manifest["paths"]):
         raise NoManifest("paths are not texts")
     if not all(type(count) is int and count >= 0 for count in manifest["records"].values()):
         raise NoManifest("records are not counts")
-    if manifest["result"] is not None:
+    if manifest["result"] is not None and manifest["kind"] != "any":  # whose result is the experiment's own
         for key, kinds in _RESULT.items():
             _check_kind(f"result.{key}", manifest["result"].get(key), kinds)
     if manifest["failure"] is not None:

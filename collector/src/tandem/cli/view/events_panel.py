@@ -9,7 +9,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from tandem.cli.view import colours
-from tandem.cli.view.figures import clock, duration, event_words, number, rate, size
+from tandem.cli.view.figures import clock, duration, event_words, kind_words, number, rate, size
 
 
 def events_panel(status: dict[str, Any], paths: dict[str, str], width: int, rows: int) -> Panel:
@@ -39,7 +39,7 @@ def _finished(run: dict[str, Any], paths: dict[str, str], inner: int) -> Text:
     wide = inner >= 50
     ok, kind = bool(run.get("ok")), str(run.get("kind"))
     line = Text("✓ " if ok else "✗ ", "green" if ok else "bold red", no_wrap=True)
-    line.append(("MPTCP" if kind == "mptcp" else "TCP").ljust(6), "bold")
+    line.append(f"{kind_words(run) if kind == 'any' else kind.upper()} ".ljust(6), "bold")
     line.append(f"{run.get('path')} ".ljust(3), f"bold {paths.get(str(run.get('path')), 'white')}")
     if not ok and not run.get("bytes"):
         line.append(str(run.get("failure") or "failed"), "red")

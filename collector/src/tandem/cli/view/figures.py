@@ -57,6 +57,18 @@ def clock(utc_ns: Any) -> str:  # noqa: ANN401 as above
     return time.strftime("%H:%M:%S", time.localtime(utc_ns / 1e9))
 
 
+def kind_words(run: dict[str, Any]) -> str:
+    """What a run is: ``mptcp``, ``tcp``, or another experiment's name."""
+    return str(run.get("experiment") if run.get("kind") == "any" else run.get("kind"))
+
+
+def phase_words(phase: Any) -> str:  # noqa: ANN401 as above
+    """As ``phase 3 of 12: mptcp 1000 kB``; empty where there is none."""
+    if not isinstance(phase, dict) or not phase.get("of"):
+        return ""
+    return f"phase {phase.get('number')} of {phase['of']}: {phase.get('name')}"
+
+
 def sparkline(values: Sequence[Any], width: int, low: float, high: float) -> str:
     """The last ``width`` values between ``low`` and ``high`` (cut outside), a blank for none; right-aligned."""
     shown = values[-width:] if width > 0 else []

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tandem.cli.view.figures import cell, clock, duration, event_words, number, radio_words, rate, size
+from tandem.cli.view.figures import (
+    cell,
+    clock,
+    duration,
+    event_words,
+    kind_words,
+    number,
+    phase_words,
+    radio_words,
+    rate,
+    size,
+)
 
 
 class Lines:
@@ -41,7 +52,8 @@ def state_line(status: dict[str, Any]) -> str:
         service = modem.get("state") in ("connected", "idle", "unknown")
         parts.append(f"{path}/{modem.get('operator')} {level if service else radio_words(modem)} {cell(modem)}")
     runs = (status.get("run") or {}).get("runs", [])
-    parts += [f"{run['kind']} {run['path']} {rate(run.get('goodput_bit_per_s'))}" for run in runs]
+    parts += [f"{kind_words(run)} {run['path']} {rate(run.get('goodput_bit_per_s'))}" for run in runs]
+    parts += [words for run in runs if (words := phase_words(run.get("phase")))]
     spool = status.get("spool") or {}
     parts.append(f"records {spool.get('made', 0)}, {spool.get('pending', 0)} waiting")
     if status.get("trouble"):
@@ -63,7 +75,7 @@ def finished_line(run: dict[str, Any]) -> str:
     notes = ", fell back to TCP" if run.get("fallback") else ""
     if not run.get("ok"):
         notes += f", failed: {run.get('failure') or 'see its manifest'}"
-    return f"{run.get('kind')} over {run.get('path')} ({run.get('pairing')}): {figures}{notes}"
+    return f"{kind_words(run)} over {run.get('path')} ({run.get('pairing')}): {figures}{notes}"
 
 
 def finished_table(runs: Sequence[dict[str, Any]]) -> str:
@@ -75,7 +87,7 @@ def finished_table(runs: Sequence[dict[str, Any]]) -> str:
         rows.append(
             (
                 str(run.get("id")),
-                str(run.get("kind")),
+                kind_words(run),
                 str(run.get("path")),
                 rate(run.get("goodput_bit_per_s")),
                 size(run.get("bytes")),
@@ -102,6 +114,7 @@ def summary(status: dict[str, Any]) -> str:
         lines.append(
             f"running: {run.get('pairing')} pair {run.get('pair')}, run {run.get('number')} of {run.get('of')}"
         )
+        lines += [f"  {kind_words(r)}: {words}" for r in run.get("runs", []) if (words := phase_words(r.get("phase")))]
     lines.append(f"polls: {polls.get('made', 0)}, of these {polls.get('late', 0)} late")
     lines.append(
         f"records: {spool.get('made', 0)} made, {spool.get('sent', 0)} sent, {spool.get('pending', 0)} waiting, "

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tandem.cli.view import colours
 from tandem.cli.view.charts import bar, history, nice_ceiling
-from tandem.cli.view.figures import duration, rate, size
+from tandem.cli.view.figures import duration, kind_words, phase_words, rate, size
 
 _RATE = 11
 
@@ -18,7 +18,7 @@ _RATE = 11
 def lines_of_run(status: dict[str, Any]) -> int:
     """Rows that the panel needs inside."""
     runs = (status.get("run") or {}).get("runs", [])
-    return sum(1 if r["kind"] == "tcp" else 1 + max(1, len(r.get("subflows", []))) for r in runs)
+    return sum(1 if r["kind"] == "tcp" else 1 + max(1, len(r.get("subflows", [])) + bool(r.get("phase"))) for r in runs)
 
 
 def run_panel(status: dict[str, Any], paths: dict[str, str], width: int) -> Panel:
@@ -47,7 +47,19 @@ def run_panel(status: dict[str, Any], paths: dict[str, str], width: int) -> Pane
             )
             continue
         totals = _sums([s["history_bit_per_s"] for s in subflows])
-        lines.append(_line("MPTCP", one.get("goodput_bit_per_s"), totals, most, inner, "white", bold=True))
+        lines.append(
+            _line(
+                "MPTCP" if one["kind"] == "mptcp" else kind_words(one),
+                one.get("goodput_bit_per_s"),
+                totals,
+                most,
+                inner,
+                "white",
+                bold=True,
+            )
+        )
+        if one.get("phase"):
+            lines.append(Text(f"  {phase_words(one['phase'])}", colours.QUIET))
         for number, subflow in enumerate(subflows):
             mark = "└" if number == len(subflows) - 1 else "├"
             label = f"{mark} {subflow.get('path') or '?'} {subflow.get('operator') or ''}"
@@ -63,7 +75,7 @@ def run_panel(status: dict[str, Any], paths: dict[str, str], width: int) -> Pane
                     bold=False,
                 )
             )
-        if not subflows:
+        if not subflows and not one.get("phase"):
             lines.append(Text("  connecting …", colours.QUIET))
     if not run["runs"]:
         lines.append(Text("pause before the next run", colours.QUIET))

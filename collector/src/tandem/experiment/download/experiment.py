@@ -31,6 +31,7 @@ class Download:
     name = "download"
     version = 1
     parameters: tuple[Parameter, ...] = PARAMETERS
+    results: tuple[Parameter, ...] = outcome.RESULTS
 
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
         """See ``tandem.experiment.base.Experiment``."""

@@ -9,9 +9,22 @@ from typing import Any
 
 from tandem.experiment.download.request import Request
 from tandem.experiment.download.transfer import Transfer
+from tandem.experiment.parameters import Parameter
+from tandem.experiment.results import BYTES_BY_PATH, FIGURES, bytes_by_path
 from tandem.mptcp import sockets, sysctls
 from tandem.mptcp.series import Series, SubflowTotal, shares
 from tandem.schema.manifest import RunResult, SubflowResult
+
+RESULTS = (
+    *FIGURES,
+    Parameter("connect_ms", "float", "connection establishment", "ms"),
+    Parameter("first_byte_ms", "float", "from the request sent to the first payload byte", "ms"),
+    Parameter("fallback", "bool", "Multipath TCP that fell back to TCP"),
+    Parameter("subflows", "list", "each subflow: path, bytes, share, RTT, delay of its join"),
+    Parameter("subflow_losses", "list", "subflows that the connection lost; the collector adds them"),
+    Parameter("sender", "object", "the server's answer when the session was closed"),
+    BYTES_BY_PATH,
+)
 
 
 class DownloadSubflow(SubflowResult):
@@ -27,6 +40,7 @@ class DownloadResult(RunResult):
     """Beside the schema's: ``sender`` is the server's answer when the session was closed, None when it gave none."""
 
     sender: dict[str, Any] | None
+    bytes_by_path: dict[str, dict[str, int | None]]
 
 
 def result(
@@ -53,6 +67,7 @@ def result(
         fallback=request.kind == "mptcp" and series.fallback,
         subflows=list(rows),
         sender=sender,
+        bytes_by_path=bytes_by_path((t.name.path, t.bytes, t.bytes_sent) for t in totals),
     )
 
 

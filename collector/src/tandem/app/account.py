@@ -1,0 +1,189 @@
+"""What every path's network carried, by day, kept across restarts: the account of a SIM. A pure core, and its file.
+
+Counted are bytes on the interface as the kernel counts them, headers included, ours and everybody's: what the operator bills. Also
+those that went while no collector ran are counted, as far as the kernel's counters live.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tandem.app.machine import NET_DEV, read_counters
+from tandem.spool.durable import write_durably
+
+log = logging.getLogger(__name__)
+
+FORMAT = "tandem-account/1"
+NAME = "account.json"
+"""In the probe's folder."""
+
+UNDATED = "undated"
+"""Bytes seen before the clock was set; they go to the first day that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """An interface's counters, as read: ``index`` is the kernel's, which a new interface gets anew; ``boot`` the boot's id."""
+
+    interface: str
+    index: int
+    boot: str
+    received: int
+    sent: int
+
+
+@dataclass(slots=True)
+class Ledger:
+    """``days``: by path and day (UTC, ``2026-11-21``) received and sent bytes. ``last``: by path the counters that were counted."""
+
+    days: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    last: dict[str, Counter] = field(default_factory=dict)
+
+    def seen(self, path: str, now: Counter, day: str | None) -> tuple[int, int]:
+        """Count what grew since ``path``'s counters were seen last; received and sent bytes that were added. ``day`` None: the clock
+        is not set.
+
+        The first counters ever of a path are only noted: what went before is not known to be the path's. In a new boot they began at
+        0, and so they did with an interface that was made since in the same boot (its index is higher)."""
+        before = self.last.get(path)
+        self.last[path] = now
+        if before is None:
+            grown = (0, 0)
+        elif before.boot == now.boot and before.index == now.index and _not_less(now, before):
+            grown = (now.received - before.received, now.sent - before.sent)
+        elif before.boot == now.boot and now.index < before.index:
+            grown = (0, 0)  # an interface that was there all along and was another's
+        else:
+            grown = (now.received, now.sent)
+        days = self.days.setdefault(path, {})
+        if day is not None and UNDATED in days:
+            undated = days.pop(UNDATED)
+            self._add(path, day, undated[0], undated[1])
+        if any(grown):
+            self._add(path, day or UNDATED, *grown)
+        return grown
+
+    def _add(self, path: str, day: str, received: int, sent: int) -> None:
+        row = self.days.setdefault(path, {}).setdefault(day, [0, 0])
+        row[0] += received
+        row[1] += sent
+
+    def spent(self, path: str, day: str) -> int:
+        """Bytes of that day, both ways; with those that have no day yet."""
+        days = self.days.get(path, {})
+        return sum(sum(days.get(name, (0, 0))) for name in (day, UNDATED))
+
+    def spent_since(self, path: str, day: str) -> int:
+        """Bytes from that day on, both ways: of a plan that was reset on it."""
+        return sum(sum(row) for name, row in self.days.get(path, {}).items() if name >= day or name == UNDATED)
+
+
+def _not_less(now: Counter, before: Counter) -> bool:
+    return now.received >= before.received and now.sent >= before.sent
+
+
+def day_of(utc_ns: int | None) -> str | None:
+    """The day (UTC) of a time; None while there is none."""
+    return None if utc_ns is None else datetime.fromtimestamp(utc_ns / 1e9, UTC).date().isoformat()
+
+
+class Account:
+    """The ledger with its file in the probe's ``folder``. ``interfaces``: each path's now; ``boot``: the boot's id; ``utc_ns``: the
+    time now, None while the clock is not set. From any thread."""
+
+    def __init__(
+        self, folder: Path, interfaces: Mapping[str, str | None], boot: str, utc_ns: Callable[[], int | None]
+    ) -> None:
+        self._file, self._interfaces, self._boot, self._utc_ns = folder / NAME, interfaces, boot, utc_ns
+        self._lock = threading.Lock()
+        self._changed = False
+        self._ledger = _read(self._file)
+
+    def spent(self, path: str, day: str) -> int:
+        """Bytes of a day (UTC, ``2026-11-21``), both ways, as of the last ``update``; 0 when there was nothing."""
+        with self._lock:
+            return self._ledger.spent(path, day)
+
+    def spent_since(self, path: str, day: str) -> int:
+        """Bytes from a day on, both ways."""
+        with self._lock:
+            return self._ledger.spent_since(path, day)
+
+    def update(self) -> None:
+        """Count what the interfaces carried since the last time."""
+        counters = read_counters(NET_DEV.read_text())
+        indices = {name: index for index, name in socket.if_nameindex()}
+        day = day_of(self._utc_ns())
+        with self._lock:
+            for path, interface in self._interfaces.items():
+                if interface in counters and interface in indices:
+                    counter = Counter(interface, indices[interface], self._boot, *counters[interface])
+                    self._changed |= self._ledger.last.get(path) != counter
+                    self._ledger.seen(path, counter, day)
+
+    def save(self) -> None:
+        """Write it when anything changed; OSError when the disk takes nothing."""
+        with self._lock:
+            if self._changed:
+                write_durably(self._file, _text(self._ledger).encode())
+                self._changed = False
+
+
+def _text(ledger: Ledger) -> str:
+    days = {
+        path: {day: {"received": row[0], "sent": row[1]} for day, row in sorted(rows.items())}
+        for path, rows in ledger.days.items()
+    }
+    last = {
+        path: {"interface": c.interface, "index": c.index, "boot": c.boot, "received": c.received, "sent": c.sent}
+        for path, c in ledger.last.items()
+    }
+    return json.dumps({"format": FORMAT, "paths": days, "counters": last}, indent=1) + "\n"
+
+
+def _read(file: Path) -> Ledger:
+    """The ledger in ``file``; a new one when there is none. One that cannot be read is put aside and told, not overwritten."""
+    try:
+        return parse(file.read_text())
+    except FileNotFoundError:
+        return Ledger()
+    except (OSError, ValueError) as error:
+        aside = file.with_name(f"{file.name}.broken")
+        log.error("%s: %s; it is kept as %s and the account begins anew", file, error, aside.name)
+        file.replace(aside)
+        return Ledger()
+
+
+def parse(text: str) -> Ledger:
+    """The ledger in the file's text; ValueError when it is none."""
+    told = json.loads(text)
+    if not isinstance(told, dict) or told.get("format") != FORMAT:
+        raise ValueError(f"no {FORMAT}")
+    try:
+        days = {
+            str(path): {str(day): [_count(row["received"]), _count(row["sent"])] for day, row in rows.items()}
+            for path, rows in told["paths"].items()
+        }
+        last = {
+            str(path): Counter(
+                str(c["interface"]), _count(c["index"]), str(c["boot"]), _count(c["received"]), _count(c["sent"])
+            )
+            for path, c in told["counters"].items()
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not as it was written: {error}") from error
+    return Ledger(days, last)
+
+
+def _count(value: Any) -> int:  # noqa: ANN401 any JSON value
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no count")
+    return value

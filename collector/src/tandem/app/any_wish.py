@@ -1,0 +1,96 @@
+"""From a request to measure, of any experiment, to a wish. What belongs to downloads alone is ``plan``'s."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tandem.app.conditions import conditions_of
+from tandem.app.config import Config
+from tandem.app.plan import EXPERIMENT, Wish, WishError, wish_of_request
+from tandem.app.registry import Described, Registry
+from tandem.experiment.parameters import check
+
+GIVEN = ("run", "paths", "server")
+"""Parameters that are the collector's to give."""
+
+BESIDE = ("parameters", "sysctl", "shape", "deadline_s", "seed")
+"""What a request of any experiment may have: the experiment's own parameters by name, conditions of the run (``conditions``), when its
+process is ended at the latest, the seed of its random order."""
+
+LONGEST_S = 7 * 86400.0
+
+
+def any_wish(config: Config, registry: Registry, experiment: str, given: Mapping[str, Any], trigger: str) -> Wish:
+    """The wish in a request's parameters; ValueError (WishError, RegistryError, ParameterError, ShapeError) with the reason."""
+    beside = {name: given[name] for name in BESIDE if given.get(name) is not None}
+    rest = {name: value for name, value in given.items() if name not in BESIDE}
+    if experiment == EXPERIMENT:
+        wish = replace(wish_of_request(config, rest), trigger=trigger)
+        if not beside:
+            return wish  # as ever: no process is asked what it takes
+        every = tuple(p.name for p in config.paths)
+        fixed: tuple[str, ...] = ("kind", "path", "bytes", "seconds", "sample_hz")
+    else:
+        every = _paths(config, rest)
+        wish = Wish("single", trigger, None, None, 0.0, every[0], "any", experiment=experiment, paths=every)
+        fixed = ()
+    described = registry.describe(experiment)
+    parameters = _parameters(described, beside.get("parameters", {}), fixed)
+    seed = beside.get("seed")
+    if seed is not None and (type(seed) is not int or seed < 0):
+        raise WishError(f"seed {seed!r} is no whole number from 0")
+    return replace(
+        wish,
+        parameters=parameters,
+        conditions=conditions_of(beside.get("sysctl"), beside.get("shape"), every),
+        deadline_s=_deadline(beside.get("deadline_s"), parameters),
+        seed=seed,
+        takes_seed=described.has("seed"),
+    )
+
+
+def _paths(config: Config, rest: Mapping[str, Any]) -> tuple[str, ...]:
+    for name in rest:
+        if name != "paths":
+            raise WishError(f"unknown parameter {name!r}; known: {', '.join(('paths', *BESIDE))}")
+    names = tuple(p.name for p in config.paths)
+    asked = rest.get("paths")
+    if asked is None:
+        return names
+    if not isinstance(asked, list) or not asked or len(set(map(str, asked))) != len(asked):
+        raise WishError("paths is no list of different names")
+    for name in asked:
+        if name not in names:
+            raise WishError(f"{name!r} is no path; known: {', '.join(names)}")
+    return tuple(asked)
+
+
+def _parameters(described: Described, own: object, fixed: tuple[str, ...]) -> dict[str, Any]:
+    """Those of the experiment, checked as it will check them itself: a wrong one is told to who wished, not found by the run."""
+    if not isinstance(own, Mapping):
+        raise WishError("parameters is no object")
+    for name in (*GIVEN, *fixed):
+        if name in own:
+            raise WishError(f"parameter {name!r} is the collector's to give, not a person's")
+    ours = {p.name: _stand_in(p.kind, p.keys) for p in described.parameters if p.name in GIVEN}
+    asked = [p for p in described.parameters if p.name not in fixed]
+    check(asked, {**ours, **own})
+    return dict(own)
+
+
+def _stand_in(kind: str, keys: tuple[str, ...]) -> Any:  # noqa: ANN401 any JSON value
+    one = dict.fromkeys(keys, "x")
+    return {"str": "x", "object": one, "list": [one]}[kind]
+
+
+def _deadline(asked: object, parameters: Mapping[str, Any]) -> float | None:
+    wanted = asked if asked is not None else parameters.get("deadline_s")
+    if wanted is None:
+        return None
+    number = isinstance(wanted, int | float) and not isinstance(wanted, bool) and math.isfinite(wanted)
+    if not number or not 1 <= float(str(wanted)) <= LONGEST_S:
+        raise WishError(f"deadline_s {wanted!r} is no number of seconds from 1 to {LONGEST_S:.0f}")
+    return float(str(wanted))

@@ -1,0 +1,127 @@
+"""Which experiments there are: those of the package, and a person's own from the folder that the configuration names.
+
+What an experiment is, it says itself (``--describe``), in a process of its own: code of a person's folder is never loaded here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tandem.experiment
+from tandem.app.parts import experiment_command
+from tandem.experiment.parameters import Parameter
+
+DESCRIBE_S = 15.0
+"""A Pi Zero starts a process of the package in two seconds."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}\Z")
+
+
+class RegistryError(ValueError):
+    """There is no such experiment, or it cannot say what it is; one line with the mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What an experiment says of itself. ``raw``: as it said it; ``folder``: of a person's own, None for the package's."""
+
+    name: str
+    version: int
+    parameters: tuple[Parameter, ...]
+    results: tuple[Parameter, ...]
+    phases: tuple[tuple[str, str], ...]
+    raw: dict[str, Any]
+    folder: Path | None = None
+
+    def has(self, parameter: str) -> bool:
+        """Whether it takes this parameter."""
+        return any(p.name == parameter for p in self.parameters)
+
+
+class Registry:
+    """``folder``: a person's own experiments, one folder each. ``command``: how one of the package is started."""
+
+    def __init__(self, folder: Path | None, command: Callable[[str], Sequence[str]] = experiment_command) -> None:
+        self._folder, self._command = folder, command
+        self._known: dict[str, Described] = {}
+
+    def names(self) -> list[str]:
+        """All, in order. RegistryError when two have one name or the folder cannot be read."""
+        return sorted({*tandem.experiment.names(), *self._own()})
+
+    def _own(self) -> dict[str, Path]:
+        if self._folder is None:
+            return {}
+        try:
+            found = {f.name: f for f in sorted(self._folder.iterdir()) if (f / "__main__.py").is_file()}
+        except OSError as error:
+            reason = error.strerror or error
+            raise RegistryError(f"{self._folder}: {reason}; mend: [experiments] folder names a folder") from error
+        for name, folder in found.items():
+            if not _NAME.match(name):
+                raise RegistryError(f"{folder}: {name!r} is no name; mend: small letters, digits and _, 41 at most")
+            if name in tandem.experiment.names():
+                raise RegistryError(f"{folder}: an experiment of Tandem has this name; mend: rename the folder")
+        return found
+
+    def command(self, name: str) -> Sequence[str]:
+        """How its process is started; RegistryError when there is none."""
+        own = self._own()
+        if name in own:
+            return [sys.executable, str(own[name])]
+        if name not in tandem.experiment.names():
+            raise RegistryError(f"unknown experiment {name!r}; known: {', '.join(self.names())}")
+        return self._command(name)
+
+    def describe(self, name: str) -> Described:
+        """What it says of itself, asked once for those of the package. RegistryError when it cannot."""
+        if name in self._known:
+            return self._known[name]
+        command = [*self.command(name), "--describe"]
+        folder = self._own().get(name)
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DESCRIBE_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+            raise RegistryError(f"experiment {name}: --describe failed: {error}") from error
+        if done.returncode != 0:
+            words = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            raise RegistryError(f"experiment {name}: --describe ended with status {done.returncode}: {words[:300]}")
+        found = parse(name, done.stdout, folder)
+        if folder is None:
+            self._known[name] = found
+        return found
+
+
+def parse(name: str, text: str, folder: Path | None = None) -> Described:
+    """From what ``--describe`` printed; RegistryError when that is no description of ``name``."""
+    try:
+        told = json.loads(text)
+        described = Described(
+            name=str(told["name"]),
+            version=int(told["version"]),
+            parameters=tuple(_parameter(p) for p in told["parameters"]),
+            results=tuple(_parameter(p) for p in told.get("results", [])),
+            phases=tuple((str(p["name"]), str(p["purpose"])) for p in told.get("phases", [])),
+            raw=told,
+            folder=folder,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise RegistryError(f"experiment {name}: --describe says no description: {error!r}") from error
+    if described.name != name:
+        raise RegistryError(f"experiment {name}: it calls itself {described.name!r}; mend: name it as its folder")
+    return described
+
+
+def _parameter(told: dict[str, Any]) -> Parameter:
+    """As ``Parameter.describe`` wrote it."""
+    values: dict[str, Any] = {k: tuple(v) if k in ("choices", "keys") else v for k, v in told.items()}
+    return Parameter(**values)

@@ -1,0 +1,226 @@
+"""Shaping done and undone in this network namespace, by iproute2's ``tc`` and ``ip``. Takes CAP_NET_ADMIN."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from tandem.shaping.shape import HANDLE, PREFIX, Command, Shape, apply_commands, index_of, remove_commands
+
+log = logging.getLogger(__name__)
+
+_ROOT = f"{HANDLE:x}:"
+_TIMEOUT_S = 10
+
+
+class ShapingError(RuntimeError):
+    """It cannot be shaped so; one line that names what is missing and the mend. ``retry``: it may be otherwise in a while."""
+
+    def __init__(self, reason: str, *, retry: bool = False) -> None:
+        super().__init__(reason)
+        self.retry = retry
+
+
+def run(command: Command) -> str:
+    """Run it; its output. ShapingError with the lack that its refusal means."""
+    program = shutil.which(command[0], path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+    if program is None:
+        raise ShapingError(f"the program {command[0]} is missing; mend: install the package iproute2")
+    try:
+        done = subprocess.run([program, *command[1:]], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise ShapingError(f"{' '.join(command)}: no answer in {_TIMEOUT_S} s") from error
+    if done.returncode != 0:
+        raise ShapingError(lack(command, " ".join(done.stderr.split()) or f"exit {done.returncode}"))
+    return done.stdout
+
+
+def lack(command: Command, refusal: str) -> str:
+    """In plain words, what the refusal of a command means."""
+    lower = refusal.lower()
+    if "not permitted" in lower:
+        return f"{' '.join(command)}: {refusal}; mend: run as root, or with the capability NET_ADMIN"
+    parts = (
+        ("netem", "delay and loss need netem", "CONFIG_NET_SCH_NETEM"),
+        ("htb", "a rate needs HTB", "CONFIG_NET_SCH_HTB"),
+        ("ifb", "shaping what is received needs IFB", "CONFIG_IFB"),
+        ("ingress", "shaping what is received needs the ingress qdisc", "CONFIG_NET_SCH_INGRESS"),
+        ("mirred", "shaping what is received needs u32 and mirred", "CONFIG_NET_CLS_U32 and CONFIG_NET_ACT_MIRRED"),
+    )
+    unknown = ("unknown", "not supported", "no such file", "failed to load", "not found")
+    if any(word in lower for word in unknown):
+        for word, what, option in parts:
+            if word in command:
+                return (
+                    f"{what}, which this kernel has not ({refusal}); mend: a kernel with {option}, or shape without it"
+                )
+    return f"{' '.join(command)}: {refusal}"
+
+
+def missing(shape: Shape) -> str | None:
+    """What this machine lacks for ``shape``, found on an IFB of its own that carries nothing; None when nothing."""
+    trial = f"{PREFIX}-try"
+    try:
+        run(("ip", "link", "add", trial, "type", "ifb"))
+    except ShapingError as error:
+        if shape.down.shaped or "not permitted" in str(error) or "missing" in str(error):
+            return str(error)
+        return None  # only what is sent is shaped, and there is nothing to try it on
+    try:
+        for way in (Shape(up_bit_per_s=1e6), Shape(up_delay_ms=1.0) if shape.needs_netem else None):
+            if way is not None:
+                commands = apply_commands(way, trial, 0)
+                for command in commands:
+                    run(command)
+                run(("tc", "qdisc", "del", "dev", trial, "root"))
+    except ShapingError as error:
+        return str(error)
+    finally:
+        with contextlib.suppress(ShapingError):  # gone with its namespace at the latest
+            run(("ip", "link", "del", trial))
+    return None
+
+
+class Shaping:
+    """The shaping of one run. ``apply`` is all or nothing; ``remove`` may be called at any time, and again."""
+
+    def __init__(self) -> None:
+        self._applied: dict[str, tuple[str, int, Shape]] = {}
+
+    def apply(self, shapes: Mapping[str, Shape], interfaces: Mapping[str, str | None]) -> None:
+        """Shape each path on its interface; ShapingError with nothing left behind."""
+        try:
+            for path, shape in shapes.items():
+                interface = interfaces.get(path)
+                if interface is None:
+                    raise ShapingError(
+                        f"path {path}: it has no interface now; mend: try again when it is up", retry=True
+                    )
+                self._one(path, interface, shape)
+        except BaseException:
+            self.remove()
+            raise
+
+    def _one(self, path: str, interface: str, shape: Shape) -> None:
+        try:
+            index = socket.if_nametoindex(interface)
+        except OSError as error:
+            raise ShapingError(
+                f"path {path}: there is no interface {interface}; mend: try again when it is up", retry=True
+            ) from error
+        other = foreign(_qdiscs(interface), up=shape.up.shaped, down=shape.down.shaped)
+        if other is not None:
+            raise ShapingError(f"{interface} has another program's {other} already; mend: take that away first")
+        self._applied[path] = (interface, index, shape)
+        for command in apply_commands(shape, interface, index):
+            run(command)
+
+    def state(self) -> dict[str, dict[str, Any]]:
+        """By path, for the manifest: ``interface``, ``asked``, and ``held``, whether it is there still."""
+        return {
+            path: {"interface": interface, "asked": asdict(shape), "held": _held(interface, shape)}
+            for path, (interface, _, shape) in self._applied.items()
+        }
+
+    def remove(self) -> list[str]:
+        """Take everything down; what could not be taken down, one line each (an interface that is gone took its own along)."""
+        problems: list[str] = []
+        for path, (interface, index, shape) in list(self._applied.items()):
+            ifb = f"{PREFIX}{index}" if shape.down.shaped else None
+            problems += _remove(_name(index), up=shape.up.shaped, ifb=ifb)
+            if interface != _name(index):
+                log.info("path %s: %s was shaped and is gone", path, interface)
+            del self._applied[path]
+        return problems
+
+
+def clean() -> list[str]:
+    """Take down what an earlier life left in this network namespace; the interfaces that it was on."""
+    found: dict[str, tuple[bool, str | None]] = {}
+    gone: list[str] = []
+    for row in _json(("ip", "-j", "link", "show")):
+        name = str(row.get("ifname", ""))
+        index = index_of(name)
+        if index is not None:
+            interface = _name(index)
+            if interface is None:
+                gone.append(name)
+            else:
+                found[interface] = (False, name)
+    for row in _qdiscs(None):
+        device = str(row.get("dev", ""))
+        if row.get("handle") == _ROOT and index_of(device) is None:
+            found[device] = (True, found.get(device, (False, None))[1])
+    problems: list[str] = []
+    for interface, (up, ifb) in found.items():
+        problems += _remove(interface, up=up, ifb=ifb)
+    for name in gone:
+        problems += _remove(None, up=False, ifb=name)
+    for problem in problems:
+        log.warning("shaping of an earlier life stays: %s", problem)
+    return sorted({*found, *gone})
+
+
+def foreign(qdiscs: list[dict[str, Any]], *, up: bool, down: bool) -> str | None:
+    """The qdisc that somebody else made at one interface where ours would go; None when there is none. The kernel's own have handle 0."""
+    for row in qdiscs:
+        kind, handle = row.get("kind"), row.get("handle")
+        if down and kind in ("ingress", "clsact"):
+            return f"{kind} qdisc"
+        if up and row.get("root") and handle != "0:":
+            return f"{kind} qdisc"
+    return None
+
+
+def _remove(interface: str | None, *, up: bool, ifb: str | None) -> list[str]:
+    problems = []
+    for command in remove_commands(interface, up=up, ifb=ifb):
+        try:
+            run(command)
+        except ShapingError as error:
+            # Half of it may never have been made, or went with its interface: then there is nothing left to take down.
+            if not any(
+                word in str(error)
+                for word in ("Cannot find", "No such", "handle of zero", "Invalid handle", "Invalid argument")
+            ):
+                problems.append(str(error))
+    return problems
+
+
+def _held(interface: str, shape: Shape) -> bool:
+    try:
+        rows = _qdiscs(interface)
+    except ShapingError:
+        return False
+    up = any(r.get("root") and r.get("handle") == _ROOT for r in rows)
+    down = any(r.get("kind") == "ingress" for r in rows)
+    return (up or not shape.up.shaped) and (down or not shape.down.shaped)
+
+
+def _name(index: int) -> str | None:
+    try:
+        return socket.if_indextoname(index)
+    except OSError:
+        return None
+
+
+def _qdiscs(interface: str | None) -> list[dict[str, Any]]:
+    where = () if interface is None else ("dev", interface)
+    return _json(("tc", "-j", "qdisc", "show", *where))
+
+
+def _json(command: Command) -> list[dict[str, Any]]:
+    text = run(command).strip()
+    try:
+        rows = json.loads(text) if text else []
+    except ValueError as error:
+        raise ShapingError(f"{' '.join(command)}: an answer that is no JSON: {text[:60]!r}") from error
+    return [row for row in rows if isinstance(row, dict) and row]
