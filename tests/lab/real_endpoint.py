@@ -37,7 +37,7 @@ class RealEndpoint:
         self.measurement_port = self.listener.getsockname()[1]
         self.acceptor = Acceptor(
             self.listener,
-            Measurement(self.sessions, self.recorder, "boot-1").serve,
+            Measurement(self.sessions, limits, self.recorder, "boot-1").serve,
             limits.connections,
             limits.connections_per_address,
         )

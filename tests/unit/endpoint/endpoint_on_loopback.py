@@ -17,7 +17,13 @@ PATHS = {"a": PathPeer("A", "127.0.0.1"), "b": PathPeer("B", None)}
 
 def request(target, session=""):
     """What a client sends to begin a download."""
-    return f"GET {target} HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session}\r\n\r\n".encode()
+    return head("GET", target, session)
+
+
+def head(method, target, session="", *lines):
+    """A request's head; ``lines``: more headers."""
+    first = f"{method} {target} HTTP/1.1", "Host: x", f"X-Tandem-Session: {session}"
+    return "\r\n".join([*first, *lines, "", ""]).encode()
 
 
 class Shelf:
@@ -38,7 +44,7 @@ class Endpoint:
         self.recorder = Recorder(lambda: self.shelf)
         self.listener = listen("127.0.0.1", 0)
         self.port = self.listener.getsockname()[1]
-        self.measurement = Measurement(self.sessions, self.recorder, "boot-1")
+        self.measurement = Measurement(self.sessions, limits, self.recorder, "boot-1")
         self.acceptor = Acceptor(
             self.listener, self.measurement.serve, limits.connections, limits.connections_per_address
         )

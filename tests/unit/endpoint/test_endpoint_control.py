@@ -10,7 +10,8 @@ from endpoint_on_loopback import Endpoint
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_server.endpoint.control import BadAsk, control_app, read_session_ask
+from tandem_server.endpoint.control import control_app
+from tandem_server.endpoint.session_ask import BadAsk, read_session_ask
 from tandem_server.endpoint.sessions import Limits
 
 ASK = {"run": "run-1", "kind": "mptcp", "path": "a", "bytes": 1000, "seconds": None}
@@ -65,6 +66,37 @@ def test_a_session_is_opened_used_and_ended(channel):
     assert channel("DELETE", f"/v1/sessions/{opened['session']}")[0] == 404
 
 
+def test_a_budget_may_be_asked_for_by_itself(channel):
+    ask = {**ASK, "kind": "any", "bytes": None, "budget_bytes": 4000}
+    assert channel("POST", "/v1/sessions", ask)[1]["budget_bytes"] == 4000
+    assert channel("POST", "/v1/sessions", {**ask, "budget_bytes": 5001})[0] == 429
+
+
+def test_options_are_negotiated_told_and_held(channel):
+    options = {"congestion_control": "reno", "send_buffer_bytes": 100_000, "nodelay": True}
+    status, opened = channel("POST", "/v1/sessions", {**ASK, "options": options})
+    assert status == 201
+    told = opened["options"]
+    assert (told["congestion_control"], told["nodelay"]) == ("reno", True)
+    assert told["send_buffer_bytes"] == 200_000  # the kernel counts its own overhead
+    channel.endpoint.get("/v1/download?bytes=1000", opened["session"])
+    (connection,) = channel("DELETE", f"/v1/sessions/{opened['session']}")[1]["connections"]
+    assert {key: connection[key] for key in told} == told
+
+
+def test_without_options_the_systems_own_are_told(channel):
+    opened = channel("POST", "/v1/sessions", ASK)[1]
+    assert opened["options"]["congestion_control"] == opened["environment"]["congestion_control"]
+    assert opened["options"]["nodelay"] is False
+
+
+def test_a_controller_that_the_kernel_lacks_is_refused_with_those_it_has(channel):
+    status, told = channel("POST", "/v1/sessions", {**ASK, "options": {"congestion_control": "olia"}})
+    assert status == 400
+    assert "'olia': the server's kernel has " in told["error"]
+    assert "reno" in told["error"]
+
+
 def test_without_a_good_token_nothing_opens(channel):
     for login in (None, "", "Bearer", "Bearer x", "Basic abc", "Bearer tandem_" + "A" * 43):
         assert channel("POST", "/v1/sessions", ASK, login)[0] == 401
@@ -89,6 +121,18 @@ def test_more_than_a_probes_share_is_refused_with_the_reason(channel):
         {"seconds": 5},
         {"bytes": None, "seconds": -1},
         {"bytes": None, "seconds": "5"},
+        {"budget_bytes": 5},
+        {"bytes": None, "budget_bytes": 0},
+        {"bytes": None, "budget_bytes": "5"},
+        {"bytes": 10**15},
+        {"options": []},
+        {"options": {"colour": "red"}},
+        {"options": {"congestion_control": "../x"}},
+        {"options": {"congestion_control": 5}},
+        {"options": {"congestion_control": "olia"}},
+        {"options": {"send_buffer_bytes": 1}},
+        {"options": {"send_buffer_bytes": True}},
+        {"options": {"nodelay": 1}},
         {"path": ""},
         {"path": "a\nb"},
         {"path": "\ud800"},
@@ -123,13 +167,15 @@ JSON = st.recursive(
 @given(
     st.one_of(
         st.binary(max_size=50),
-        st.dictionaries(st.sampled_from([*ASK, "paths"]), JSON).map(lambda d: json.dumps({**ASK, **d}).encode()),
+        st.dictionaries(st.sampled_from([*ASK, "paths", "options", "budget_bytes"]), JSON).map(
+            lambda d: json.dumps({**ASK, **d}).encode()
+        ),
     )
 )
 def test_any_body_is_a_request_or_refused(body):
     with contextlib.suppress(BadAsk):
         ask = read_session_ask(body)
-        assert ask.kind in ("mptcp", "tcp")
+        assert ask.kind in ("mptcp", "tcp", "any")
         assert ask.payload_bytes is None or ask.payload_bytes > 0
         assert ask.seconds is None or ask.seconds > 0
 

@@ -41,6 +41,12 @@ def test_a_request_is_read():
     assert request.headers == {"host": "x", "x-tandem-session": "abc"}
 
 
+def test_only_a_post_has_a_body():
+    post = GOOD.replace(b"GET", b"POST").replace(b"Host: x", b"Host: x\r\nContent-Length: 5")
+    assert (read_head(post).body_bytes, read_head(GOOD).body_bytes) == (5, None)
+    assert read_head(post).line == "POST /v1/download?bytes=5"
+
+
 @given(
     st.one_of(st.binary(max_size=300), PIECES, PIECES.map(lambda p: b"GET / HTTP/1.1\r\nHost: x\r\n" + p + b"\r\n\r\n"))
 )
@@ -72,6 +78,10 @@ def test_any_bytes_are_a_request_or_refused(head):
         (b"Host: x", b"Host : x", 400),
         (b"Host: x", b"Host: x\r\n folded", 400),
         (b"Host: x", b"Host: x\r\nContent-Length: 5", 400),
+        (b"Host: x", b"Host: x\r\nContent-Length: +5", 400),
+        (b"Host: x", b"Host: x\r\nContent-Length: 5, 5", 400),
+        (b"Host: x", b"Host: x\r\nContent-Length: 5\r\nContent-Length: 5", 400),
+        (b"GET /v1/download?bytes=5 HTTP/1.1", b"POST /v1/upload HTTP/1.1\r\nTransfer-Encoding: chunked", 400),
         (b"Host: x", b"Host: x\r\nTransfer-Encoding: chunked", 400),
         (b"Host: x", b"Host: \xff", 400),
         (b"abc", b"abc\r\nX-Tandem-Session: def", 400),

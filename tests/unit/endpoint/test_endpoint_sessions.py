@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tandem_server.endpoint.sessions import Limits, Refused, SessionTable
+from tandem_server.endpoint.sessions import Limits, Refused, SessionTable, Share
 
 
 @pytest.fixture
@@ -15,8 +15,8 @@ def table(registry):
     registry.probes.add("probe-1")
     registry.probes.add("probe-2")
 
-    def make(**limits):
-        return SessionTable(registry, Limits(**limits))
+    def make(shares=None, **limits):
+        return SessionTable(registry, Limits(**limits), shares)
 
     return make
 
@@ -71,6 +71,20 @@ def test_what_is_too_much_is_refused_with_the_reason(table):
     small.end(third.id, "probe-1")
     with pytest.raises(Refused, match="of 24 hours"):
         opened(small)
+
+
+def test_a_probes_own_share_holds_in_place_of_everybodys(table):
+    shares = {"probe-2": Share(bytes_per_day=500, sessions_at_once=1), "probe-1": Share(sessions_at_once=3)}
+    sessions = table(shares, sessions_per_probe=2, probe_bytes_per_day=3000, session_bytes=1000)
+    with pytest.raises(Refused, match="has used 0 of its 500 bytes"):
+        opened(sessions, "probe-2", payload_bytes=501)
+    small = opened(sessions, "probe-2")
+    assert small.budget_bytes == 500
+    with pytest.raises(Refused, match="1 open sessions"):
+        opened(sessions, "probe-2")
+    assert {opened(sessions).budget_bytes for _ in range(3)} == {1000}
+    with pytest.raises(Refused, match="3 open sessions"):
+        opened(sessions)
 
 
 def test_a_session_is_its_probes_only_and_ends_once(table, registry):

@@ -12,6 +12,7 @@ from serve_on_loopback import await_ready, command, end, lay_out, start, tandem_
 
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.stop import ConfigError
+from tandem_server.endpoint.sessions import Share
 
 
 def test_the_defaults_are_a_whole_configuration(tmp_path):
@@ -31,6 +32,7 @@ def test_the_defaults_are_a_whole_configuration(tmp_path):
         ("[listen]\n\ngateway_port = true", 3, "mend: write a whole number"),
         ("[listen]\ngateway_port = 99999", 2, "mend: a port from 1 to 65535"),
         ("[listen]\ngateway_port = 5\ncontrol_port = 5", 1, "are the same"),
+        ("[listen]\nprocesses = -1", 2, "mend: 1 to 256, or 0 for one a core"),
         ("[listen]\nmultipath = 'no'", 2, "mend: one of required, optional"),
         ("[store]\nkind = 'running'", 1, "needs url"),
         ("[store]\nkind='running'\nurl='localhost'\nuser='u'\npassword_file='p'", 3, "mend: http://HOST:PORT"),
@@ -38,6 +40,12 @@ def test_the_defaults_are_a_whole_configuration(tmp_path):
         ("[store]\nretention_days = 1", 2, "mend: 7 or more"),
         ("[limits]\nsession_bytes = 0", 2, "mend: a number above 0"),
         ("[limits]\nstall_s = nan", 2, "mend: a number above 0"),
+        ("probes = 3", 1, "mend: write [probes.NAME]"),
+        ("[probes.X_Y]\nbytes_per_day = 3", 1, "is no probe's name"),
+        ("[probes]\nprobe-1 = 3", 2, "mend: write [probes.probe-1]"),
+        ("[probes.probe-1]\nbytes = 3", 2, "mend: one of bytes_per_day, sessions_at_once"),
+        ("[probes.probe-1]\n\nbytes_per_day = 1.5", 3, "mend: write a whole number"),
+        ("[probes.probe-1]\nsessions_at_once = 0", 2, "mend: a number above 0"),
         ("limits = 3", 1, "mend: write [limits]"),
         ("[listen\n", 1, "no TOML"),
         ("[listen]\nhost = 'a", 2, "no TOML"),
@@ -52,6 +60,11 @@ def test_a_bad_file_is_told_with_its_line(tmp_path, text, line, reason):
         assert told.startswith(f"tandem-server: {file}:{line}: ")
         assert reason in told
         assert told.count("\n") == 1
+
+
+def test_a_probe_may_have_a_share_of_its_own(tmp_path):
+    (tmp_path / "server.toml").write_text("[probes.probe-1]\nbytes_per_day = 5\n[probes.probe-2]\nsessions_at_once = 2")
+    assert load(tmp_path / "server.toml").probes == {"probe-1": Share(5, None), "probe-2": Share(None, 2)}
 
 
 @settings(deadline=None)

@@ -9,18 +9,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tandem_server.cli.stop import ConfigError
+from tandem_server.endpoint.sessions import Share
+from tandem_server.registry import valid_name
 
 
 @dataclass(frozen=True, slots=True)
 class Listen:
     """Where the listeners are. ``host`` ``::``: every address of both families, of IPv4 alone where the kernel has no IPv6.
-    ``multipath`` ``optional``: go on without Multipath TCP when the kernel has none."""
+    ``multipath`` ``optional``: go on without Multipath TCP when the kernel has none. ``processes`` serve the measurements; 0: as many
+    as there are cores."""
 
     host: str = "::"
     gateway_port: int = 8443
     control_port: int = 8444
     measurement_port: int = 8480
     multipath: Literal["required", "optional"] = "required"
+    processes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class ServerConfig:
     store: Store
     registry: RegistryFile
     limits: Bounds
+    probes: dict[str, Share]
 
 
 _SECTIONS: dict[str, type] = {"listen": Listen, "tls": Tls, "store": Store, "registry": RegistryFile, "limits": Bounds}
@@ -101,12 +106,13 @@ def load(file: Path) -> ServerConfig:
         raise ConfigError(f"{file}:{number}: no TOML: {error}; mend: correct the line") from error
     where = _Places(file, text)
     for section in content:
-        if section not in _SECTIONS:
-            raise ConfigError(f"{where(section)}: unknown section {section!r}; mend: one of {', '.join(_SECTIONS)}")
+        if section not in (*_SECTIONS, "probes"):
+            known = ", ".join((*_SECTIONS, "probes"))
+            raise ConfigError(f"{where(section)}: unknown section {section!r}; mend: one of {known}")
     read: dict[str, Any] = {
         name: _section(name, kind, content.get(name, {}), where) for name, kind in _SECTIONS.items()
     }
-    config = ServerConfig(file, **read)
+    config = ServerConfig(file, **read, probes=_shares(content.get("probes", {}), where))
     _check(config, where)
     return config
 
@@ -127,6 +133,28 @@ class _Places:
     def __call__(self, section: str, key: str | None = None) -> str:
         line = self._lines.get(f"{section}.{key}") if key else None
         return f"{self.file}:{line or self._lines.get(section, 1)}"
+
+
+def _shares(content: object, where: _Places) -> dict[str, Share]:
+    if not isinstance(content, dict):
+        raise ConfigError(f"{where('probes')}: probes is no section; mend: write [probes.NAME]")
+    shares = {}
+    for name, of_probe in content.items():
+        section = f"probes.{name}"
+        if not valid_name(name):
+            raise ConfigError(
+                f"{where(section)}: {name!r} is no probe's name; mend: [probes.NAME], as `probe list` has it"
+            )
+        share = _section(section, Share, of_probe, where)
+        assert isinstance(share, Share)  # noqa: S101  (for the type checker: it was made of it)
+        for field in fields(Share):
+            bound = getattr(share, field.name)
+            if bound is not None and bound < 1:
+                raise ConfigError(
+                    f"{where(section, field.name)}: [{section}] {field.name} is {bound}; mend: a number above 0"
+                )
+        shares[name] = share
+    return shares
 
 
 def _section(name: str, kind: type, content: object, where: _Places) -> object:
@@ -171,6 +199,10 @@ def _check(config: ServerConfig, where: _Places) -> None:
         port = getattr(getattr(config, section), key)
         if not 1 <= port <= 65535:
             raise ConfigError(f"{where(section, key)}: [{section}] {key} is {port}; mend: a port from 1 to 65535")
+    if not 0 <= config.listen.processes <= 256:
+        raise ConfigError(
+            f"{where('listen', 'processes')}: [listen] processes is {config.listen.processes}; mend: 1 to 256, or 0 for one a core"
+        )
     mine = [config.listen.gateway_port, config.listen.control_port, config.listen.measurement_port]
     if len(set(mine)) < len(mine):
         raise ConfigError(f"{where('listen')}: two of the ports in [listen] are the same; mend: give each its own")

@@ -7,7 +7,6 @@ import logging
 import signal
 import socket
 import ssl
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -85,11 +84,6 @@ def announce(what: str, listener: socket.socket) -> None:
     """The line on stdout that says that ``what`` accepts work."""
     host, port = listener.getsockname()[:2]
     print(f"ready {what} {host}:{port}", flush=True)
-
-
-def log_to_stderr() -> None:
-    """Log lines with UTC times."""
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
 
 
 def _heard(_number: int, _frame: FrameType | None) -> None:

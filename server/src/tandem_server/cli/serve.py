@@ -12,21 +12,20 @@ from argparse import Namespace
 from pathlib import Path
 
 from tandem_server.cli.configuration import ServerConfig, load
-from tandem_server.cli.https import announce, bind, log_to_stderr, serve_https
+from tandem_server.cli.https import announce, bind, serve_https
+from tandem_server.cli.log import log_to_stderr
+from tandem_server.cli.measurement_process import DATABASE_WAIT_S, limits_of
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import open_registry, open_store, private_influx
 from tandem_server.cli.supervise import supervise
 from tandem_server.endpoint.control import control_app
-from tandem_server.endpoint.environment import boot_id
 from tandem_server.endpoint.listener import Acceptor, ListenError, NoMultipathError, listen
-from tandem_server.endpoint.measurement import Measurement
-from tandem_server.endpoint.recorder import Recorder
-from tandem_server.endpoint.sessions import Limits, SessionTable
+from tandem_server.endpoint.pool import Pool, PoolError, cores
+from tandem_server.endpoint.sessions import SessionTable
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.store import StoreStartError
 
 _LOG = logging.getLogger("tandem.serve")
-_DATABASE_WAIT_S = 30.0
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -86,7 +85,7 @@ def _gateway(config: ServerConfig) -> None:
         retention_days=config.store.retention_days,
     )
     with open_registry(config) as registry, listener:
-        app = Gateway(registry, open_store(config, _DATABASE_WAIT_S), limits).app()
+        app = Gateway(registry, open_store(config, DATABASE_WAIT_S), limits).app()
         serve_https(app, listener, config.tls.certificate, config.tls.key, lambda: announce("gateway", listener))
 
 
@@ -103,29 +102,13 @@ def _endpoint(config: ServerConfig) -> None:
     listener = bind(config.listen.host, config.listen.control_port)
     with measurement, listener, open_registry(config) as registry:
         registry.sessions.end_abandoned()
-        bounds = config.limits
-        sessions = SessionTable(
-            registry,
-            Limits(
-                session_bytes=bounds.session_bytes,
-                sessions_per_probe=bounds.sessions_per_probe,
-                probe_bytes_per_day=bounds.probe_bytes_per_day,
-                session_s=bounds.session_s,
-                idle_s=bounds.session_idle_s,
-                stall_s=bounds.stall_s,
-                connections=bounds.connections,
-                connections_per_address=bounds.connections_per_address,
-                connections_per_session=bounds.connections_per_session,
-            ),
-        )
-        store = open_store(config, _DATABASE_WAIT_S)
-        recorder = Recorder(lambda: store)
-        acceptor = Acceptor(
-            measurement,
-            Measurement(sessions, recorder, boot_id()).serve,
-            bounds.connections,
-            bounds.connections_per_address,
-        )
+        sessions = SessionTable(registry, limits_of(config), config.probes)
+        command = [sys.executable, "-m", "tandem_server.cli.measurement_process", str(config.file)]
+        try:
+            pool = Pool(command, config.listen.processes or cores(), sessions)
+        except PoolError as error:
+            raise EnvironmentLacks(str(error)) from error
+        acceptor = Acceptor(measurement, pool.serve, config.limits.connections, config.limits.connections_per_address)
 
         def ready() -> None:
             announce("measurement", measurement)
@@ -137,7 +120,7 @@ def _endpoint(config: ServerConfig) -> None:
         finally:
             sessions.end_all()
             acceptor.stop()
-            recorder.close()
+            pool.stop()
 
 
 def _plain(config: ServerConfig) -> socket.socket:

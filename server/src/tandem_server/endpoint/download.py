@@ -21,9 +21,13 @@ PAYLOAD = memoryview(_BLOCK + _BLOCK)
 """Random, so that nothing on the way can compress it. The block twice, so that a whole one follows every offset."""
 
 SAMPLE_PERIOD_S = 0.1
+_FIRST_SAMPLE_S = 0.001
 _DRAIN_S = 5.0
 _CLOSED_S = 2.0
 _LAST_LOOK_S = 0.005
+_FINEST_LOOK_S = 0.0002
+_LOOKS = 200
+"""How often acknowledgements are looked for at the end: so many times in as long as the whole took, within the two bounds."""
 
 End = Literal["complete", "budget", "stalled", "stopped", "client gone", "not acknowledged"]
 
@@ -42,7 +46,8 @@ class Download:
     """One response on one connected socket.
 
     ``on_sample`` gets each snapshot; ``stop()`` true ends it within 0.1 s. After ``run``, ``sent_bytes`` is the payload
-    handed to the kernel.
+    handed to the kernel; ``acked_at_s`` when all of it was acknowledged (time.monotonic(); None: never) and ``look_s`` how long
+    before that it was not yet.
     """
 
     def __init__(
@@ -59,8 +64,11 @@ class Download:
         self._budget, self._on_sample, self._stop, self._stall_s = budget, on_sample, stop, stall_s
         self._poll = select.poll()
         self._poll.register(connection, select.POLLOUT | select.POLLRDHUP)
-        self._next_sample_s = 0.0
+        self._next_sample_s = self._handed_s = 0.0
+        self._asked_at_s = time.monotonic()
         self.sent_bytes = 0
+        self.acked_at_s: float | None = None
+        self.look_s: float | None = None
 
     def run(self, head: bytes) -> End:
         """Send ``head`` and the payload, and wait until all of it is acknowledged. Says how it ended; raises nothing."""
@@ -77,7 +85,8 @@ class Download:
     def _send(self, head: bytes) -> End:
         pending = memoryview(head)
         started_s = progress_s = time.monotonic()
-        self._next_sample_s = started_s
+        # The payload first: a small transfer's time must not hold a reading of ours.
+        self._next_sample_s = started_s + _FIRST_SAMPLE_S
         over_s = started_s + self._ask.seconds if self._ask.seconds is not None else float("inf")
         offset = 0
         while True:
@@ -98,35 +107,37 @@ class Download:
                 # A Multipath TCP client that closes with nothing unread sends no reset, and its kernel takes data for a
                 # minute more. Nobody who still wants the payload closes, so this is the end.
                 return "client gone"
-            if pending:
-                pending = pending[self._socket.send(pending) :]
-                progress_s = now_s
-                continue
             wanted = _BLOCK_BYTES
             if self._ask.payload_bytes is not None:
                 wanted = min(wanted, self._ask.payload_bytes - self.sent_bytes)
-            if wanted == 0:
+            if wanted == 0 and not pending:
                 return "complete"
             allowed = self._budget.take(wanted)
-            if allowed == 0:
+            if allowed == 0 and not pending:
                 return "budget"
-            count = 0
+            count = of_head = 0
             try:
-                count = self._socket.send(PAYLOAD[offset : offset + allowed])
+                self._handed_s = time.monotonic()
+                # Head and payload in one call: Nagle's algorithm would keep a small payload back until the head is acknowledged.
+                went = self._socket.sendmsg([pending, PAYLOAD[offset : offset + allowed]])
+                of_head = min(went, len(pending))
+                count = went - of_head
+                progress_s = now_s
             except BlockingIOError:
                 pass  # the room that poll saw is gone again; nothing was sent
             finally:
                 self._budget.give_back(allowed - count)
+            pending = pending[of_head:]
             self.sent_bytes += count
             offset = (offset + count) % _BLOCK_BYTES
-            if count:
-                progress_s = now_s
 
     def _drain(self) -> bool:
         """Wait until the peer has acknowledged everything, so that the last sample's counters are whole."""
         left = self._unacknowledged()
-        progress_s = time.monotonic()
+        progress_s = looked_s = time.monotonic()
         by_progress = self._ask.payload_bytes is not None
+        if not left:
+            self.acked_at_s, self.look_s = progress_s, progress_s - self._handed_s
         patience_s = self._stall_s if by_progress else _DRAIN_S
         while left:
             now_s = time.monotonic()
@@ -136,8 +147,11 @@ class Download:
             if now_s - progress_s > patience_s or self._stop():
                 return False
             # No event tells of acknowledgements, so look often: the client's clock does not wait for this.
-            time.sleep(_LAST_LOOK_S)
+            time.sleep(min(_LAST_LOOK_S, max(_FINEST_LOOK_S, (now_s - self._asked_at_s) / _LOOKS)))
             before, left = left, self._unacknowledged()
+            earlier_s, looked_s = looked_s, time.monotonic()
+            if not left:
+                self.acked_at_s, self.look_s = looked_s, looked_s - earlier_s
             if left < before and by_progress:
                 progress_s = now_s
             if left and patience_s != _CLOSED_S and self._peer_closed():

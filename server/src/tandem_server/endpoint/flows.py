@@ -16,7 +16,8 @@ from tandem_server.endpoint.sampler import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The tags of one connection's records."""
+    """The tags of one connection's records. ``kind`` ``any``: the connection's own kind is tagged. ``path``: the first subflow's,
+    None where only its address can tell."""
 
     probe: str
     boot: str
@@ -39,10 +40,11 @@ class FlowAccount:
     ``head_bytes``: the response's head, which is acknowledged as the payload is, and is no payload.
     """
 
-    def __init__(self, labels: Labels, congestion_control: str, head_bytes: int) -> None:
-        self._labels, self._congestion_control, self._head_bytes = labels, congestion_control, head_bytes
+    def __init__(self, labels: Labels, head_bytes: int = 0) -> None:
+        self._labels, self._head_bytes = labels, head_bytes
         self._seen: dict[str, _Seen] = {}
         self._last: Snapshot | None = None
+        self._received_bytes: int | None = None
         self._last_alive: dict[str, TcpInfo] = {}
         self._was_multipath = False
 
@@ -53,11 +55,12 @@ class FlowAccount:
             return None
         return max(0, self._last.acked_bytes - self._head_bytes)
 
-    def take(self, snapshot: Snapshot) -> list[Point]:
-        """The records of this snapshot: one a subflow alive, one of the connection."""
+    def take(self, snapshot: Snapshot, received_bytes: int | None = None) -> list[Point]:
+        """The records of this snapshot: one a subflow alive, one of the connection. ``received_bytes``: the payload of an upload so
+        far, which is then what the connection carried; None for a download, which carried what was acknowledged."""
         before, alive_before = self._last, self._last_alive
-        acked_before = self.acked_bytes
-        self._last = snapshot
+        carried_before = self._carried_bytes
+        self._last, self._received_bytes = snapshot, received_bytes
         self._was_multipath = self._was_multipath or snapshot.multipath
         self._last_alive = {flow.id: flow.tcp for flow in snapshot.flows}
         for flow in snapshot.flows:
@@ -69,39 +72,46 @@ class FlowAccount:
         names = self._names()
         points = []
         for flow in snapshot.flows:
-            fields = _subflow_fields(flow.tcp, alive_before.get(flow.id), elapsed_s)
+            fields = _subflow_fields(flow.tcp, alive_before.get(flow.id), elapsed_s, received_bytes is not None)
             path = names[flow.id]
             peer = self._labels.paths.get(path) if path is not None else None
             tags = {"path": path, "operator": peer.operator if peer else None, "subflow": flow.id}
             points.append(self._point("subflow", tags, fields, snapshot))
         fields = {"subflows": len(snapshot.flows), "fallback": self.fallback}
-        acked = self.acked_bytes
-        if acked is not None:
-            fields["bytes"] = acked
-            if acked_before is not None and elapsed_s > 0:
-                fields["goodput_bit_per_s"] = max(0, acked - acked_before) * 8 / elapsed_s
-        points.append(
-            self._point("connection", {"kind": self._labels.kind, "path": self._labels.path}, fields, snapshot)
-        )
+        carried = self._carried_bytes
+        if carried is not None:
+            fields["bytes"] = carried
+            if carried_before is not None and elapsed_s > 0:
+                fields["goodput_bit_per_s"] = max(0, carried - carried_before) * 8 / elapsed_s
+        points.append(self._point("connection", {"kind": self._kind, "path": self._labels.path}, fields, snapshot))
         return points
 
     @property
+    def _carried_bytes(self) -> int | None:
+        return self.acked_bytes if self._received_bytes is None else self._received_bytes
+
+    @property
+    def _kind(self) -> str:
+        return self._labels.kind if self._labels.kind != "any" else "mptcp" if self._was_multipath else "tcp"
+
+    @property
     def fallback(self) -> bool:
-        """A connection of an MPTCP run that is, or became, plain TCP."""
-        return self._labels.kind == "mptcp" and self._last is not None and not self._last.multipath
+        """A connection of an MPTCP run that is, or became, plain TCP; in a session of any kind, one that became it."""
+        return self._kind == "mptcp" and self._last is not None and not self._last.multipath
 
     def summary(self) -> dict[str, Any]:
         """The connection as DELETE of its session tells it (server/spec/endpoint-api.md)."""
         names = self._names()
         return {
             "fallback": self.fallback,
-            "congestion_control": self._congestion_control,
+            "multipath": self._last is not None and self._last.multipath,
             "bytes_acked": self.acked_bytes,
             "subflows": [
                 {
                     "subflow": subflow,
                     "path": names[subflow],
                     "bytes_acked": seen.tcp.bytes_acked,
+                    "bytes_received": seen.tcp.bytes_received,
                     "bytes_retrans": seen.tcp.bytes_retrans,
                     "rtt_ms_median": statistics.median(seen.rtts_ms) if seen.rtts_ms else None,
                     "rtt_ms_p95": _quantile(seen.rtts_ms, 0.95),
@@ -112,7 +122,7 @@ class FlowAccount:
         }
 
     def _names(self) -> dict[str, str | None]:
-        if self._labels.kind == "tcp":
+        if self._kind == "tcp" and self._labels.path is not None:
             return dict.fromkeys(self._seen, self._labels.path)
         remotes = [(subflow, seen.remote) for subflow, seen in self._seen.items()]
         return name_subflows(self._labels.paths, self._labels.path, remotes)
@@ -126,10 +136,11 @@ class FlowAccount:
         return Point(measurement, {**own, **kept}, {**told, "monotonic_ns": at.monotonic_ns}, at.utc_ns)
 
 
-def _subflow_fields(tcp: TcpInfo, before: TcpInfo | None, elapsed_s: float) -> dict[str, Value | None]:
+def _subflow_fields(tcp: TcpInfo, before: TcpInfo | None, elapsed_s: float, upload: bool) -> dict[str, Value | None]:
     goodput = None
-    if before is not None and before.bytes_acked is not None and tcp.bytes_acked is not None and elapsed_s > 0:
-        goodput = max(0, tcp.bytes_acked - before.bytes_acked) * 8 / elapsed_s
+    now, then = (None if t is None else t.bytes_received if upload else t.bytes_acked for t in (tcp, before))
+    if now is not None and then is not None and elapsed_s > 0:
+        goodput = max(0, now - then) * 8 / elapsed_s
     return {
         "goodput_bit_per_s": goodput,
         "bytes_received": tcp.bytes_received,

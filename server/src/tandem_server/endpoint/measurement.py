@@ -1,4 +1,4 @@
-"""What the measurement listener answers: ``/v1/whoami`` and ``/v1/download`` (server/spec/endpoint-api.md)."""
+"""What the measurement listener answers: ``/v1/whoami``, ``/v1/download`` and ``/v1/upload`` (server/spec/endpoint-api.md)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 
 from tandem_server.endpoint import handshake
+from tandem_server.endpoint.desk import Desk, Grant
 from tandem_server.endpoint.download import Download
 from tandem_server.endpoint.flows import FlowAccount, Labels
+from tandem_server.endpoint.options import OptionsError, apply, effective
 from tandem_server.endpoint.recorder import Recorder
-from tandem_server.endpoint.request import HEAD_LIMIT_BYTES, BadRequest, Request, read_ask, read_head
+from tandem_server.endpoint.request import HEAD_LIMIT_BYTES, Ask, BadRequest, Request, read_ask, read_head
 from tandem_server.endpoint.sampler import Sampler
-from tandem_server.endpoint.sessions import Refused, Session, SessionTable
+from tandem_server.endpoint.sessions import Limits
+from tandem_server.endpoint.upload import Upload
 
 _LOG = logging.getLogger("tandem.endpoint.measurement")
 _GOODBYE_S = 2.0
@@ -26,74 +30,154 @@ _GOODBYE_S = 2.0
 class Measurement:
     """Serves one connection at a time per thread (``Acceptor``). ``boot``: this machine's boot id, for the records."""
 
-    def __init__(self, sessions: SessionTable, recorder: Recorder, boot: str) -> None:
-        self._sessions, self._recorder, self._boot = sessions, recorder, boot
+    def __init__(self, desk: Desk, limits: Limits, recorder: Recorder, boot: str) -> None:
+        self._desk, self._limits, self._recorder, self._boot = desk, limits, recorder, boot
 
     def serve(self, connection: socket.socket, address: str, port: int, stopped: threading.Event) -> None:
         """One request, one answer, closed. OSError when the peer goes away meanwhile."""
         try:
-            request = read_head(_receive_head(connection, self._sessions.limits.head_s))
-            if request.method != "GET":
-                raise BadRequest(405, "only GET")
+            head, begun = _receive_head(connection, self._limits.head_s)
+            arrived_s = time.monotonic()
+            request = read_head(head)
+            resources = {"/v1/whoami": "GET", "/v1/download": "GET", "/v1/upload": "POST"}
+            if request.path not in resources:
+                raise BadRequest(404, f"there are {', '.join(resources)}")
+            if request.method != resources[request.path]:
+                raise BadRequest(405, f"only {resources[request.path]}")
+            if begun and request.method != "POST":
+                raise BadRequest(400, "something follows the head")
             if request.path == "/v1/whoami":
-                known = self._sessions.get(request.headers.get("x-tandem-session", "")) is not None
-                _answer(connection, 200, {"address": address, "port": port, **handshake.seen(connection, known)})
-            elif request.path == "/v1/download":
-                self._download(connection, request, stopped)
+                in_session = self._in_session(request.headers.get("x-tandem-session"))
+                _answer(connection, 200, {"address": address, "port": port, **handshake.seen(connection, in_session)})
             else:
-                raise BadRequest(404, "there are /v1/whoami and /v1/download")
+                self._transfer(connection, request, arrived_s, begun, stopped)
         except BadRequest as refusal:
             _answer(connection, refusal.status, {"error": str(refusal)})
         except TimeoutError:
             _answer(connection, 408, {"error": "the request did not come in time"})
 
-    def _download(self, connection: socket.socket, request: Request, stopped: threading.Event) -> None:
+    def _in_session(self, session_id: str | None) -> bool:
+        if session_id is None:
+            return False
+        try:
+            self._desk.admit(session_id, Ask(None, None)).leave(None)
+        except BadRequest:
+            return False
+        return True
+
+    def _transfer(
+        self, connection: socket.socket, request: Request, arrived_s: float, begun: bytes, stopped: threading.Event
+    ) -> None:
         ask = read_ask(request.query)
-        session = self._sessions.get(request.headers.get("x-tandem-session", ""))
-        if session is None:
-            raise BadRequest(403, "no open session; open one at the control channel")
-        if ask.payload_bytes is not None and ask.payload_bytes > session.budget_bytes - session.used_bytes:
-            raise BadRequest(429, f"{session.budget_bytes - session.used_bytes} bytes are left of the session's budget")
-        if ask.seconds is not None and ask.seconds > session.deadline_s - time.monotonic():
-            raise BadRequest(429, "longer than the session lasts")
+        upload = request.path == "/v1/upload"
+        if upload and ask.payload_bytes != request.body_bytes:
+            raise BadRequest(400, "an upload has Content-Length as bytes= says, with seconds= none")
+        session = self._desk.admit(request.headers.get("x-tandem-session", ""), ask)
+        summary: dict[str, object] | None = None
         try:
-            session.enter()
-        except Refused as refusal:
-            raise BadRequest(429, str(refusal)) from None
-        summary = None
-        try:
-            head = _head(
-                200,
-                "application/octet-stream",
-                None if ask.payload_bytes is None else ask.payload_bytes,
-            )
-            account = FlowAccount(self._labels(session), _congestion_control(connection), len(head))
-            download = Download(
-                connection,
-                Sampler(connection),
-                ask,
-                session,
-                lambda snapshot: self._recorder.put(account.take(snapshot)),
-                lambda: stopped.is_set() or session.ended.is_set() or time.monotonic() > session.deadline_s,
-                self._sessions.limits.stall_s,
-            )
-            end = download.run(head)
-            summary = {**account.summary(), "bytes_sent": download.sent_bytes, "end": end}
-            _LOG.info("run %s %s: %d bytes, %s", session.run, session.kind, download.sent_bytes, end)
+            path = _path(request, session)
+            apply(connection, session.options)
+            own = {"request": request.line, **effective(connection).told()}
+            labels = Labels(session.probe, self._boot, session.run, session.kind, path, session.paths)
+
+            def stop() -> bool:
+                return stopped.is_set() or session.over()
+
+            if upload:
+                summary = own | self._upload(connection, ask, begun, session, labels, stop)
+            else:
+                summary = own | self._download(connection, ask, arrived_s, session, labels, stop)
+            _LOG.info("run %s %s: %s", session.run, request.line, summary["end"])
+        except OptionsError as refusal:
+            raise BadRequest(503, str(refusal)) from refusal
         finally:
             session.leave(summary)
-        if end in ("complete", "budget"):
+        if summary["end"] in ("complete", "budget") and not upload:
             _goodbye(connection)
+        elif upload and summary["end"] == "complete":
+            _answer(connection, 200, {"bytes": summary["bytes_received"], "duration_s": summary["duration_s"]})
+        elif upload and summary["end"] == "too short":
+            _answer(connection, 400, {"error": "the body was shorter than its Content-Length"})
         else:
             # What still waits in the kernel is worth nothing now: a reset stops it and tells the peer.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
-    def _labels(self, session: Session) -> Labels:
-        return Labels(session.probe, self._boot, session.run, session.kind, session.path, session.paths)
+    def _download(
+        self,
+        connection: socket.socket,
+        ask: Ask,
+        arrived_s: float,
+        session: Grant,
+        labels: Labels,
+        stop: Callable[[], bool],
+    ) -> dict[str, object]:
+        head = _head(200, "application/octet-stream", ask.payload_bytes)
+        account = FlowAccount(labels, len(head))
+        download = Download(
+            connection,
+            Sampler(connection),
+            ask,
+            session,
+            lambda snapshot: self._recorder.put(account.take(snapshot)),
+            stop,
+            self._limits.stall_s,
+        )
+        end = download.run(head)
+        acked_s = None if download.acked_at_s is None or end != "complete" else download.acked_at_s - arrived_s
+        return {
+            **account.summary(),
+            "bytes_sent": download.sent_bytes,
+            "end": end,
+            "request_to_last_ack_s": acked_s,
+            "last_ack_resolution_s": None if acked_s is None else download.look_s,
+        }
+
+    def _upload(
+        self,
+        connection: socket.socket,
+        ask: Ask,
+        begun: bytes,
+        session: Grant,
+        labels: Labels,
+        stop: Callable[[], bool],
+    ) -> dict[str, object]:
+        account = FlowAccount(labels)
+        upload = Upload(
+            connection,
+            Sampler(connection),
+            ask,
+            session,
+            lambda snapshot, received: self._recorder.put(account.take(snapshot, received)),
+            stop,
+            self._limits.stall_s,
+        )
+        end = upload.run(begun)
+        return {
+            **account.summary(),
+            "bytes_sent": 0,
+            "bytes_received": upload.received_bytes,
+            "end": end,
+            "duration_s": upload.duration_s,
+            "request_to_last_ack_s": None,
+            "last_ack_resolution_s": None,
+        }
 
 
-def _receive_head(connection: socket.socket, within_s: float) -> bytes:
-    """The bytes up to and with the empty line; TimeoutError, BadRequest (too long), ConnectionError (closed before)."""
+def _path(request: Request, session: Grant) -> str | None:
+    """The path of the connection's first subflow, as far as the request or the session tells."""
+    told = request.headers.get("x-tandem-path")
+    if told is None:
+        # In a session of any kind connections begin on several paths: only an address tells.
+        return session.path if session.kind != "any" else None
+    if told != session.path and told not in session.paths:
+        raise BadRequest(400, "X-Tandem-Path names none of the session's paths")
+    return told
+
+
+def _receive_head(connection: socket.socket, within_s: float) -> tuple[bytes, bytes]:
+    """The bytes up to and with the empty line, and those that came after it.
+
+    TimeoutError, BadRequest (too long), ConnectionError (closed before)."""
     deadline_s = time.monotonic() + within_s
     head = b""
     while b"\r\n\r\n" not in head:
@@ -107,10 +191,9 @@ def _receive_head(connection: socket.socket, within_s: float) -> bytes:
         if not more:
             raise ConnectionError("closed before the request was whole")
         head += more
-    if not head.endswith(b"\r\n\r\n"):
-        raise BadRequest(400, "something follows the head")
     connection.settimeout(within_s)
-    return head
+    head, empty, begun = head.partition(b"\r\n\r\n")
+    return head + empty, begun
 
 
 def _head(status: int, kind: str, length: int | None) -> bytes:
@@ -150,8 +233,3 @@ def _goodbye(connection: socket.socket) -> None:
         if not more:
             return
         unread -= len(more)
-
-
-def _congestion_control(connection: socket.socket) -> str:
-    raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
-    return raw.split(b"\0")[0].decode("ascii", "replace")

@@ -13,8 +13,9 @@ _HEADER = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}):[ \t]*([!-~](?:[ \t!
 _TARGET = re.compile(r"(/[A-Za-z0-9/._-]*)(?:\?([A-Za-z0-9=&._-]*))?\Z")
 _PARAMETER = re.compile(r"([a-z_]{1,32})=([A-Za-z0-9._-]{1,64})\Z")
 _BYTES = re.compile(r"[1-9][0-9]{0,14}\Z")
+_LENGTH = re.compile(r"(?:0|[1-9][0-9]{0,14})\Z")
 _SECONDS = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,3})?\Z")
-_ONCE = ("host", "content-length", "transfer-encoding", "x-tandem-session")
+_ONCE = ("host", "content-length", "transfer-encoding", "x-tandem-session", "x-tandem-path")
 
 
 class BadRequest(ValueError):  # noqa: N818  (HTTP's own word)
@@ -27,17 +28,26 @@ class BadRequest(ValueError):  # noqa: N818  (HTTP's own word)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Method, path without query, query parameters, headers by lower-case name. There is never a body."""
+    """Method, path without query, query parameters, headers by lower-case name. ``body_bytes``: what Content-Length says, None
+    without one; only a POST has a body."""
 
     method: str
     path: str
     query: dict[str, str]
     headers: dict[str, str]
+    body_bytes: int | None = None
+
+    @property
+    def line(self) -> str:
+        """Method and path with query, as asked."""
+        return (
+            f"{self.method} {self.path}" + "?" * bool(self.query) + "&".join(f"{k}={v}" for k, v in self.query.items())
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a download asks for: one of ``payload_bytes`` (1 to 10^15 − 1) and ``seconds`` (0.001 to 99999.999)."""
+    """What a download or an upload asks for: one of ``payload_bytes`` (1 to 10^15 − 1) and ``seconds`` (0.001 to 99999.999)."""
 
     payload_bytes: int | None
     seconds: float | None
@@ -58,14 +68,17 @@ def read_head(head: bytes) -> Request:
     headers = _headers(rest)
     if "host" not in headers:
         raise BadRequest(400, "no Host header")
-    if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+    if "transfer-encoding" in headers:
+        raise BadRequest(400, "Transfer-Encoding is not spoken here")
+    body_bytes = _content_length(headers.get("content-length"))
+    if body_bytes and line[1] != b"POST":
         raise BadRequest(400, "a request with a body")
     path, query = _target(line[2].decode("ascii"))
-    return Request(line[1].decode("ascii"), path, query, headers)
+    return Request(line[1].decode("ascii"), path, query, headers, body_bytes)
 
 
 def read_ask(query: dict[str, str]) -> Ask:
-    """``bytes=N`` or ``seconds=S`` of a download; BadRequest unless it is exactly one of them."""
+    """``bytes=N`` or ``seconds=S`` of a download or an upload; BadRequest unless it is exactly one of them."""
     if query.keys() == {"bytes"}:
         if not _BYTES.match(query["bytes"]):
             raise BadRequest(400, f"bytes={query['bytes']} is no whole number from 1 to 999999999999999")
@@ -75,6 +88,14 @@ def read_ask(query: dict[str, str]) -> Ask:
             raise BadRequest(400, f"seconds={query['seconds']} is no time from 0.001 to 99999.999")
         return Ask(None, float(query["seconds"]))
     raise BadRequest(400, "ask for bytes=N or for seconds=S, and for nothing else")
+
+
+def _content_length(value: str | None) -> int | None:
+    if value is None:
+        return None
+    if not _LENGTH.match(value):
+        raise BadRequest(400, "Content-Length is no whole number below 10^15")
+    return int(value)
 
 
 def _headers(lines: list[bytes]) -> dict[str, str]:

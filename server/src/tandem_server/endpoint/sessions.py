@@ -6,11 +6,13 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tandem_server.endpoint.options import Options
 from tandem_server.endpoint.paths import PathPeer
+from tandem_server.endpoint.request import Ask, BadRequest
 from tandem_server.registry import Registry
 
 _LOG = logging.getLogger("tandem.endpoint.sessions")
@@ -36,6 +38,14 @@ class Limits:
     head_s: float = 10.0
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one probe may have where it differs from ``Limits``; None: as ``Limits`` has it. Bytes are payload, both ways."""
+
+    bytes_per_day: int | None = None
+    sessions_at_once: int | None = None
+
+
 @dataclass(slots=True)
 class Session:
     """One open session. Its budget is shared by all its connections; use ``take`` and ``give_back`` only."""
@@ -50,12 +60,24 @@ class Session:
     deadline_s: float
     idle_s: float
     connections_limit: int
+    options: Options = Options()  # noqa: RUF009  (frozen)
     used_bytes: int = 0
     live: int = 0
     idle_since_s: float = field(default_factory=time.monotonic)
     ended: threading.Event = field(default_factory=threading.Event)
     summaries: list[dict[str, Any]] = field(default_factory=list)
+    on_cut: set[Callable[[], None]] = field(default_factory=set)
     _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def cut(self) -> None:
+        """End its connections now: they see it by ``over``, or are called (``on_cut``)."""
+        self.ended.set()
+        for call in tuple(self.on_cut):
+            call()
+
+    def over(self) -> bool:
+        """Whether its connections must end now."""
+        return self.ended.is_set() or time.monotonic() > self.deadline_s
 
     def enter(self) -> None:
         """One connection more; Refused when there are too many."""
@@ -98,8 +120,8 @@ class Session:
 class SessionTable:
     """All open sessions of this endpoint; safe to use from any thread."""
 
-    def __init__(self, registry: Registry, limits: Limits) -> None:
-        self._registry, self.limits = registry, limits
+    def __init__(self, registry: Registry, limits: Limits, shares: Mapping[str, Share] | None = None) -> None:
+        self._registry, self.limits, self._shares = registry, limits, dict(shares or {})
         self._open: dict[str, Session] = {}
         self._unwritten: list[tuple[Session, str]] = []
         self._lock = threading.Lock()
@@ -113,26 +135,31 @@ class SessionTable:
         paths: Mapping[str, PathPeer],
         payload_bytes: int | None,
         seconds: float | None,
+        budget_bytes: int | None = None,
+        options: Options = Options(),  # noqa: B008  (frozen)
     ) -> Session:
         """Open a session, or Refused with the reason; sqlite3.Error when it cannot be written down (a full disk), and then there is
-        none. The budget is what is asked for, or the endpoint's bound."""
+        none. The budget is what is asked for (``payload_bytes`` or ``budget_bytes``), or the endpoint's bound."""
         self.sweep()
-        limits = self.limits
-        if payload_bytes is not None and payload_bytes > limits.session_bytes:
-            raise Refused(f"{payload_bytes} bytes asked for, a session may have {limits.session_bytes}")
+        limits, share = self.limits, self._shares.get(probe, Share())
+        sessions_at_once = share.sessions_at_once or limits.sessions_per_probe
+        bytes_per_day = share.bytes_per_day or limits.probe_bytes_per_day
+        wanted = payload_bytes if payload_bytes is not None else budget_bytes
+        if wanted is not None and wanted > limits.session_bytes:
+            raise Refused(f"{wanted} bytes asked for, a session may have {limits.session_bytes}")
         if seconds is not None and seconds > limits.session_s:
             raise Refused(f"{seconds:g} s asked for, a session may last {limits.session_s:g} s")
-        budget = payload_bytes if payload_bytes is not None else limits.session_bytes
+        budget = wanted if wanted is not None else limits.session_bytes
         with self._lock:
             mine = [s for s in self._open.values() if s.probe == probe]
-            if len(mine) >= limits.sessions_per_probe:
+            if len(mine) >= sessions_at_once:
                 raise Refused(f"{probe} has {len(mine)} open sessions already")
             day_ago_ns = time.time_ns() - 86_400 * 10**9
             used = self._registry.sessions.sent_since(probe, day_ago_ns) + sum(s.used_bytes for s in mine)
             used += sum(s.used_bytes for s, _ in self._unwritten if s.probe == probe)
-            budget = min(budget, limits.probe_bytes_per_day - used)
-            if budget <= 0 or (payload_bytes is not None and budget < payload_bytes):
-                raise Refused(f"{probe} has used {used} of its {limits.probe_bytes_per_day} bytes of 24 hours")
+            budget = min(budget, bytes_per_day - used)
+            if budget <= 0 or (wanted is not None and budget < wanted):
+                raise Refused(f"{probe} has used {used} of its {bytes_per_day} bytes of 24 hours")
             session_id = self._registry.sessions.open(probe, run, kind, budget, limits.session_s)
             session = Session(
                 session_id,
@@ -145,6 +172,7 @@ class SessionTable:
                 time.monotonic() + limits.session_s,
                 limits.idle_s,
                 limits.connections_per_session,
+                options,
             )
             self._open[session_id] = session
             return session
@@ -157,6 +185,22 @@ class SessionTable:
             return None
         return session
 
+    def admit(self, session_id: str, ask: Ask) -> Session:
+        """The session for one connection that asks for so much, entered: call its ``leave`` afterwards. BadRequest says why not."""
+        session = self.get(session_id)
+        if session is None:
+            raise BadRequest(403, "no open session; open one at the control channel")
+        left = session.budget_bytes - session.used_bytes
+        if ask.payload_bytes is not None and ask.payload_bytes > left:
+            raise BadRequest(429, f"{left} bytes are left of the session's budget")
+        if ask.seconds is not None and ask.seconds > session.deadline_s - time.monotonic():
+            raise BadRequest(429, "longer than the session lasts")
+        try:
+            session.enter()
+        except Refused as refusal:
+            raise BadRequest(429, str(refusal)) from None
+        return session
+
     def end(self, session_id: str, probe: str, wait_s: float = 2.0) -> Session | None:
         """End the probe's session; None when it has none of this id. Connections may finish for ``wait_s``, then are cut."""
         with self._lock:
@@ -165,7 +209,7 @@ class SessionTable:
                 return None
             del self._open[session_id]
         if not session.await_quiet(wait_s):
-            session.ended.set()
+            session.cut()
             session.await_quiet(wait_s)
         self._write_end(session, "closed")
         return session
@@ -181,7 +225,7 @@ class SessionTable:
         for session, why in late:
             self._write_end(session, why)
         for session in lapsed:
-            session.ended.set()
+            session.cut()
             self._write_end(session, "expired")
 
     def end_all(self) -> None:
@@ -190,7 +234,7 @@ class SessionTable:
             sessions, self._open = list(self._open.values()), {}
         self.sweep()
         for session in sessions:
-            session.ended.set()
+            session.cut()
         for session in sessions:
             session.await_quiet(1.0)
             self._write_end(session, "endpoint stopped")

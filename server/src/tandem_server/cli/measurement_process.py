@@ -1,0 +1,57 @@
+"""One measurement process of the endpoint, started by it: ``python -m tandem_server.cli.measurement_process CONFIG DESCRIPTOR``."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from pathlib import Path
+
+from tandem_server.cli.configuration import ServerConfig, load
+from tandem_server.cli.log import log_to_stderr
+from tandem_server.cli.stores import open_store
+from tandem_server.endpoint.desk import Desk
+from tandem_server.endpoint.environment import boot_id
+from tandem_server.endpoint.measurement import Measurement
+from tandem_server.endpoint.pool_member import serve_channel
+from tandem_server.endpoint.recorder import Recorder
+from tandem_server.endpoint.sessions import Limits
+
+DATABASE_WAIT_S = 30.0
+
+
+def limits_of(config: ServerConfig) -> Limits:
+    """The endpoint's bounds, from the configuration's names for them."""
+    bounds = config.limits
+    return Limits(
+        session_bytes=bounds.session_bytes,
+        sessions_per_probe=bounds.sessions_per_probe,
+        probe_bytes_per_day=bounds.probe_bytes_per_day,
+        session_s=bounds.session_s,
+        idle_s=bounds.session_idle_s,
+        stall_s=bounds.stall_s,
+        connections=bounds.connections,
+        connections_per_address=bounds.connections_per_address,
+        connections_per_session=bounds.connections_per_session,
+    )
+
+
+def main() -> None:
+    """Serve what comes over the channel until it is closed."""
+    config = load(Path(sys.argv[1]))
+    log_to_stderr()
+    store = open_store(config, DATABASE_WAIT_S)
+    recorder, limits, boot = Recorder(lambda: store), limits_of(config), boot_id()
+
+    def serve(desk: Desk, connection: socket.socket, address: str, port: int, stopped: threading.Event) -> None:
+        Measurement(desk, limits, recorder, boot).serve(connection, address, port, stopped)
+
+    with socket.socket(fileno=int(sys.argv[2])) as channel:
+        try:
+            serve_channel(channel, serve)
+        finally:
+            recorder.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Options of a session's sockets at the sender: congestion controller, send buffer, Nagle's algorithm."""
+
+from __future__ import annotations
+
+import re
+import socket
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tandem.mptcp_abi import IPPROTO_MPTCP
+
+_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+_NAME = re.compile(r"[a-z0-9_-]{1,15}\Z")
+_KEYS = {"congestion_control", "send_buffer_bytes", "nodelay"}
+SEND_BUFFER_BYTES = (4096, 1 << 30)
+"""Least and greatest size of a send buffer that may be asked for."""
+
+
+class OptionsError(ValueError):
+    """The options are none, or this kernel does not have or allow them: one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a session wants of its sockets; None: as the system has it."""
+
+    congestion_control: str | None = None
+    send_buffer_bytes: int | None = None
+    nodelay: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What a socket has. ``send_buffer_bytes``: as the kernel counts, its overhead included (twice what was asked for)."""
+
+    congestion_control: str
+    send_buffer_bytes: int
+    nodelay: bool
+
+    def told(self) -> dict[str, object]:
+        """As the API tells it."""
+        return asdict(self)
+
+
+def read_options(asked: object) -> Options:
+    """Check the value of ``options``; OptionsError says what is wrong. Whether the kernel has them is ``negotiate``'s to find out."""
+    if asked is None:
+        return Options()
+    if not isinstance(asked, dict):
+        raise OptionsError("options is no object")
+    if unknown := asked.keys() - _KEYS:
+        raise OptionsError(f"unknown option {min(unknown)!r}; there are {', '.join(sorted(_KEYS))}")
+    control, room, nodelay = (asked.get(k) for k in ("congestion_control", "send_buffer_bytes", "nodelay"))
+    if control is not None and (not isinstance(control, str) or not _NAME.match(control)):
+        raise OptionsError("congestion_control is no controller's name")
+    least, most = SEND_BUFFER_BYTES
+    if room is not None and (type(room) is not int or not least <= room <= most):
+        raise OptionsError(f"send_buffer_bytes is no whole number from {least} to {most}")
+    if nodelay is not None and not isinstance(nodelay, bool):
+        raise OptionsError("nodelay is neither true nor false")
+    return Options(control, room, nodelay)
+
+
+def negotiate(options: Options, available: Path = _AVAILABLE) -> Effective:
+    """What a socket with these options will have, tried on one of ours; OptionsError when the kernel refuses one of them."""
+    if options.congestion_control is not None:
+        try:
+            known = available.read_text().split()
+        except OSError as error:
+            raise OptionsError(f"the server's kernel does not tell its congestion controllers: {error}") from error
+        if options.congestion_control not in known:
+            raise OptionsError(
+                f"congestion_control {options.congestion_control!r}: the server's kernel has {', '.join(known)}"
+            )
+    with _trial() as trial:
+        apply(trial, options)
+        return effective(trial)
+
+
+def apply(connection: socket.socket, options: Options) -> None:
+    """Set the options on a socket (all subflows, also later ones); OptionsError when the kernel refuses."""
+    if options.congestion_control is not None:
+        name = options.congestion_control
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+        except PermissionError:
+            raise OptionsError(
+                f"congestion_control {name!r}: the server's account may not choose it; mend: add it to its"
+                " net.ipv4.tcp_allowed_congestion_control"
+            ) from None
+        except OSError as error:
+            raise OptionsError(f"congestion_control {name!r}: {error.strerror}") from error
+    try:
+        if options.send_buffer_bytes is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
+        if options.nodelay is not None:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, int(options.nodelay))
+    except OSError as error:
+        raise OptionsError(f"socket options: {error.strerror}") from error
+
+
+def effective(connection: socket.socket) -> Effective:
+    """What a socket has now. OSError when it has gone."""
+    raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    return Effective(
+        raw.split(b"\0")[0].decode("ascii", "replace"),
+        connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF),
+        bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)),
+    )
+
+
+def _trial() -> socket.socket:
+    try:
+        return socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
+    except OSError:
+        return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
