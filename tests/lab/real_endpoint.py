@@ -12,6 +12,7 @@ from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.listener import Acceptor, listen
 from tandem_server.endpoint.measurement import Measurement
 from tandem_server.endpoint.recorder import Recorder
+from tandem_server.endpoint.reflector import Reflector, reflector_socket
 from tandem_server.endpoint.sessions import Limits, SessionTable
 from tandem_server.registry import Registry
 
@@ -44,7 +45,8 @@ class RealEndpoint:
         self.control = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self.control.bind(("0.0.0.0", 0))  # noqa: S104
         self.control_port = self.control.getsockname()[1]
-        app = control_app(self.registry, self.sessions, self.measurement_port)
+        self.reflector = Reflector(reflector_socket("0.0.0.0", self.measurement_port), self.sessions)  # noqa: S104
+        app = control_app(self.registry, self.sessions, self.measurement_port, self.reflector)
         self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.control]})
         self.thread.start()
@@ -55,5 +57,6 @@ class RealEndpoint:
         self.thread.join(10)
         self.sessions.end_all()
         self.acceptor.stop()
+        self.reflector.stop()
         self.recorder.close()
         self.registry.close()

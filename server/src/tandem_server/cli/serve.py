@@ -21,6 +21,7 @@ from tandem_server.cli.supervise import supervise
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.listener import Acceptor, ListenError, NoMultipathError, listen
 from tandem_server.endpoint.pool import Pool, PoolError, cores
+from tandem_server.endpoint.reflector import Reflector, ReflectorError, reflector_socket
 from tandem_server.endpoint.sessions import SessionTable
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.store import StoreStartError
@@ -108,6 +109,7 @@ def _endpoint(config: ServerConfig) -> None:
             pool = Pool(command, config.listen.processes or cores(), sessions)
         except PoolError as error:
             raise EnvironmentLacks(str(error)) from error
+        reflector = _reflector(config, sessions)
         acceptor = Acceptor(measurement, pool.serve, config.limits.connections, config.limits.connections_per_address)
 
         def ready() -> None:
@@ -115,12 +117,23 @@ def _endpoint(config: ServerConfig) -> None:
             announce("endpoint", listener)
 
         try:
-            app = control_app(registry, sessions, config.listen.measurement_port)
+            app = control_app(registry, sessions, config.listen.measurement_port, reflector)
             serve_https(app, listener, config.tls.certificate, config.tls.key, ready)
         finally:
             sessions.end_all()
             acceptor.stop()
             pool.stop()
+            if reflector is not None:
+                reflector.stop()
+
+
+def _reflector(config: ServerConfig, sessions: SessionTable) -> Reflector | None:
+    """On the measurement port's number, by UDP. Without it everything but latency is measured all the same."""
+    try:
+        return Reflector(reflector_socket(config.listen.host, config.listen.measurement_port), sessions)
+    except ReflectorError as error:
+        _LOG.warning("no reflector: %s", error)
+        return None
 
 
 def _plain(config: ServerConfig) -> socket.socket:

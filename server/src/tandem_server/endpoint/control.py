@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from tandem_server.endpoint.environment import read_environment
 from tandem_server.endpoint.options import OptionsError, negotiate
+from tandem_server.endpoint.reflector import Reflector
 from tandem_server.endpoint.session_ask import BadAsk, read_session_ask
 from tandem_server.endpoint.sessions import Refused, Session, SessionTable
 from tandem_server.registry import Registry
@@ -23,8 +24,10 @@ _LOG = logging.getLogger("tandem.endpoint.control")
 _BODY_LIMIT_BYTES = 16 * 1024
 
 
-def control_app(registry: Registry, sessions: SessionTable, measurement_port: int) -> Starlette:
-    """The ASGI application."""
+def control_app(
+    registry: Registry, sessions: SessionTable, measurement_port: int, reflector: Reflector | None = None
+) -> Starlette:
+    """The ASGI application. Without a ``reflector`` its part of the answers is null."""
 
     async def post(request: Request) -> JSONResponse:
         probe = await run_in_threadpool(probe_of, registry, request.headers.get("authorization"))
@@ -59,6 +62,7 @@ def control_app(registry: Registry, sessions: SessionTable, measurement_port: in
             "expires_s": int(session.idle_s),
             "budget_bytes": session.budget_bytes,
             "measurement_port": measurement_port,
+            "reflector": None if reflector is None else reflector.told(session.id),
             "options": options.told(),
             "environment": read_environment(),
         }

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from itertools import combinations, product
 from typing import Any
 
+from tandem.experiment.distribution import distribution, share
+
 Row = dict[str, Any]
-_QUANTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 
 
 def summary(rows: Sequence[Row], paths: Sequence[str]) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def _resolution(rows: Sequence[Row], path: str) -> dict[str, Any]:
         "addresses_not_pinged": dict(refused),
         "status_a": dict(statuses["A"]),
         "status_aaaa": dict(statuses["AAAA"]),
-        "answer_ms": _distribution(times),
+        "answer_ms": distribution(times),
     }
 
 
@@ -71,12 +72,12 @@ def _overlap(rows: Sequence[Row], one: str, other: str) -> dict[str, Any]:
         "paths": [one, other],
         "addresses_either": len(first | second),
         "addresses_both": len(first & second),
-        "share": _share(len(first & second), len(first | second)),
+        "share": share(len(first & second), len(first | second)),
         "names_both": len(both),
         "names_only_first": sum(bool(a and not b) for a, b in sets),
         "names_only_second": sum(bool(b and not a) for a, b in sets),
-        "names_same_share": _share(sum(a == b for a, b in both), len(both)),
-        "names_sharing_share": _share(sum(bool(a & b) for a, b in both), len(both)),
+        "names_same_share": share(sum(a == b for a, b in both), len(both)),
+        "names_sharing_share": share(sum(bool(a & b) for a, b in both), len(both)),
     }
 
 
@@ -96,16 +97,16 @@ def _way(rows: Sequence[Row], way: str, ping: str, resolved: str, names: dict[st
         "addresses": len(sent),
         "not_sent": len(tested) - len(sent),
         "unresponsive": silent,
-        "unresponsive_share": _share(silent, len(sent)),
+        "unresponsive_share": share(silent, len(sent)),
         "only_resets": sum(bool(p["resets"] and not p["answered"]) for p in sent),
         "pings": sum(p["sent"] for p in sent),
-        "pings_unanswered_share": _share(
+        "pings_unanswered_share": share(
             sum(p["sent"] - p["answered"] - p["resets"] for p in sent), sum(p["sent"] for p in sent)
         ),
         "names": len(names_sent),
-        "names_unresponsive_share": _share(names_silent, len(names_sent)),
-        "address_rtt_ms": _distribution(means),
-        "name_rtt_ms": _distribution(list(names.values())),
+        "names_unresponsive_share": share(names_silent, len(names_sent)),
+        "address_rtt_ms": distribution(means),
+        "name_rtt_ms": distribution(list(names.values())),
     }
 
 
@@ -131,21 +132,6 @@ def _comparison(one: str, other: str, first: dict[str, float], second: dict[str,
     return {
         "ways": [one, other],
         "names": len(common),
-        "second_slower_share": _share(sum(d > 0 for d in differences), len(differences)),
-        "difference_ms": _distribution(differences),
+        "second_slower_share": share(sum(d > 0 for d in differences), len(differences)),
+        "difference_ms": distribution(differences),
     }
-
-
-def _distribution(values: Sequence[float]) -> dict[str, Any]:
-    """Count, mean, quantiles by the nearest rank."""
-    ordered = sorted(values)
-    size = len(ordered)
-    found: dict[str, Any] = {"n": size, "mean": round(sum(ordered) / size, 3) if size else None}
-    for percent in _QUANTILES:
-        # the least value that so many percent do not exceed
-        found[f"p{percent}"] = round(ordered[-(-percent * size // 100) - 1], 3) if size else None
-    return found
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
