@@ -54,8 +54,13 @@ def survey(folder: Path) -> dict[str, object]:
     }
 
 
-WANTED = {"reachability": survey}
-"""What an experiment needs beside the common parameters for its network to refuse."""
+def nowhere(_folder: Path) -> dict[str, object]:
+    """To a traceroute a reset is the end of the way, not a refusal."""
+    return {"paths": [{"name": "a", "interface": "tandem-none", "operator": "A"}]}
+
+
+WANTED = {"reachability": survey, "traceroute": nowhere}
+"""What an experiment needs beside or instead of the common parameters for its network to refuse."""
 
 
 def process(name: str, given: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -163,7 +168,7 @@ def test_a_network_that_refuses_is_a_result_and_status_1(name, tmp_path):
     given = {k: v for k, v in given.items() if k in known}
     if example.is_file():
         given = {**json.loads(example.read_text()), **given}
-    given = {**WANTED.get(name, lambda _: {})(tmp_path), **given}
+    given = {**given, **WANTED.get(name, lambda _: {})(tmp_path)}
     done = process(name, json.dumps(given))
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert lines, done.stderr

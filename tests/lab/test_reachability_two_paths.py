@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,11 @@ from typing import Any
 import pytest
 from two_paths import REPOSITORY, Lab, await_true, lab, why_not
 
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
+    pytest.mark.skipif(shutil.which("nft") is None, reason="nft is not installed"),
+]
 DNS = {"a": "10.71.1.2", "b": "10.71.2.2"}
 OFFSET = {"a": 0, "b": 100}
 
