@@ -204,7 +204,7 @@ IDENTITIES = {
 }
 every_model = pytest.mark.parametrize(
     ("family", "identity"),
-    [(name, identity) for name in FAMILIES for identity in IDENTITIES[name]],
+    [(name, identity) for name in FAMILIES for identity in sorted(IDENTITIES[name], key=str)],
     ids=lambda v: v if isinstance(v, str) else v.model.replace(" ", "-") or "unknown",
 )
 

@@ -160,7 +160,7 @@ def test_a_network_that_refuses_is_a_result_and_status_1(name, tmp_path):
         "run": "run-1",
         "kind": "tcp",
         "path": "a",
-        "paths": [{"name": "a", "interface": "lo", "operator": "A"}],
+        "paths": [{"name": n, "interface": "lo", "operator": n.upper()} for n in "ab"],
         "seconds": 1,
         "server": {"control": "http://127.0.0.1:9", "measurement": "http://127.0.0.1:9", "token_file": str(token)},
     }

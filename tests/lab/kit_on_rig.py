@@ -85,9 +85,9 @@ class KitOnRig:
         )
         return told
 
-    def experiment(self, *args: str) -> subprocess.Popen[str]:
-        """``tandem experiment run download``, under way."""
-        argv = [sys.executable, "-m", "tandem", "experiment", "run", "download", "--json"]
+    def experiment(self, *args: str, name: str = "download") -> subprocess.Popen[str]:
+        """``tandem experiment run NAME``, under way."""
+        argv = [sys.executable, "-m", "tandem", "experiment", "run", name, "--json"]
         config = ["--config", str(self.probe / "config.toml")]
         command = self.rig.command("probe", confined([*argv, *config, *args], Owner.of_caller()))
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -98,9 +98,9 @@ class KitOnRig:
         assert running.returncode == 0, printed + errors
         return [json.loads((self.probe / "runs" / f"{run}.json").read_text()) for run in json.loads(printed)["runs"]]
 
-    def measured(self, *args: str) -> list[dict[str, Any]]:
+    def measured(self, *args: str, name: str = "download") -> list[dict[str, Any]]:
         """The manifests of an experiment, made now."""
-        return self.manifests(self.experiment(*args))
+        return self.manifests(self.experiment(*args, name=name))
 
     def play(self, path: str, fault: dict[str, Any]) -> None:
         """Let a path's modem fail."""
@@ -162,7 +162,8 @@ def kit_on_rig(
             programs.start(part, serve("serve", part, *config), 30)
         (probe / "ca.pem").write_text((server / "tls" / "ca.pem").read_text())
         rig.start_radio()
-        (probe / "config.toml").write_text(configuration.collector_toml(PROBE, rig.probe_paths(), 3.0, 1.0, 1))
+        own = f'\n[experiments]\nfolder = "{REPOSITORY / "collector/examples/experiments"}"\n'
+        (probe / "config.toml").write_text(configuration.collector_toml(PROBE, rig.probe_paths(), 3.0, 1.0, 1) + own)
         argv = [*tandem, "run", "--config", str(probe / "config.toml")]
         collector = programs.start("collector", rig.command("probe", confined(argv, owner, COLLECTOR)), 20)
         kit = KitOnRig(rig, folder, programs, collector)

@@ -13,6 +13,7 @@ from tandem_server.endpoint.listener import Acceptor, listen
 from tandem_server.endpoint.measurement import Measurement
 from tandem_server.endpoint.recorder import Recorder
 from tandem_server.endpoint.reflector import Reflector, reflector_socket
+from tandem_server.endpoint.results import Results
 from tandem_server.endpoint.sessions import Limits, SessionTable
 from tandem_server.registry import Registry
 
@@ -46,7 +47,9 @@ class RealEndpoint:
         self.control.bind(("0.0.0.0", 0))  # noqa: S104
         self.control_port = self.control.getsockname()[1]
         self.reflector = Reflector(reflector_socket("0.0.0.0", self.measurement_port), self.sessions)  # noqa: S104
-        app = control_app(self.registry, self.sessions, self.measurement_port, self.reflector)
+        app = control_app(
+            self.registry, self.sessions, self.measurement_port, Results(folder / "results"), reflector=self.reflector
+        )
         self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.control]})
         self.thread.start()

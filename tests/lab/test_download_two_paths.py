@@ -78,6 +78,9 @@ def test_both_paths_carry_and_the_counters_add_up(two, tmp_path, primary):
     assert result["subflows"][0]["join_delay_ms"] is None
     assert 0 <= result["subflows"][1]["join_delay_ms"] < 2000
     assert result["sender"]["bytes_sent"] == 1
+    by_path = {s["path"]: s["bytes"] for s in result["subflows"]}
+    assert {path: row["received"] for path, row in result["bytes_by_path"].items()} == by_path
+    assert result["bytes_by_path"][primary]["sent"] > 100  # the request
     assert line["public_addresses"] == ADDRESS
     assert server.endpoint.peers == [ADDRESS[primary]]
     assert result["goodput_bit_per_s"] == pytest.approx(8 * 300_000_000 / result["duration_s"])

@@ -12,7 +12,7 @@ from vm import machine
 pytestmark = [
     pytest.mark.system,
     pytest.mark.slow,
-    pytest.mark.timeout(1200),
+    pytest.mark.timeout(1900),
     pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
 ]
 SCENE = str(machine.REPOSITORY / "tests" / "system" / "vm" / "scene_modems.py")
@@ -22,7 +22,7 @@ BELONGS = {"a": ("192.168.8.100", "00101"), "b": ("192.168.9.100", "00102")}
 
 @pytest.fixture(scope="module")
 def seen() -> dict[str, Any]:
-    done = machine.run(["python3", SCENE], timeout_s=1100)
+    done = machine.run(["python3", SCENE], timeout_s=1800)
     print(f"boot {done.boot_s:.0f} s, story {done.command_s:.0f} s, {done.cpu_s:.0f} s of processor\n{done.stderr}")
     assert done.exit == 0, (
         done.stdout
@@ -92,7 +92,7 @@ def test_slots_hold_when_the_modems_come_back_in_another_order(seen: dict[str, A
     rightly_connected(seen["reconnected"])
     heard_in_its_slot(seen, seen["radio_again"])
     for path in BELONGS:
-        assert [kind for kind in seen["events"][path] if kind.startswith("path_")][-3:] == [
+        assert [kind for kind in seen["events"][path] if kind in ("path_up", "path_down")][-3:] == [
             "path_up",
             "path_down",
             "path_up",

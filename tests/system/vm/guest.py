@@ -44,8 +44,8 @@ def awaited(what: str, condition: Callable[[], T], seconds: float = 120.0, every
 
 
 def told(argv: Sequence[str], seconds: float = 60.0) -> str:
-    """The standard output of a short program that must succeed."""
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds, check=False)
+    """The standard output of a short program that must succeed; ``seconds`` as for ``awaited``."""
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=SLOWNESS * seconds, check=False)
     assert done.returncode == 0, f"{argv}: {done.stdout}{done.stderr}"
     return done.stdout
 

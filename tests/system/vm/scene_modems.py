@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from vm.guest import Guest, awaited, carrier, evidence, exported, lease, mmcli, told
+from vm.guest import SLOWNESS, Guest, awaited, carrier, evidence, exported, lease, mmcli, told
 
 from tandem.app.status_socket import NoCollectorError, ask
 from tandem.modem.discovery import network_interface
@@ -74,7 +74,7 @@ class Story:
             self.serve("probe", "add", PROBE, *config, "--token-file", str(self.probe / "token")),
         ]
         for started in [subprocess.Popen(argv, stdout=subprocess.DEVNULL) for argv in once]:
-            assert started.wait(120) == 0
+            assert started.wait(120 * SLOWNESS) == 0
         self._parts = [
             self.programs.start(name, self.serve("serve", name, *config))
             for name in ("database", "gateway", "endpoint")
@@ -82,7 +82,7 @@ class Story:
 
     def await_server(self) -> None:
         for program in self._parts:
-            program.await_ready(120)
+            program.await_ready(120 * SLOWNESS)
         (self.probe / "ca.pem").write_text((self.server / "tls" / "ca.pem").read_text())
 
     def start_collector(self) -> None:
@@ -99,7 +99,7 @@ class Story:
         told(["chown", "-R", "tandem:tandem", str(self.probe)])
         argv = [sys.executable, "-m", "tandem", "run", "--verbose", "--config", str(self.probe / "config.toml")]
         self.collector = self.programs.start("collector", as_probe(argv))
-        self.collector.await_ready(60)
+        self.collector.await_ready(60 * SLOWNESS)
 
     def status(self) -> dict[str, Any]:
         try:
@@ -234,7 +234,7 @@ def tell(story: Story) -> None:
         seen["spool"] = awaited("all is sent", lambda: (s := story.status()["spool"])["pending"] < 50 and s)
         assert rig.failed() is None
         assert story.programs.watch() is None
-        seen["collector_exit"] = story.programs.end(story.collector, 60).exit if story.collector else None
+        seen["collector_exit"] = story.programs.end(story.collector, 60 * SLOWNESS).exit if story.collector else None
 
 
 def main() -> None:
@@ -256,9 +256,11 @@ def main() -> None:
             names = "".join(f"nameserver {access.gateway}\n" for access in rig.topology.spec.accesses)
             Path("/etc/resolv.conf").write_text(names, encoding="ascii")
             programs = stack.enter_context(Programs(WORK / "logs"))
+        story = Story(rig, programs, guest)
         try:
-            tell(Story(rig, programs, guest))
+            tell(story)
         except Exception:
+            Path("/run/vm/status.log").write_text(json.dumps(story.status(), indent=1), encoding="utf-8")
             evidence({name: rig.topology.netns_path(name) for name in ("modem-a", "modem-b", "server")})
             raise
     seen["traceback"] = "Traceback" in (WORK / "logs" / "collector.log").read_text()

@@ -159,12 +159,22 @@ class FakeCaptures:
 class Rehearsal:
     """A collector of doubles with a real spool, a real status socket and a real HTTPS gateway. Its main loop runs in a thread."""
 
-    def __init__(self, folder: Path, gateway: Gateway, how: str = "quick", **runs: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        gateway: Gateway,
+        how: str = "quick",
+        *,
+        own: Path | None = None,
+        parts: Mapping[str, Any] | None = None,
+        **runs: Any,
+    ) -> None:
+        """``own``: a folder of experiments; ``parts``: instead of the doubles."""
         self.how, self.gateway, self.folder = how, gateway, folder
         self.paths, self.captures, self.detectors = FakePaths(), FakeCaptures(), FakeDetectors()
         self.pollers: dict[str, FakePoller] = {}
-        self.config = self._config(runs)
-        self.supervisor = Supervisor(self.config, self._parts())
+        self.config = replace(self._config(runs), experiments=own)
+        self.supervisor = Supervisor(self.config, replace(self._parts(), **(parts or {})))
         self._thread = threading.Thread(target=self.supervisor.run)
 
     def _config(self, runs: dict[str, Any]) -> Config:
@@ -194,6 +204,7 @@ class Rehearsal:
             paths=lambda _config: self.paths,
             captures=lambda _config, _used: self.captures,
             set_sysctls=sysctls,
+            lack=lambda _wanted: None,
             undo_earlier=lambda _spool, _boot: [],
             environment=lambda: {"sysctls": {"net.mptcp.enabled": "1"}},
             experiment=lambda _name: [sys.executable, str(FAKE), self.how],

@@ -72,4 +72,10 @@ def main(how: str) -> None:
     result(parameters, {"reason": "connect: timeout", "retry": True} if how == "failure" else None)
 
 
+if "--describe" in sys.argv:
+    from tandem.experiment.base import description
+    from tandem.experiment.download.experiment import EXPERIMENT
+
+    print(json.dumps(description(EXPERIMENT)))
+    sys.exit(0)
 main(sys.argv[1])

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_server.endpoint.control import control_app
+from tandem_server.endpoint.results import RESULT_BYTES, Results
 from tandem_server.endpoint.session_ask import BadAsk, read_session_ask
 from tandem_server.endpoint.sessions import Limits
 
@@ -21,7 +22,7 @@ ASK = {"run": "run-1", "kind": "mptcp", "path": "a", "bytes": 1000, "seconds": N
 def channel(registry):
     here = Endpoint(registry, Limits(sessions_per_probe=2, session_bytes=5000))
     token = registry.probes.rotate("probe-1")
-    app = control_app(registry, here.sessions, 8480)
+    app = control_app(registry, here.sessions, 8480, Results(registry.file.parent / "results"))
 
     def request(method, path, body=None, login=f"Bearer {token}"):
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -95,6 +96,40 @@ def test_a_controller_that_the_kernel_lacks_is_refused_with_those_it_has(channel
     assert status == 400
     assert "'olia': the server's kernel has " in told["error"]
     assert "reno" in told["error"]
+
+
+def test_a_result_is_kept_beside_its_session(channel, registry):
+    opened = channel("POST", "/v1/sessions", ASK)[1]["session"]
+    place = f"/v1/sessions/{opened}/result"
+    assert channel("PUT", place, {"a": 1}) == (200, {"bytes": 8})
+    assert channel("PUT", place, {"a": 22}) == (200, {"bytes": 9})  # the last one holds
+    kept = registry.file.parent / "results/probe-1/run-1"
+    assert [(one.name, json.loads(one.read_text())) for one in kept.iterdir()] == [(f"{opened}.json", {"a": 22})]
+    channel("DELETE", f"/v1/sessions/{opened}")
+    assert registry.sessions.all()[0].sent_bytes == 17  # both count against the probe's day
+    assert channel("PUT", place, {"a": 1})[0] == 404
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"NaN", b'{"a": NaN}', b"[" * 100_000, b""])
+def test_what_is_no_result_is_refused(channel, registry, body):
+    opened = channel("POST", "/v1/sessions", ASK)[1]["session"]
+    assert channel("PUT", f"/v1/sessions/{opened}/result", body)[0] == 400
+    assert not (registry.file.parent / "results").exists()
+
+
+def test_a_result_too_large_or_anothers_is_refused(channel, registry):
+    opened = channel("POST", "/v1/sessions", ASK)[1]["session"]
+    place = f"/v1/sessions/{opened}/result"
+    assert channel("PUT", place, {"a": "x" * RESULT_BYTES})[0] == 413
+    assert channel("PUT", place, {}, None)[0] == 401
+    assert channel("PUT", place, {}, f"Bearer {registry.probes.add('probe-9')}")[0] == 404
+
+
+def test_a_result_that_cannot_be_written_is_a_later(channel, registry):
+    (registry.file.parent / "results").write_text("in the way")
+    opened = channel("POST", "/v1/sessions", ASK)[1]["session"]
+    status, told = channel("PUT", f"/v1/sessions/{opened}/result", {})
+    assert (status, "cannot keep results now" in told["error"]) == (503, True)
 
 
 def test_without_a_good_token_nothing_opens(channel):

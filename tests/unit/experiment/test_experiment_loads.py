@@ -18,5 +18,5 @@ def test_a_download_loads_no_module_that_it_can_do_without() -> None:
         set(json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout))
         for code in (told, before)
     )
-    assert "tandem.experiment.download.transfer" in loaded
+    assert "tandem.experiment.transfer" in loaded
     assert loaded & NOT_NEEDED <= own

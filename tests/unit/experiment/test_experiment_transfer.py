@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tandem.experiment.base import Stop
-from tandem.experiment.download.transfer import Transfer
+from tandem.experiment.transfer import Transfer
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 

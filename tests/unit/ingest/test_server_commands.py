@@ -46,6 +46,8 @@ def test_the_defaults_are_a_whole_configuration(tmp_path):
         ("[probes.probe-1]\nbytes = 3", 2, "mend: one of bytes_per_day, sessions_at_once"),
         ("[probes.probe-1]\n\nbytes_per_day = 1.5", 3, "mend: write a whole number"),
         ("[probes.probe-1]\nsessions_at_once = 0", 2, "mend: a number above 0"),
+        ("[capture]\nallowed = 1", 2, "mend: write true or false"),
+        ("[capture]\nbudget_bytes = 0", 2, "mend: a number above 0"),
         ("limits = 3", 1, "mend: write [limits]"),
         ("[listen\n", 1, "no TOML"),
         ("[listen]\nhost = 'a", 2, "no TOML"),

@@ -51,6 +51,16 @@ def test_untouched_folder_misses_nothing(folder):
     assert figures["interrupted"] is None
 
 
+def test_a_run_of_another_experiment_is_no_download_and_nothing_missing(folder):
+    other = {**MADE.manifests[0], "id": "run-other", "kind": "any", "result": {"answers": [1, 2]}}
+    (folder / f"probe/{PROBE}/runs/run-other.json").write_text(json.dumps(other))
+    missing, figures = everything(folder, ledger={*MADE.ledger(), "run-other"})
+    assert missing == []
+    assert "run-other" not in {run["id"] for run in figures["runs"]}
+    missing, _ = everything(folder)
+    assert missing == ["run run-other: its manifest is not in the server's ledger"]
+
+
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.999])
 def test_cut_file_is_named_and_the_report_is_written(folder, name, kept):

@@ -79,7 +79,7 @@ class Ledger:
     def spent(self, path: str, day: str) -> int:
         """Bytes of that day, both ways; with those that have no day yet."""
         days = self.days.get(path, {})
-        return sum(sum(days.get(name, (0, 0))) for name in (day, UNDATED))
+        return sum(sum(days.get(name, (0, 0))) for name in {day, UNDATED})
 
     def spent_since(self, path: str, day: str) -> int:
         """Bytes from that day on, both ways: of a plan that was reset on it."""
@@ -116,6 +116,11 @@ class Account:
         """Bytes from a day on, both ways."""
         with self._lock:
             return self._ledger.spent_since(path, day)
+
+    def today(self) -> dict[str, int]:
+        """By path, the bytes of this day (UTC), both ways; before the clock is set those of this boot."""
+        day = day_of(self._utc_ns()) or UNDATED
+        return {path: self.spent(path, day) for path in self._interfaces}
 
     def update(self) -> None:
         """Count what the interfaces carried since the last time."""
@@ -155,7 +160,7 @@ def _read(file: Path) -> Ledger:
         return parse(file.read_text())
     except FileNotFoundError:
         return Ledger()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         aside = file.with_name(f"{file.name}.broken")
         log.error("%s: %s; it is kept as %s and the account begins anew", file, error, aside.name)
         file.replace(aside)

@@ -38,7 +38,10 @@ def any_wish(config: Config, registry: Registry, experiment: str, given: Mapping
         wish = Wish("single", trigger, None, None, 0.0, every[0], "any", experiment=experiment, paths=every)
         fixed = ()
     described = registry.describe(experiment)
-    parameters = _parameters(described, beside.get("parameters", {}), fixed)
+    own = beside.get("parameters", {})
+    if described.has("deadline_s") and "deadline_s" in beside and isinstance(own, Mapping):
+        own = {"deadline_s": beside["deadline_s"], **own}  # that it ends by itself, with what it measured
+    parameters = _parameters(described, own, fixed)
     seed = beside.get("seed")
     if seed is not None and (type(seed) is not int or seed < 0):
         raise WishError(f"seed {seed!r} is no whole number from 0")
@@ -46,7 +49,7 @@ def any_wish(config: Config, registry: Registry, experiment: str, given: Mapping
         wish,
         parameters=parameters,
         conditions=conditions_of(beside.get("sysctl"), beside.get("shape"), every),
-        deadline_s=_deadline(beside.get("deadline_s"), parameters),
+        deadline_s=_deadline(beside.get("deadline_s"), parameters, described),
         seed=seed,
         takes_seed=described.has("seed"),
     )
@@ -86,8 +89,10 @@ def _stand_in(kind: str, keys: tuple[str, ...]) -> Any:  # noqa: ANN401 any JSON
     return {"str": "x", "object": one, "list": [one]}[kind]
 
 
-def _deadline(asked: object, parameters: Mapping[str, Any]) -> float | None:
-    wanted = asked if asked is not None else parameters.get("deadline_s")
+def _deadline(asked: object, parameters: Mapping[str, Any], described: Described) -> float | None:
+    """What was asked for, else the experiment's own; None: neither is known, and ``run_parameters`` bounds it."""
+    default = next((p.default for p in described.parameters if p.name == "deadline_s"), None)
+    wanted = asked if asked is not None else parameters.get("deadline_s", default)
     if wanted is None:
         return None
     number = isinstance(wanted, int | float) and not isinstance(wanted, bool) and math.isfinite(wanted)

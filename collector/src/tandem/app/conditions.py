@@ -61,6 +61,16 @@ def conditions_of(sysctl: object, shape: object, paths: tuple[str, ...]) -> Cond
     return Conditions(dict(sysctl or {}), shapes)
 
 
+def lack(wanted: Conditions) -> str | None:
+    """What this machine lacks for them, found beforehand without touching a path; None when nothing is known to be missing."""
+    absent = [name for name, value in sysctls.read(wanted.sysctl).items() if value is None]
+    if absent:
+        return f"sysctl {absent[0]}: this kernel has none, or hides it"
+    # One trial finds what all need: the shape that needs most.
+    shapes = sorted(wanted.shape.values(), key=lambda s: (s.needs_netem, s.down.shaped))
+    return kernel.missing(shapes[-1]) if shapes else None
+
+
 class ConditionsMade:
     """What was made of them. ``spool``: the folder of ``FILE``; ``boot``: its id."""
 

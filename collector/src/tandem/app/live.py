@@ -16,7 +16,7 @@ from tandem.app.pair_captures import Captured
 from tandem.app.plan import Plan, PlannedRun
 from tandem.schema.record import Record
 
-HISTORY, EVENTS, FINISHED = 60, 12, 6
+HISTORY, EVENTS, FINISHED = 60, 60, 6
 _RADIO = ("state", "failure", "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "eci", "enb_id", "sector_id", "pci")
 
 

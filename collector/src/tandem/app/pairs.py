@@ -70,7 +70,12 @@ class Pairs:
 
     def request(self, experiment: str, parameters: dict[str, object]) -> str:
         """As told through the status socket; ValueError with the reason when it cannot be."""
-        pair = self.begin(any_wish(self._around.config, self._around.registry, experiment, parameters, "request"))
+        around = self._around
+        wish = any_wish(around.config, around.registry, experiment, parameters, "request")
+        missing = around.parts.lack(wish.conditions)
+        if missing is not None:
+            raise ValueError(missing)
+        pair = self.begin(wish)
         if pair is None:
             raise ValueError("another pair is running; try again when it has ended")
         return pair

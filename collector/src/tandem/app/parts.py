@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from tandem.app.conditions import Conditions, ConditionsMade, undo_earlier
+from tandem.app.conditions import Conditions, ConditionsMade, lack, undo_earlier
 from tandem.app.config import Config, PathConfig
 from tandem.schema.manifest import Conditions as ConditionsTold
 from tandem.schema.manifest import SubflowLoss
@@ -225,6 +225,8 @@ class Parts:
 
     conditions: Callable[[Conditions, Mapping[str, str | None], Path, str], ConditionsMadeLike] = ConditionsMade
     """Makes conditions on these interfaces by path; the spool's folder and the boot's id. ConditionsError when it cannot."""
+    lack: Callable[[Conditions], str | None] = lack
+    """What the machine lacks for conditions; None when nothing."""
     undo_earlier: Callable[[Path, str], list[str]] = undo_earlier
     """Undoes what an earlier life left of them; the same folder and id."""
 

@@ -83,7 +83,7 @@ class Supervisor:
                 f"{config.folder}: {error.strerror or error}; mend: a writable folder with room"
             ) from error
         for line in parts.undo_earlier(config.folder / "spool", self.clock.boot):
-            log.info("undone of an earlier life's run: %s", line)
+            log.warning("undone of an earlier life's run: %s", line)
         self.settings = parts.set_sysctls(config.sysctl)
         for name, setting in self.settings.items():
             if setting.get("error"):
@@ -163,7 +163,7 @@ class Supervisor:
 
     def status(self) -> dict[str, Any]:
         """See ``status_server.Answers``."""
-        return {**self.live.status(), "paths": self._paths.states}
+        return {**self.live.status(), "paths": self._paths.states, "spent_today_bytes": self.account.today()}
 
     def request(self, experiment: str, parameters: dict[str, Any]) -> str:
         """See ``status_server.Answers``."""

@@ -93,7 +93,7 @@ class Output:
         self._stop = stop
         self._lock = threading.Lock()
 
-    def line(self, kind: str, **content: Any) -> None:  # noqa: ANN401  any JSON value
+    def line(self, kind: str, /, **content: Any) -> None:  # noqa: ANN401  any JSON value
         """Write one line of type ``kind``."""
         text = json.dumps({"type": kind, **content}, separators=(",", ":"), allow_nan=False) + "\n"
         with self._lock:

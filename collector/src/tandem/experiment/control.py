@@ -68,10 +68,19 @@ def _exchange(
         raw = response.read(_LONGEST)
     finally:
         connection.close()
+    return response.status, parsed(raw)
+
+
+def parsed(raw: bytes) -> Any:  # noqa: ANN401  any JSON value
+    """JSON from a server; None when it is none, or nested without end. NaN and Infinity are none: no result may hold them."""
     try:
-        return response.status, json.loads(raw)
-    except ValueError:
-        return response.status, None
+        return json.loads(raw, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refuse(constant: str) -> Any:  # noqa: ANN401  never returns
+    raise ValueError(constant)
 
 
 class Control:

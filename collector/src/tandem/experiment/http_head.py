@@ -25,9 +25,14 @@ class Head:
     size: int
 
 
-def request(path: str, host: str, headers: dict[str, str]) -> bytes:
-    """A GET request that closes afterwards. No value may hold a line break."""
-    lines = [f"GET {path} HTTP/1.1", f"Host: {host}", "Connection: close", *(f"{k}: {v}" for k, v in headers.items())]
+def request(path: str, host: str, headers: dict[str, str], method: str = "GET") -> bytes:
+    """The head of a request that closes afterwards. No value may hold a line break."""
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        f"Host: {host}",
+        "Connection: close",
+        *(f"{k}: {v}" for k, v in headers.items()),
+    ]
     if any("\r" in line or "\n" in line for line in lines):
         raise ValueError("line break in a header")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

@@ -75,9 +75,11 @@ def evaluate(campaign: CampaignFolder, source: Source | str, in_ledger: Collecti
             return activity.of_phases(truth.phases, start_s, end_s)
         return activity.of_detector(changes, start_s, end_s) if recorded.radio else None
 
-    runs = join(campaign.manifests, recorded, truth, clock, campaign.operators, doing)
+    # Another experiment's run (kind any) arrives or is missed like every run; its result is its own, and no download of this report.
+    downloads = [m for m in campaign.manifests if m["kind"] != "any"]
+    runs = join(downloads, recorded, truth, clock, campaign.operators, doing)
     counts = _account(campaign, found)
-    missing += _not_arrived(campaign, counts, runs, known, recorded)
+    missing += _not_arrived(campaign, counts, known, recorded)
     return Evaluation(
         campaign,
         clock,
@@ -133,9 +135,8 @@ def _account(campaign: CampaignFolder, found: dict[str, list[int]] | None) -> Ac
     return account(made, sent, pending, rejected, dropped, found)
 
 
-def _not_arrived(
-    campaign: CampaignFolder, counts: Account, runs: list[Run], known: set[str] | None, recorded: Recorded
-) -> list[str]:
+def _not_arrived(campaign: CampaignFolder, counts: Account, known: set[str] | None, recorded: Recorded) -> list[str]:
+    runs = [str(m["id"]) for m in campaign.manifests]
     out: list[str] = []
     if counts.lost:
         waiting = f", {counts.pending} of them still in the probe's spool" if counts.pending else ""
@@ -148,10 +149,9 @@ def _not_arrived(
     if counts.dropped:
         out.append(f"{counts.dropped} records were dropped by the probe: its spool was full")
     if known is not None:
-        out += [f"run {r.id}: its manifest is not in the server's ledger" for r in runs if r.id not in known]
-        here = {r.id for r in runs}
-        out += [f"run {run}: in the server's ledger, but its manifest is not here" for run in sorted(known - here)]
-    here = {r.id for r in runs} | (known or set())
+        out += [f"run {run}: its manifest is not in the server's ledger" for run in runs if run not in known]
+        out += [f"run {run}: in the server's ledger, but its manifest is not here" for run in sorted(known - set(runs))]
+    here = set(runs) | (known or set())
     started = sorted({s.run for s in recorded.subflows if s.end == "probe"} - here)
     out += [f"run {run}: it has records but no manifest; it was cut off" for run in started]
     return out

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from tandem.schema.manifest import RunKind
 from tandem_server.analysis.reading import json_object, mapping, mappings, number, text, whole
 from tandem_server.analysis.truth import Truth, read
 
@@ -126,9 +127,7 @@ def _manifests(folder: Path, problems: list[str]) -> list[dict[str, Any]]:
             continue
         if manifest is None:
             continue
-        if manifest.get("kind") == "any":
-            continue  # another experiment's: its result is its own, and no download of this report
-        if text(manifest, "id") is None or manifest.get("kind") not in ("mptcp", "tcp"):
+        if text(manifest, "id") is None or manifest.get("kind") not in get_args(RunKind):
             problems.append(f"{path.name} is no run's manifest: id or kind is missing")
             continue
         found.append(manifest)

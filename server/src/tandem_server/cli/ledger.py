@@ -15,7 +15,7 @@ from tandem_server.cli.stores import open_registry, open_store
 from tandem_server.registry import Run
 from tandem_server.store import Influx, QueryError, StoreDown
 
-_OF_A_RUN = ("subflow", "connection", "run")
+_OF_A_RUN = ("subflow", "connection", "run", "run_usage", "phase")
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

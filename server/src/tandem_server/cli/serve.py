@@ -18,15 +18,18 @@ from tandem_server.cli.measurement_process import DATABASE_WAIT_S, limits_of
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import open_registry, open_store, private_influx
 from tandem_server.cli.supervise import supervise
+from tandem_server.endpoint.capture import Captures
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.listener import Acceptor, ListenError, NoMultipathError, listen
 from tandem_server.endpoint.pool import Pool, PoolError, cores
 from tandem_server.endpoint.reflector import Reflector, ReflectorError, reflector_socket
+from tandem_server.endpoint.results import Results
 from tandem_server.endpoint.sessions import SessionTable
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.store import StoreStartError
 
 _LOG = logging.getLogger("tandem.serve")
+_SWEEP_S = 10.0
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -116,10 +119,18 @@ def _endpoint(config: ServerConfig) -> None:
             announce("measurement", measurement)
             announce("endpoint", listener)
 
+        swept = threading.Event()
+        sweeper = threading.Thread(target=_sweep, args=(sessions, swept), name="sweeper", daemon=True)
+        sweeper.start()
         try:
-            app = control_app(registry, sessions, config.listen.measurement_port, reflector)
+            port = config.listen.measurement_port
+            wanted = config.capture
+            captures = Captures(wanted.folder, wanted.budget_bytes, port) if wanted.allowed else None
+            app = control_app(registry, sessions, port, Results(config.results.folder), captures, reflector)
             serve_https(app, listener, config.tls.certificate, config.tls.key, ready)
         finally:
+            swept.set()
+            sweeper.join()
             sessions.end_all()
             acceptor.stop()
             pool.stop()
@@ -134,6 +145,12 @@ def _reflector(config: ServerConfig, sessions: SessionTable) -> Reflector | None
     except ReflectorError as error:
         _LOG.warning("no reflector: %s", error)
         return None
+
+
+def _sweep(sessions: SessionTable, stopped: threading.Event) -> None:
+    """End sessions that have lapsed, also when nobody opens another: a capture may run with them."""
+    while not stopped.wait(_SWEEP_S):
+        sessions.sweep()
 
 
 def _plain(config: ServerConfig) -> socket.socket:

@@ -12,9 +12,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from tandem_server.endpoint.capture import CaptureRefused, Captures
 from tandem_server.endpoint.environment import read_environment
 from tandem_server.endpoint.options import OptionsError, negotiate
 from tandem_server.endpoint.reflector import Reflector
+from tandem_server.endpoint.results import RESULT_BYTES, BadResult, Results
 from tandem_server.endpoint.session_ask import BadAsk, read_session_ask
 from tandem_server.endpoint.sessions import Refused, Session, SessionTable
 from tandem_server.registry import Registry
@@ -25,22 +27,26 @@ _BODY_LIMIT_BYTES = 16 * 1024
 
 
 def control_app(
-    registry: Registry, sessions: SessionTable, measurement_port: int, reflector: Reflector | None = None
+    registry: Registry,
+    sessions: SessionTable,
+    measurement_port: int,
+    results: Results,
+    captures: Captures | None = None,
+    reflector: Reflector | None = None,
 ) -> Starlette:
-    """The ASGI application. Without a ``reflector`` its part of the answers is null."""
+    """The ASGI application. ``captures``: None when none are allowed. ``reflector``: None when there is none; then its part of
+    the answers is null."""
 
     async def post(request: Request) -> JSONResponse:
         probe = await run_in_threadpool(probe_of, registry, request.headers.get("authorization"))
         if probe is None:
             return _unauthorised()
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _BODY_LIMIT_BYTES:
-                return JSONResponse({"error": f"more than {_BODY_LIMIT_BYTES} bytes"}, 413)
         try:
+            body = await _body(request, _BODY_LIMIT_BYTES)
             ask = read_session_ask(body)
             options = negotiate(ask.options)
+            if ask.capture and captures is None:
+                raise BadAsk("this endpoint allows no captures ([capture] allowed in its server.toml)")
             session = await run_in_threadpool(
                 sessions.open,
                 probe,
@@ -53,10 +59,14 @@ def control_app(
                 ask.budget_bytes,
                 ask.options,
             )
+            if ask.capture and captures is not None:
+                await run_in_threadpool(_begin_capture, captures, sessions, session)
         except (BadAsk, OptionsError) as error:
             return JSONResponse({"error": str(error)}, 400)
-        except Refused as error:
+        except (Refused, CaptureRefused) as error:
             return JSONResponse({"error": str(error)}, 429)
+        except _TooLong as error:
+            return JSONResponse({"error": str(error)}, 413)
         answer = {
             "session": session.id,
             "expires_s": int(session.idle_s),
@@ -77,13 +87,56 @@ def control_app(
             return JSONResponse({"error": "no such session"}, 404)
         return JSONResponse(_sender_side(session))
 
+    async def put_result(request: Request) -> JSONResponse:
+        probe = await run_in_threadpool(probe_of, registry, request.headers.get("authorization"))
+        if probe is None:
+            return _unauthorised()
+        session = await run_in_threadpool(sessions.get, request.path_params["session"])
+        if session is None or session.probe != probe:
+            return JSONResponse({"error": "no such session"}, 404)
+        try:
+            body = await _body(request, RESULT_BYTES)
+            await run_in_threadpool(results.put, probe, session.run, session.id, body)
+        except _TooLong as error:
+            return JSONResponse({"error": str(error)}, 413)
+        except BadResult as error:
+            return JSONResponse({"error": str(error)}, 400)
+        except OSError as error:
+            _LOG.warning("results: %s", error)
+            told = f"the endpoint cannot keep results now: {error.strerror}"
+            return JSONResponse({"error": told}, 503, {"Retry-After": "10"})
+        session.charge(len(body))
+        return JSONResponse({"bytes": len(body)})
+
     return Starlette(
         routes=[
             Route("/v1/sessions", post, methods=["POST"]),
             Route("/v1/sessions/{session}", delete, methods=["DELETE"]),
+            Route("/v1/sessions/{session}/result", put_result, methods=["PUT"]),
         ],
         exception_handlers={sqlite3.Error: _unwritable},
     )
+
+
+def _begin_capture(captures: Captures, sessions: SessionTable, session: Session) -> None:
+    try:
+        session.capture = captures.begin(session.probe, session.run, session.id)
+    except CaptureRefused:
+        sessions.end(session.id, session.probe)  # who wanted a capture does not want to measure without
+        raise
+
+
+class _TooLong(ValueError):  # noqa: N818  (an answer, no accident)
+    """The body is longer than it may be."""
+
+
+async def _body(request: Request, limit: int) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise _TooLong(f"more than {limit} bytes")
+    return bytes(body)
 
 
 def _unwritable(_request: Request, error: Exception) -> JSONResponse:
@@ -100,6 +153,7 @@ def _sender_side(session: Session) -> dict[str, Any]:
         "bytes_sent": sum(c["bytes_sent"] or 0 for c in connections),
         "bytes_received": sum(c.get("bytes_received", 0) for c in connections),
         "connections": connections,
+        "capture": session.captured,
     }
 
 

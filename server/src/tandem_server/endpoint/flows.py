@@ -30,6 +30,7 @@ class Labels:
 @dataclass(slots=True)
 class _Seen:
     remote: str | None
+    port: int | None
     tcp: TcpInfo
     rtts_ms: list[float] = field(default_factory=list)
 
@@ -64,8 +65,8 @@ class FlowAccount:
         self._was_multipath = self._was_multipath or snapshot.multipath
         self._last_alive = {flow.id: flow.tcp for flow in snapshot.flows}
         for flow in snapshot.flows:
-            seen = self._seen.setdefault(flow.id, _Seen(flow.remote, flow.tcp))
-            seen.remote, seen.tcp = flow.remote or seen.remote, flow.tcp
+            seen = self._seen.setdefault(flow.id, _Seen(flow.remote, flow.port, flow.tcp))
+            seen.remote, seen.port, seen.tcp = flow.remote or seen.remote, flow.port or seen.port, flow.tcp
             if flow.tcp.rtt_us is not None:
                 seen.rtts_ms.append(flow.tcp.rtt_us / 1000)
         elapsed_s = (snapshot.monotonic_ns - before.monotonic_ns) / 1e9 if before else 0.0
@@ -110,6 +111,7 @@ class FlowAccount:
                 {
                     "subflow": subflow,
                     "path": names[subflow],
+                    "remote": {"address": seen.remote, "port": seen.port} if seen.remote and seen.port else None,
                     "bytes_acked": seen.tcp.bytes_acked,
                     "bytes_received": seen.tcp.bytes_received,
                     "bytes_retrans": seen.tcp.bytes_retrans,

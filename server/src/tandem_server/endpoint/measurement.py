@@ -50,7 +50,7 @@ class Measurement:
                 in_session = self._in_session(request.headers.get("x-tandem-session"))
                 _answer(connection, 200, {"address": address, "port": port, **handshake.seen(connection, in_session)})
             else:
-                self._transfer(connection, request, arrived_s, begun, stopped)
+                self._transfer(connection, request, {"address": address, "port": port}, arrived_s, begun, stopped)
         except BadRequest as refusal:
             _answer(connection, refusal.status, {"error": str(refusal)})
         except TimeoutError:
@@ -66,7 +66,13 @@ class Measurement:
         return True
 
     def _transfer(
-        self, connection: socket.socket, request: Request, arrived_s: float, begun: bytes, stopped: threading.Event
+        self,
+        connection: socket.socket,
+        request: Request,
+        peer: dict[str, object],
+        arrived_s: float,
+        begun: bytes,
+        stopped: threading.Event,
     ) -> None:
         ask = read_ask(request.query)
         upload = request.path == "/v1/upload"
@@ -77,7 +83,7 @@ class Measurement:
         try:
             path = _path(request, session)
             apply(connection, session.options)
-            own = {"request": request.line, **effective(connection).told()}
+            own = {"request": request.line, "peer": peer, **effective(connection).told()}
             labels = Labels(session.probe, self._boot, session.run, session.kind, path, session.paths)
 
             def stop() -> bool:

@@ -21,11 +21,12 @@ _NO_FULL_INFO = (errno.EOPNOTSUPP, errno.ENOPROTOOPT, errno.EINVAL)
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One subflow now. ``id`` is unique within the connection; ``remote`` is the peer's address as seen here."""
+    """One subflow now. ``id`` is unique within the connection; ``remote`` and ``port`` are the peer's as seen here."""
 
     id: str
     remote: str | None
     tcp: abi.TcpInfo
+    port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class Sampler:
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
-        self._peer = _plain(connection.getpeername()[0])
+        peer = connection.getpeername()
+        self._peer, self._port = _plain(peer[0]), int(peer[1])
         self._header = bytearray(abi.FULL_INFO_BYTES)
         self._subflows = bytearray(_ROOM * abi.SUBFLOW_INFO_BYTES)
         self._tcp = bytearray(_ROOM * abi.TCP_INFO_BYTES)
@@ -64,7 +66,7 @@ class Sampler:
             tcp = abi.decode_tcp_info(self._socket.getsockopt(socket.IPPROTO_TCP, abi.TCP_INFO, abi.TCP_INFO_BYTES))
         except OSError:
             return None
-        return Snapshot(monotonic_ns, utc_ns, False, (Flow("1", self._peer, tcp),), tcp.bytes_acked)
+        return Snapshot(monotonic_ns, utc_ns, False, (Flow("1", self._peer, tcp, self._port),), tcp.bytes_acked)
 
     def _multipath(self, monotonic_ns: int, utc_ns: int) -> Snapshot:
         """OSError with EOPNOTSUPP when the connection is none of Multipath TCP."""
@@ -87,6 +89,7 @@ class Sampler:
                 str(f.id) if f.id is not None else self._number(f.local, f.remote),
                 f.remote.host if f.remote else None,
                 f.tcp,
+                f.remote.port if f.remote else None,
             )
             for f in full.subflows
             if not abi.unused(f.tcp, f.remote)
@@ -101,7 +104,7 @@ class Sampler:
         abi.array_request(ends, abi.ADDRESSES_BYTES)
         self._call(abi.MPTCP_SUBFLOW_ADDRS, ends)
         flows = tuple(
-            Flow(self._number(local, remote), remote.host if remote else None, one)
+            Flow(self._number(local, remote), remote.host if remote else None, one, remote.port if remote else None)
             # A subflow may come or go between the two calls; the pairs that both saw are right.
             for one, (local, remote) in zip(abi.decode_tcp_array(tcp), abi.decode_address_array(ends), strict=False)
             if not abi.unused(one, remote)

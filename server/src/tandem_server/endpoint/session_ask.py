@@ -14,7 +14,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _WORD = re.compile(r"[^\x00-\x1f\x7f\\\ud800-\udfff]{1,64}\Z")
 _PATHS_LIMIT = 8
 _LARGEST = 10**15 - 1
-_KEYS = {"run", "kind", "path", "bytes", "seconds", "budget_bytes", "paths", "options"}
+_KEYS = {"run", "kind", "path", "bytes", "seconds", "budget_bytes", "paths", "options", "capture"}
 
 
 class BadAsk(ValueError):  # noqa: N818  (an answer, no accident)
@@ -34,6 +34,7 @@ class SessionAsk:
     seconds: float | None = None
     budget_bytes: int | None = None
     options: Options = Options()  # noqa: RUF009  (frozen)
+    capture: bool = False
 
 
 def read_session_ask(body: bytes) -> SessionAsk:
@@ -66,8 +67,11 @@ def read_session_ask(body: bytes) -> SessionAsk:
         options = read_options(asked.get("options"))
     except OptionsError as error:
         raise BadAsk(str(error)) from None
+    capture = asked.get("capture", False)
+    if not isinstance(capture, bool):
+        raise BadAsk("capture is neither true nor false")
     paths = _paths(asked.get("paths"))
-    return SessionAsk(asked["run"], asked["kind"], path, paths, payload_bytes, seconds, budget, options)
+    return SessionAsk(asked["run"], asked["kind"], path, paths, payload_bytes, seconds, budget, options, capture)
 
 
 def _paths(asked: object) -> dict[str, PathPeer]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tandem_server.endpoint.capture import Capture, peers_of
 from tandem_server.endpoint.options import Options
 from tandem_server.endpoint.paths import PathPeer
 from tandem_server.endpoint.request import Ask, BadRequest
@@ -66,6 +67,8 @@ class Session:
     idle_since_s: float = field(default_factory=time.monotonic)
     ended: threading.Event = field(default_factory=threading.Event)
     summaries: list[dict[str, Any]] = field(default_factory=list)
+    capture: Capture | None = None
+    captured: dict[str, Any] | None = None
     on_cut: set[Callable[[], None]] = field(default_factory=set)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
@@ -106,6 +109,17 @@ class Session:
         """Return what was reserved and not sent."""
         with self._changed:
             self.used_bytes -= unused_bytes
+
+    def end_capture(self) -> None:
+        """End its capture, if one runs, and keep what came of it."""
+        capture, self.capture = self.capture, None
+        if capture is not None:
+            self.captured = capture.finish(peers_of(self.summaries))
+
+    def charge(self, carried_bytes: int) -> None:
+        """Count bytes that came otherwise (a result): against the probe's day, whatever is left of the session's budget."""
+        with self._changed:
+            self.used_bytes += carried_bytes
 
     def await_quiet(self, timeout_s: float) -> bool:
         """Wait until no connection is left; whether that came true in time."""
@@ -242,6 +256,7 @@ class SessionTable:
     def _write_end(self, session: Session, why: str) -> None:
         """Into the registry, or, when that cannot be written (a full disk), kept for the next ``sweep``: the probe gets its answer.
         What was never written is ended by the next start (``end_abandoned``), without its bytes."""
+        session.end_capture()
         try:
             self._registry.sessions.end(session.id, session.used_bytes, why)
         except sqlite3.Error as error:

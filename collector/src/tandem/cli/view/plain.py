@@ -115,6 +115,9 @@ def summary(status: dict[str, Any]) -> str:
             f"running: {run.get('pairing')} pair {run.get('pair')}, run {run.get('number')} of {run.get('of')}"
         )
         lines += [f"  {kind_words(r)}: {words}" for r in run.get("runs", []) if (words := phase_words(r.get("phase")))]
+    spent = status.get("spent_today_bytes") or {}
+    if spent:
+        lines.append("today (UTC): " + ", ".join(f"{path} {size(count)}" for path, count in spent.items()))
     lines.append(f"polls: {polls.get('made', 0)}, of these {polls.get('late', 0)} late")
     lines.append(
         f"records: {spool.get('made', 0)} made, {spool.get('sent', 0)} sent, {spool.get('pending', 0)} waiting, "

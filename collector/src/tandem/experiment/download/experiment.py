@@ -12,12 +12,12 @@ from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Outpu
 from tandem.experiment.control import Control, ControlError, Session, describe, whoami
 from tandem.experiment.download import outcome
 from tandem.experiment.download.request import PARAMETERS, Request, read
-from tandem.experiment.download.sampler import Sampler
-from tandem.experiment.download.transfer import Transfer
 from tandem.experiment.parameters import Parameter
+from tandem.experiment.path_names import PathNames
+from tandem.experiment.sampler import Sampler
+from tandem.experiment.transfer import Transfer
 from tandem.mptcp import sockets
-from tandem.mptcp.series import PathName, Series
-from tandem.mptcp.statistics import SubflowSample
+from tandem.mptcp.series import Series
 from tandem.schema.manifest import Failure
 
 _WHOAMI_TIMEOUT_S = 3.0
@@ -90,11 +90,11 @@ class Download:
             refused = Failure(reason=f"connect: {describe(error)}", retry=True)
             return Outcome(None, refused, outcome.environment(request, None), {**further, "sender": sender})
         with connected.socket:
-            names = _Names(request)
+            names = PathNames(request.paths)
             series = Series(names.of)
             transfer = Transfer()
             expected = len(request.paths) if request.kind == "mptcp" else 1
-            sampler = Sampler(connected.socket, series, transfer, output, request.sample_hz, expected)
+            sampler = Sampler(connected.socket, series, lambda: transfer.received, output, request.sample_hz, expected)
             sampler.start()
             try:
                 failure = transfer.run(
@@ -118,29 +118,6 @@ class Download:
             further["first"] = {"subflow": first.subflow, "path": first.name.path}
         measured = outcome.result(request, connected, transfer, series, sender)
         return Outcome(json.loads(json.dumps(measured)), failure, environment, further)
-
-
-class _Names:
-    """Which path a subflow runs over, told from its local address."""
-
-    def __init__(self, request: Request) -> None:
-        self._paths = request.paths
-        self._by_address: dict[str, PathName] = {}
-        for path in self._paths:
-            if path.address is not None:
-                self._by_address[path.address] = PathName(path.name, path.operator)
-
-    def of(self, subflow: SubflowSample) -> PathName:
-        """The path, or nothing known."""
-        host = subflow.local.host if subflow.local is not None else None
-        if host is None:
-            return PathName(None, None)
-        if host not in self._by_address:
-            # not told, or changed since: a mobile network may give another address at any time
-            for path in self._paths:
-                for current in sockets.interface_addresses(path.interface):
-                    self._by_address[current] = PathName(path.name, path.operator)
-        return self._by_address.get(host, PathName(None, None))
 
 
 def _get(request: Request, session: Session) -> bytes:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import sys
 from typing import Any
 
 from tandem.experiment.download.request import Request
-from tandem.experiment.download.transfer import Transfer
+from tandem.experiment.environment import environment as machine_and_connection
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.results import BYTES_BY_PATH, FIGURES, bytes_by_path
-from tandem.mptcp import sockets, sysctls
+from tandem.experiment.transfer import Transfer
+from tandem.mptcp import sockets
 from tandem.mptcp.series import Series, SubflowTotal, shares
 from tandem.schema.manifest import RunResult, SubflowResult
 
@@ -110,25 +109,10 @@ def _objects(value: object) -> list[dict[str, Any]]:
 
 
 def environment(request: Request, connection: socket.socket | None) -> dict[str, Any]:
-    """What else shapes the figures: kernel, scheduler, controllers, sysctls, buffers. The congestion control is this end's, the
-    receiver's; the sender's is in its answer."""
-    values, machine = sysctls.read(), os.uname()
-    found: dict[str, Any] = {
-        "kernel": machine.release,
-        "machine": machine.machine,
-        "python": sys.version.split()[0],
-        "scheduler": values.get("net.mptcp.scheduler"),
-        "path_manager": values.get("net.mptcp.path_manager"),
-        "sysctls": values,
-        "primary": request.primary.name,
-        "paths": [{"name": p.name, "interface": p.interface, "operator": p.operator} for p in request.paths],
-        "sample_hz": request.sample_hz,
-    }
+    """As every experiment's, and how this one was sampled and buffered. The congestion control is this end's, the receiver's; the
+    sender's is in its answer."""
+    found = machine_and_connection(request, connection)
+    found["sample_hz"] = request.sample_hz
     if connection is not None:
-        found["congestion_control"] = sockets.congestion_control(connection)
-        found["receive_buffer_bytes"] = connection.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-        found["send_buffer_bytes"] = connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
         found["receive_buffer_asked_bytes"] = request.receive_buffer_bytes
-    times = os.times()
-    found["cpu_seconds"] = times.user + times.system
     return found

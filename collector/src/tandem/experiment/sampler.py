@@ -5,28 +5,38 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tandem.experiment.base import Output
-from tandem.experiment.download.transfer import Transfer
 from tandem.mptcp.series import Row, Series
 from tandem.mptcp.statistics import Reader, StatisticsError
 
 JOIN_RESOLUTION_S = 0.005
 _JOIN_WATCH_S = 2.0
+EMPTY: Mapping[str, Any] = {}
 
 
 class Sampler:
     """Reads ``connection`` ``hertz`` times a second and writes a ``sample`` line each time.
 
-    In the first two seconds, until ``expected`` subflows are established, it looks every 5 ms, only for joins.
+    In the first two seconds, until ``expected`` subflows are established, it looks every 5 ms, only for joins. ``payload``: how many
+    bytes of it passed so far. ``labels``: what else each line's ``connection`` says, where several are measured.
     """
 
     def __init__(
-        self, connection: socket.socket, series: Series, transfer: Transfer, output: Output, hertz: float, expected: int
+        self,
+        connection: socket.socket,
+        series: Series,
+        payload: Callable[[], int],
+        output: Output,
+        hertz: float,
+        expected: int,
+        labels: Mapping[str, Any] = EMPTY,
     ) -> None:
         self._reader = Reader(connection)
-        self._series, self._transfer, self._output = series, transfer, output
+        self._series, self._payload, self._output = series, payload, output
+        self._labels = labels
         self._period_s = 1 / hertz
         self._expected = expected
         self._done = threading.Event()
@@ -84,12 +94,12 @@ class Sampler:
             )
             return
         self.made += 1
-        self._output.line("sample", **as_json(self._series.add(sample, self._transfer.received)))
+        self._output.line("sample", **as_json(self._series.add(sample, self._payload()), self._labels))
 
 
-def as_json(row: Row) -> dict[str, Any]:
-    """A row as the content of a ``sample`` line."""
+def as_json(row: Row, labels: Mapping[str, Any] = EMPTY) -> dict[str, Any]:
+    """A row as the content of a ``sample`` line; ``labels``: which connection it is."""
     subflows = [
         {"subflow": s.subflow, "path": s.name.path, "operator": s.name.operator, **s.fields} for s in row.subflows
     ]
-    return {"monotonic_ns": row.monotonic_ns, "connection": row.connection, "subflows": subflows}
+    return {"monotonic_ns": row.monotonic_ns, "connection": {**labels, **row.connection}, "subflows": subflows}

@@ -1,0 +1,114 @@
+"""What rounds of timed transfers come to: goodputs, disjointivity, benefits, shares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tandem.experiment.benefit import bandwidth_benefit, disjointivity, most_loaded_share
+from tandem.experiment.legs import Leg
+from tandem.experiment.parameters import Parameter
+from tandem.experiment.rounds import Done, Measured
+from tandem.experiment.rounds_outcome import SEQUENCE, quantile
+
+RESULTS = (
+    *SEQUENCE,
+    Parameter("rounds", "list", "each round: phases with their goodputs, TDI, bandwidth ratio, benefits"),
+    Parameter("summary", "list", "by primary: medians of TDI, benefit, ratio and goodput over the whole rounds"),
+)
+
+
+def row(done: Done) -> dict[str, Any]:
+    """One round for the result. What a failed step makes impossible is None."""
+    alone = {m.step.path or "": _goodput(m) for m in done.measured if m.step.kind == "tcp"}
+    wanted = sum(step.kind == "tcp" for step in done.round.order)
+    separate = [g for g in alone.values() if g is not None]
+    whole = separate if len(separate) == wanted else None
+    together = next((_goodput(m) for m in done.measured if m.step.kind == "tcp-all"), None)
+    tdi = None if whole is None or together is None else disjointivity(whole, together)
+    return {
+        "number": done.round.number,
+        "begun_monotonic_ns": done.begun_monotonic_ns,
+        "order": [m.step.name for m in done.measured],
+        "phases": [_phase(m) for m in done.measured],
+        "c_i_bit_per_s": alone,
+        "c_max_bit_per_s": None if whole is None else max(whole),
+        "c_total_bit_per_s": together,
+        "tdi": tdi,
+        "tdi_clipped": None if tdi is None else min(1.0, tdi),
+        "bandwidth_ratio": max(whole) / min(whole) if whole is not None and min(whole) > 0 else None,
+        "benefits": [_benefit(m, whole, together) for m in done.measured if m.step.kind == "mptcp"],
+    }
+
+
+def _goodput(measured: Measured) -> float | None:
+    """Of all the step's connections together, bit/s; None when one of them failed."""
+    moved = [leg.moved for leg in measured.legs]
+    whole = [m for m in moved if m is not None]
+    return sum(count * 8 / lasted for count, lasted in whole) if len(whole) == len(moved) else None
+
+
+def _phase(measured: Measured) -> dict[str, Any]:
+    return {
+        "name": measured.step.name,
+        "number": measured.number,
+        "begun_monotonic_ns": measured.begun_monotonic_ns,
+        "goodput_bit_per_s": _goodput(measured),
+        "failure": measured.failure,
+        "connections": [_connection(leg) for leg in measured.legs],
+    }
+
+
+def _connection(leg: Leg) -> dict[str, Any]:
+    received, lasted = leg.up.received, leg.up.receiver_s
+    return {
+        **leg.told(),
+        "server_bytes": received,
+        "server_duration_s": lasted,
+        "server_goodput_bit_per_s": None if received is None or not lasted else received * 8 / lasted,
+        "sender": leg.sender,
+    }
+
+
+def _benefit(measured: Measured, separate: list[float] | None, together: float | None) -> dict[str, Any]:
+    leg, x = measured.legs[0], _goodput(measured)
+    benefit = None if separate is None or together is None or x is None else bandwidth_benefit(separate, together, x)
+    return {
+        "primary": measured.step.path,
+        "goodput_bit_per_s": x,
+        "benefit": None if benefit is None else benefit.clipped,
+        "benefit_raw": None if benefit is None else benefit.raw,
+        "shares": _shares(leg),
+        "most_loaded_share": most_loaded_share(leg.by_path),
+        "fallback": leg.series.fallback,
+    }
+
+
+def _shares(leg: Leg) -> dict[str, float]:
+    whole = sum(leg.by_path.values())
+    return {path: count / whole if whole else 0.0 for path, count in leg.by_path.items()}
+
+
+def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Medians by primary path over the rounds that gave a goodput of it and of every TCP step; empty without any."""
+    found: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
+    for each in rows:
+        for benefit in each["benefits"]:
+            if benefit["goodput_bit_per_s"] is not None and each["tdi"] is not None:
+                found.setdefault(benefit["primary"], []).append((each, benefit))
+    return [
+        {
+            "primary": primary,
+            "rounds": len(pairs),
+            "tdi": _median([r["tdi"] for r, _ in pairs]),
+            "bandwidth_ratio": _median([r["bandwidth_ratio"] for r, _ in pairs]),
+            "goodput_bit_per_s": _median([b["goodput_bit_per_s"] for _, b in pairs]),
+            "benefit": _median([b["benefit"] for _, b in pairs]),
+            "benefit_raw": _median([b["benefit_raw"] for _, b in pairs]),
+            "most_loaded_share": _median([b["most_loaded_share"] for _, b in pairs]),
+        }
+        for primary, pairs in found.items()
+    ]
+
+
+def _median(values: list[float | None]) -> float | None:
+    return quantile([v for v in values if v is not None], 0.5)

@@ -1,0 +1,33 @@
+"""What else shapes an experiment's figures: kernel, scheduler, controllers, sysctls, buffers. The same for every experiment."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import Any
+
+from tandem.experiment.asked import Asked
+from tandem.mptcp import sockets, sysctls
+
+
+def environment(asked: Asked, connection: socket.socket | None = None) -> dict[str, Any]:
+    """The machine as it is now and, of an open ``connection``, its buffers and this end's congestion control."""
+    values, machine = sysctls.read(), os.uname()
+    found: dict[str, Any] = {
+        "kernel": machine.release,
+        "machine": machine.machine,
+        "python": sys.version.split()[0],
+        "scheduler": values.get("net.mptcp.scheduler"),
+        "path_manager": values.get("net.mptcp.path_manager"),
+        "sysctls": values,
+        "primary": asked.primary.name,
+        "paths": [{"name": p.name, "interface": p.interface, "operator": p.operator} for p in asked.paths],
+    }
+    if connection is not None:
+        found["congestion_control"] = sockets.congestion_control(connection)
+        found["receive_buffer_bytes"] = connection.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        found["send_buffer_bytes"] = connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+    times = os.times()
+    found["cpu_seconds"] = times.user + times.system
+    return found

@@ -1,0 +1,275 @@
+"""One measured connection: its session, its transfer in one direction, and both ends' figures of it.
+
+An experiment of several phases measures many; each has a session of its own, so that what the server tells at its end belongs to
+this connection without doubt, and carries this connection's kind and path.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+from tandem.experiment import http_head
+from tandem.experiment.asked import Asked, ProbePath
+from tandem.experiment.base import STOPPED, Output, Stop, StoppedError
+from tandem.experiment.control import Control, ControlError, Session, describe
+from tandem.experiment.path_names import PathNames
+from tandem.experiment.sampler import Sampler, as_json
+from tandem.experiment.transfer import Transfer
+from tandem.experiment.upload import Upload, seconds
+from tandem.mptcp import sockets
+from tandem.mptcp.series import Series, shares
+from tandem.mptcp.statistics import Reader, StatisticsError
+from tandem.schema.manifest import Failure
+
+Direction = Literal["download", "upload"]
+_FAREWELL_TIMEOUT_S = 2.0
+"""For closing a session when told to stop: who stops us waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is the same for all connections of a run. ``sample_hz`` None: one sample, at the end: a thread that reads the kernel's
+    statistics meanwhile would disturb the timing of a short transfer. ``read_pause_s``: see ``transfer``."""
+
+    asked: Asked
+    direction: Direction
+    connect_timeout_s: float
+    stall_s: float
+    sample_hz: float | None
+    read_pause_s: float
+    congestion_control: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One connection to be measured: ``path`` is MPTCP's primary, TCP's only one; exactly one of ``bytes`` and ``seconds``."""
+
+    kind: sockets.Kind
+    path: ProbePath
+    bytes: int | None = None
+    seconds: float | None = None
+
+
+class Leg:
+    """One measured connection: ``open``, ``connect``, ``transfer``, ``close``, in this order; each does nothing once it failed."""
+
+    def __init__(self, terms: Terms, wanted: Wanted) -> None:
+        paths = terms.asked.paths
+        self.terms, self.wanted = terms, wanted
+        self._asked = replace(terms.asked, paths=(wanted.path, *(p for p in paths if p != wanted.path)))
+        self._control: Control | None = None
+        self._session: Session | None = None
+        self._connected: sockets.Connected | None = None
+        self.down, self.up = Transfer(), Upload()
+        self.series = Series(PathNames(paths).of, "sender" if terms.direction == "upload" else "receiver")
+        self.failure: Failure | None = None
+        self.sender: dict[str, Any] | None = None
+
+    def open(self, addresses: Mapping[str, str], stop: Stop) -> None:
+        """Open the session, over this connection's path first, which also wakes a modem. Main thread only."""
+        wanted: dict[str, Any] = {"bytes": self.wanted.bytes, "seconds": self.wanted.seconds}
+        control = self.terms.congestion_control
+        if control is not None and self.terms.direction == "download":
+            wanted["options"] = {"congestion_control": control}
+        try:
+            self._control = Control(self._asked)
+            with stop.interruptible():
+                self._session = self._control.open(self.wanted.kind, dict(addresses), **wanted)
+        except ControlError as error:
+            self.failure = error.failure
+        except StoppedError:
+            self.failure = STOPPED
+
+    def connect(self, stop: Stop) -> None:
+        """Connect. Main thread only. sockets.UnsupportedError when this machine lacks what it takes."""
+        if self.failure is not None:
+            return
+        multipath = self.wanted.kind == "mptcp"
+        lone6 = multipath and any(sockets.only6(p.interface) for p in self._asked.paths)
+        options = sockets.Options(
+            congestion_control=self.terms.congestion_control if self.terms.direction == "upload" else None,
+            both_families=lone6 and sockets.multipath6(),
+        )
+        server, path = self._asked.measurement, self.wanted.path
+        try:
+            with stop.interruptible():
+                address = sockets.resolve(server.host, server.port, path.interface)
+                self._connected = sockets.connect(
+                    self.wanted.kind, address, path.source, self.terms.connect_timeout_s, options
+                )
+        except OSError as error:
+            self.failure = Failure(reason=f"connect: {describe(error)}", retry=True)
+        except StoppedError:
+            self.failure = STOPPED
+
+    def transfer(self, deadline_ns: int, stop: Stop, output: Output, labels: Mapping[str, Any]) -> None:
+        """Move the bytes, with ``sample`` lines whose ``connection`` says ``labels``. From any thread."""
+        if self._connected is None or self.failure is not None:
+            return
+        expected = len(self._asked.paths) if self.wanted.kind == "mptcp" else 1
+        hertz, connection = self.terms.sample_hz, self._connected.socket
+        sampler = None
+        if hertz is not None:
+            sampler = Sampler(connection, self.series, lambda: self.payload_bytes, output, hertz, expected, labels)
+            sampler.start()
+        try:
+            self.failure = self._move(deadline_ns, stop)
+        finally:
+            if sampler is not None:
+                sampler.stop()
+            else:
+                self._sample(output, labels)
+
+    @property
+    def payload_bytes(self) -> int:
+        """Payload so far: received, or acknowledged. May be read by another thread."""
+        return self.up.acked if self.terms.direction == "upload" else self.down.received
+
+    def _move(self, deadline_ns: int, stop: Stop) -> Failure | None:
+        if self._connected is None:
+            return self.failure
+        connection, wanted, terms = self._connected.socket, self.wanted, self.terms
+        head = self._head()
+        if terms.direction == "upload":
+            return self.up.run(connection, head, wanted.bytes, wanted.seconds, terms.stall_s, deadline_ns, stop)
+        return self.down.run(
+            connection, head, wanted.bytes, wanted.seconds, terms.stall_s, terms.read_pause_s, deadline_ns, stop
+        )
+
+    def _head(self) -> bytes:
+        server, upload = self._asked.measurement, self.terms.direction == "upload"
+        host = f"[{server.host}]" if ":" in server.host else server.host
+        headers = {"X-Tandem-Session": "" if self._session is None else self._session.id}
+        query = (
+            {"bytes": self.wanted.bytes} if self.wanted.seconds is None else {"seconds": f"{self.wanted.seconds:.3f}"}
+        )
+        if not upload:
+            headers["Accept-Encoding"] = "identity"
+        elif self.wanted.bytes is not None:
+            headers["Content-Length"] = str(self.wanted.bytes)
+        target = f"/v1/{self.terms.direction}?{urlencode(query)}"
+        return http_head.request(target, f"{host}:{server.port}", headers, "POST" if upload else "GET")
+
+    def _sample(self, output: Output, labels: Mapping[str, Any]) -> None:
+        if self._connected is None:
+            return
+        try:
+            sample = Reader(self._connected.socket).read()
+        except StatisticsError:
+            return  # after a reset the kernel has forgotten the connection; the failure says it
+        output.line("sample", **as_json(self.series.add(sample, self.payload_bytes), labels))
+
+    def close(self, stop: Stop) -> None:
+        """Close the connection, then the session, whose answer is the server's side. Main thread only."""
+        if self._connected is not None:
+            self._connected.socket.close()
+        if self._control is not None and self._session is not None:
+            patience_s = _FAREWELL_TIMEOUT_S if stop.requested else self._asked.control_timeout_s
+            answer = self._control.close(self._session, patience_s)
+            connections = answer.get("connections") if answer is not None else None
+            if isinstance(connections, list) and len(connections) == 1 and isinstance(connections[0], dict):
+                self.sender = connections[0]
+            self._session = None
+
+    # What came of it.
+
+    @property
+    def connect_ms(self) -> float | None:
+        """How long connect(2) took, which belongs to no delay."""
+        return None if self._connected is None else self._connected.connect_ms
+
+    @property
+    def agent_s(self) -> float | None:
+        """At this end, of so many bytes: of an upload, from the first bit written to the acknowledgement of the last; of a download,
+        from the first bit of the request to the last byte received. None when it did not come to its end."""
+        if self.failure is not None:
+            return None
+        if self.terms.direction == "upload":
+            return _between(self.up.begun_ns, self.up.acked_ns)
+        return _between(self.down.requested_ns, self.down.last_byte_ns)
+
+    @property
+    def server_s(self) -> float | None:
+        """At the server: of a download, from the arrival of the request to the acknowledgement of the last byte; of an upload, from
+        its first byte to its last. None when it does not tell."""
+        if self.failure is not None:
+            return None
+        if self.terms.direction == "upload":
+            return self.up.receiver_s
+        return None if self.sender is None else seconds(self.sender.get("request_to_last_ack_s"))
+
+    @property
+    def resolution_s(self) -> tuple[float | None, float | None]:
+        """Of the two ends' times: between the last two looks at what was not acknowledged. A time that ends with a byte has none."""
+        if self.terms.direction == "upload":
+            return self.up.resolution_s, None
+        return None, None if self.sender is None else seconds(self.sender.get("last_ack_resolution_s"))
+
+    @property
+    def moved(self) -> tuple[int, float] | None:
+        """Payload bytes and seconds of a timed transfer, which ends by this end's clock: of a download from its first byte on, what
+        was received; of an upload from its first bit on, what was acknowledged. None when it failed."""
+        seconds = self.wanted.seconds
+        if self.failure is not None or seconds is None:
+            return None
+        if self.terms.direction == "upload":
+            return None if self.up.acked_in_time is None else (self.up.acked_in_time, seconds)
+        lasted = _between(self.down.first_byte_ns, self.down.over_ns)
+        return None if not lasted else (self.down.received, lasted)
+
+    @property
+    def lasted_s(self) -> float:
+        """From the request's first bit to the end of the transfer, or to what came of it; 0 before anything moved."""
+        if self.terms.direction == "upload":
+            return _between(self.up.begun_ns, self.up.acked_ns or self.up.over_ns) or 0.0
+        return _between(self.down.requested_ns, self.down.over_ns or self.down.last_byte_ns) or 0.0
+
+    @property
+    def by_path(self) -> dict[str, int]:
+        """What TCP carried over each path: received, or acknowledged; subflows on no known path are left out."""
+        carried: dict[str, int] = {}
+        for total in self.series.totals.values():
+            if total.name.path is not None:
+                carried[total.name.path] = carried.get(total.name.path, 0) + total.bytes
+        return carried
+
+    def told(self) -> dict[str, Any]:
+        """For the result."""
+        totals = self.series.ordered()
+        return {
+            "kind": self.wanted.kind,
+            "path": self.wanted.path.name,
+            "connect_ms": self.connect_ms,
+            "bytes": self.payload_bytes,
+            "fallback": self.wanted.kind == "mptcp" and self.series.fallback,
+            "subflows": [
+                {
+                    "subflow": t.subflow,
+                    "path": t.name.path,
+                    "bytes": t.bytes,
+                    "share": share,
+                    "rtt_ms_median": t.rtt_ms_median,
+                    "join_delay_ms": self._join_ms(t.established_ns) if index else None,
+                }
+                for index, (t, share) in enumerate(zip(totals, shares(totals), strict=True))
+            ],
+            "failure": self.failure,
+        }
+
+    def _join_ms(self, established_ns: int | None) -> float | None:
+        if established_ns is None or self._connected is None or self.terms.sample_hz is None:
+            return None  # seen once, at the end: when it joined was not watched
+        return max(0.0, (established_ns - self._connected.connected_monotonic_ns) / 1e6)
+
+
+def deadline_after(seconds: float, whole_ns: int) -> int:
+    """CLOCK_MONOTONIC ns: so long from now, and never after the whole run's deadline."""
+    return min(whole_ns, time.monotonic_ns() + int(seconds * 1e9))
+
+
+def _between(begun_ns: int | None, ended_ns: int | None) -> float | None:
+    return None if begun_ns is None or ended_ns is None else (ended_ns - begun_ns) / 1e9

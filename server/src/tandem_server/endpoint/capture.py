@@ -1,0 +1,243 @@
+"""The endpoint's own captures, for sessions that ask for one: tcpdump on the measurement port, headers only, within a disk budget.
+
+While a session lasts its capture holds the port's whole traffic, for a connection's packets come before anybody knows whose it is. At the
+session's end only its own connections' packets are kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from tandem_server.endpoint.pcap import (
+    HEADER_BYTES,
+    RECORD_HEADER_BYTES,
+    End,
+    Header,
+    PcapError,
+    belongs,
+    read_header,
+    record_bytes,
+)
+
+_LOG = logging.getLogger("tandem.endpoint.capture")
+SNAPLEN_BYTES = 160
+"""Of each packet: link, IPv6 and TCP headers with all their options."""
+
+_AT_ONCE = 8
+_START_S = 5.0
+_STOP_S = 5.0
+_SETTLE_S = 0.2
+_DROPPED = re.compile(r"([0-9]+) packets? dropped by kernel")
+
+
+class CaptureRefused(RuntimeError):  # noqa: N818  (an answer, no accident)
+    """There will be no capture; the reason is told."""
+
+
+class Captures:
+    """``folder``/PROBE/RUN/SESSION.pcap. All together hold at most ``budget_bytes``, those of before included; ``port`` is captured."""
+
+    def __init__(self, folder: Path, budget_bytes: int, port: int) -> None:
+        self._folder, self._budget_bytes, self._port = folder, budget_bytes, port
+        self._lock = threading.Lock()
+        self._running = 0
+        folder.mkdir(parents=True, exist_ok=True)
+        for leftover in folder.rglob("*.raw"):
+            leftover.unlink()  # of a session that an endpoint left when it died: it holds others' traffic too
+        self._used_bytes = sum(file.stat().st_size for file in folder.rglob("*.pcap"))
+
+    def begin(self, probe: str, run: str, session: str) -> Capture:
+        """A capture that sees packets from now on; CaptureRefused. The names are those of an open session."""
+        tcpdump = shutil.which("tcpdump")
+        if tcpdump is None:
+            raise CaptureRefused("the endpoint has no tcpdump")
+        with self._lock:
+            if self._used_bytes + HEADER_BYTES > self._budget_bytes:
+                raise CaptureRefused(f"the endpoint's captures fill their {self._budget_bytes} bytes")
+            if self._running >= _AT_ONCE:
+                raise CaptureRefused(f"{self._running} captures run already")
+            self._running += 1
+        try:
+            folder = self._folder / probe / run
+            folder.mkdir(parents=True, exist_ok=True)
+            return Capture(self, tcpdump, folder / f"{session}.pcap", self._port)
+        except OSError as error:
+            self.ended()
+            raise CaptureRefused(f"the endpoint cannot capture: {error.strerror}") from error
+        except CaptureRefused:
+            self.ended()
+            raise
+
+    def ended(self) -> None:
+        """One runs no longer."""
+        with self._lock:
+            self._running -= 1
+
+    def take(self, count: int) -> bool:
+        """Reserve so many bytes of disk; False when there are not so many."""
+        with self._lock:
+            if self._used_bytes + count > self._budget_bytes:
+                return False
+            self._used_bytes += count
+            return True
+
+    def give_back(self, count: int) -> None:
+        """Return what was reserved and is free again."""
+        with self._lock:
+            self._used_bytes -= count
+
+
+class Capture:
+    """One running tcpdump. CaptureRefused when it does not start."""
+
+    def __init__(self, captures: Captures, tcpdump: str, file: Path, port: int) -> None:
+        self._captures, self._file, self._port = captures, file, port
+        self._raw = file.with_suffix(".raw")
+        self._taken_bytes = 0
+        self._full = False
+        self._header: Header | None = None
+        command = [
+            tcpdump,
+            "-i",
+            "any",
+            "-n",
+            "-U",
+            "--immediate-mode",
+            "-B",
+            "4096",
+            "-s",
+            str(SNAPLEN_BYTES),
+            "-w",
+            "-",
+        ]
+        self._process = subprocess.Popen(
+            [*command, f"tcp port {port}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._said = _until_listening(self._process)
+        self._writer = threading.Thread(target=self._write, name=f"capture {file.stem}", daemon=True)
+        self._writer.start()
+
+    def finish(self, peers: Collection[End]) -> dict[str, Any]:
+        """End it, keep the packets of ``peers``, and say what there is (spec: DELETE's ``capture``)."""
+        time.sleep(_SETTLE_S)  # the last segments are on their way from the kernel to tcpdump
+        self._process.send_signal(signal.SIGINT)
+        self._writer.join(_STOP_S)
+        if self._writer.is_alive():
+            self._process.kill()
+            self._writer.join()
+        assert self._process.stderr is not None  # noqa: S101  (started with a pipe)
+        self._said += self._process.stderr.read().decode(errors="replace")
+        self._process.wait()
+        self._process.stderr.close()
+        dropped = _DROPPED.search(self._said)
+        told: dict[str, Any] = {
+            "file": None,
+            "bytes": None,
+            "sha256": None,
+            "packets": None,
+            "packets_dropped": int(dropped[1]) if dropped else None,
+            "truncated": self._full,
+        }
+        self._captures.ended()
+        try:
+            return told | self._keep(peers)
+        except (OSError, PcapError) as error:
+            _LOG.warning("%s: %s", self._file, error)
+            return told | {"error": str(error)}
+
+    def _write(self) -> None:
+        """Carry tcpdump's output to disk as long as there is room, and read on without writing when there is none."""
+        output = self._process.stdout
+        assert output is not None  # noqa: S101  (started with a pipe)
+        try:
+            with output, self._raw.open("wb") as raw:
+                first = output.read(HEADER_BYTES)
+                self._header = read_header(first)
+                if not self._captures.take(len(first)):
+                    self._full = True
+                    first = b""
+                self._taken_bytes += raw.write(first)
+                while len(head := output.read(RECORD_HEADER_BYTES)) == RECORD_HEADER_BYTES:
+                    record = head + output.read(record_bytes(head))
+                    if not self._full and not self._captures.take(len(record)):
+                        self._full = True
+                    if not self._full:
+                        self._taken_bytes += len(record)
+                        raw.write(record)
+        except (OSError, PcapError) as error:
+            _LOG.warning("%s: %s", self._file, error)
+            self._full = True
+            self._process.kill()
+
+    def _keep(self, peers: Collection[End]) -> dict[str, Any]:
+        """The session's own packets, into the file; the rest is given back to the budget."""
+        kept_bytes = packets = 0
+        digest = hashlib.sha256()
+        unfinished = self._file.with_suffix(".tmp")
+        try:
+            if self._header is None:
+                raise PcapError("tcpdump wrote nothing")
+            with self._raw.open("rb") as raw, unfinished.open("wb") as file:
+                digest.update(self._header.raw)
+                file.write(self._header.raw)
+                kept_bytes = HEADER_BYTES
+                raw.seek(HEADER_BYTES)
+                for record in _records(raw):
+                    if belongs(record, self._header.link_type, peers, self._port):
+                        digest.update(record)
+                        kept_bytes += file.write(record)
+                        packets += 1
+            unfinished.rename(self._file)
+        finally:
+            unfinished.unlink(missing_ok=True)
+            self._raw.unlink(missing_ok=True)
+            self._captures.give_back(self._taken_bytes - kept_bytes)
+        told = {"file": self._file.name, "bytes": kept_bytes, "packets": packets}
+        return told | {"sha256": digest.hexdigest()}
+
+
+def peers_of(summaries: Collection[Mapping[str, Any]]) -> set[End]:
+    """The far ends of a session's connections and of their subflows, from what became of them."""
+    ends = [
+        end for summary in summaries for end in (summary.get("peer"), *(f.get("remote") for f in summary["subflows"]))
+    ]
+    return {(end["address"], end["port"]) for end in ends if end is not None}
+
+
+def _records(raw: IO[bytes]) -> Any:  # noqa: ANN401  a generator of bytes
+    while len(head := raw.read(RECORD_HEADER_BYTES)) == RECORD_HEADER_BYTES:
+        yield head + raw.read(record_bytes(head))
+
+
+def _until_listening(process: subprocess.Popen[bytes]) -> str:
+    """What tcpdump says until it captures; CaptureRefused with its reason when it does not."""
+    errors = process.stderr
+    assert errors is not None  # noqa: S101  (started with a pipe)
+    poll = select.poll()
+    poll.register(errors, select.POLLIN)
+    said, deadline_s = b"", time.monotonic() + _START_S
+    while b"listening on" not in said:
+        more = os.read(errors.fileno(), 4096) if poll.poll(max(0.0, 1000 * (deadline_s - time.monotonic()))) else b""
+        if not more:
+            process.kill()
+            process.communicate()
+            reason = said.decode(errors="replace").strip().splitlines()
+            raise CaptureRefused(f"the endpoint cannot capture: {reason[-1] if reason else 'tcpdump does not start'}")
+        said += more
+    return said.decode(errors="replace")

@@ -1,0 +1,48 @@
+"""Results that probes hand in with their sessions: one JSON object each, on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+RESULT_BYTES = 256 * 1024
+"""The largest result."""
+
+
+class BadResult(ValueError):  # noqa: N818  (an answer, no accident)
+    """The body is no result; the reason is told with status 400."""
+
+
+class Results:
+    """``folder``/PROBE/RUN/SESSION.json, each as it was sent. Safe to use from any thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put(self, probe: str, run: str, session: str, body: bytes) -> None:
+        """Keep a session's result, in place of one that it had; BadResult, OSError (a full disk). The names are those of an open
+        session, so they are safe as names of files."""
+        try:
+            # What is no JSON by the standard (NaN) is refused here, not by whoever reads it later.
+            content = json.loads(body, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            raise BadResult("the body is not JSON") from None
+        if not isinstance(content, dict):
+            raise BadResult("the body is no JSON object")
+        folder = self._folder / probe / run
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished = folder / f"{session}.json.tmp"
+        try:
+            with unfinished.open("wb") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.rename(folder / f"{session}.json")
+        except OSError:
+            unfinished.unlink(missing_ok=True)
+            raise
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)

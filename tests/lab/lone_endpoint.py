@@ -1,0 +1,57 @@
+"""The real endpoint (``tandem-server serve endpoint``) in a namespace, without a database: its sender-side series go nowhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from two_paths import Space
+
+CONTROL_PORT, MEASUREMENT_PORT = 8444, 8480
+REPOSITORY = Path(__file__).resolve().parents[2]
+SOURCES = os.pathsep.join(str(REPOSITORY / part) for part in ("collector/src", "server/src"))
+
+
+@contextmanager
+def lone_endpoint(space: Space, address: str, folder: Path) -> Iterator[dict[str, Any]]:
+    """Serve at ``address`` from within ``space``; the experiment's parameter ``server``."""
+    config = folder / "server.toml"
+    config.write_text("[listen]\n[store]\n")
+    (folder / "influxdb").mkdir(parents=True)
+    (folder / "influxdb/tandem.password").write_text("unused")
+    program = [sys.executable, "-m", "tandem_server"]
+    environment = {**os.environ, "PYTHONPATH": SOURCES}
+    for args in (
+        ("tls", "--folder", folder / "tls", "--name", "server.tandem.test", "--address", address),
+        ("probe", "add", "probe-1", "--config", config, "--token-file", folder / "token"),
+    ):
+        subprocess.run([*program, *map(str, args)], check=True, env=environment, capture_output=True, cwd=folder)
+    log = folder / "endpoint.log"
+    with (
+        log.open("ab") as errors,
+        subprocess.Popen(
+            [*space.enter, *program, "serve", "endpoint", "--config", str(config)],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment,
+            cwd=folder,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            assert any(line.startswith("ready endpoint") for line in process.stdout), log.read_text()
+            yield {
+                "control": f"https://{address}:{CONTROL_PORT}",
+                "measurement": f"http://{address}:{MEASUREMENT_PORT}",
+                "token_file": str(folder / "token"),
+                "ca_file": str(folder / "tls/ca.pem"),
+            }
+        finally:
+            process.terminate()
+            process.wait(30)

@@ -1,0 +1,90 @@
+"""Two emulated links (``tandem-link``) between two namespaces, whose rates may be changed, with Multipath TCP set up."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from two_paths import REPOSITORY, SERVER, Space, await_true
+
+from tandem.mptcp import sysctls
+from tandem.mptcp.paths import Path as ProbePath
+from tandem.mptcp.paths import Paths
+
+PATHS = [{"name": n, "interface": f"tmp5-{n}", "operator": n.upper()} for n in "ab"]
+"""The experiments' parameter ``paths``."""
+_LEAST_QUEUE_BYTES = 30_000
+
+
+def find_link() -> str | None:
+    """As the kit finds it."""
+    built = REPOSITORY / "build/bin/tandem-link"
+    return os.environ.get("TANDEM_LINK") or (str(built) if built.exists() else shutil.which("tandem-link"))
+
+
+@dataclass
+class RadioPair:
+    """Rates and round-trip times by path, both directions alike."""
+
+    probe: Space
+    server: Space
+    links: Mapping[str, subprocess.Popen[str]]
+    queue_ms: float
+
+    def offer(self, bit_per_s: Mapping[str, float]) -> None:
+        """Change the links' rates, and their queues with them."""
+        for name, rate in bit_per_s.items():
+            for line in (f"rate {int(rate)}", f"buffer_bytes {queue_bytes(rate, self.queue_ms)}"):
+                link = self.links[name]
+                assert link.stdin is not None
+                assert link.stdout is not None
+                link.stdin.write(f"set both {line}\n")
+                link.stdin.flush()
+                assert link.stdout.readline() == "ok\n", line
+
+
+def queue_bytes(bit_per_s: float, queue_ms: float) -> int:
+    """A queue that takes ``queue_ms`` to empty, at least twenty packets."""
+    return max(_LEAST_QUEUE_BYTES, int(bit_per_s / 8 * queue_ms / 1000))
+
+
+@contextmanager
+def radio_pair(
+    binary: str, bit_per_s: Mapping[str, float], rtt_ms: Mapping[str, float], queue_ms: float = 200
+) -> Iterator[RadioPair]:
+    """Both links up, both paths configured."""
+    with ExitStack() as stack:
+        probe, server = Space(), Space()
+        stack.callback(server.close)
+        stack.callback(probe.close)
+        server.run(f"ip addr add {SERVER}/32 dev lo")
+        links = {}
+        for number, name in enumerate("ab", start=1):
+            ends = ["--a-netns", f"/proc/{probe.pid}/ns/net", "--a-name", f"tmp5-{name}"]
+            ends += ["--b-netns", f"/proc/{server.pid}/ns/net", "--b-name", f"tmp5-{name}s"]
+            rate, queue = str(int(bit_per_s[name])), str(queue_bytes(bit_per_s[name], queue_ms))
+            offer = ["--down-bit-per-s", rate, "--up-bit-per-s", rate, "--rtt-ms", str(rtt_ms[name])]
+            buffers = ["--buffer-down-bytes", queue, "--buffer-up-bytes", queue]
+            made = subprocess.Popen(
+                [binary, *ends, *offer, *buffers], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+            stack.callback(made.communicate)
+            stack.callback(made.terminate)
+            assert made.stdout is not None
+            assert made.stdout.readline().startswith("ready")
+            probe.run(f"ip addr add 10.71.{number}.1 peer 10.71.{number}.2 dev tmp5-{name}; ip link set tmp5-{name} up")
+            server.run(f"ip addr add 10.71.{number}.2 peer 10.71.{number}.1 dev tmp5-{name}s")
+            server.run(f"ip link set tmp5-{name}s up")
+            links[name] = made
+        paths = Paths([ProbePath(n, f"tmp5-{n}") for n in "ab"])
+        probe.inside(paths.apply)
+        await_true(lambda: probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both paths up")
+        # what one connection learns of a path must not speed up the next
+        settings = {"net.mptcp.blackhole_timeout": 0, "net.ipv4.tcp_no_metrics_save": 1}
+        for space in (probe, server):
+            space.inside(lambda: sysctls.apply(settings))
+        yield RadioPair(probe, server, links, queue_ms)

@@ -1,0 +1,75 @@
+"""Any experiment by the running collector on the bench: a person's own, under sysctls and shaping, with what it cost each path."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from kit_on_rig import KitOnRig, awaited
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+SACK = "net.ipv4.tcp_sack"
+
+
+def leftovers(kit: KitOnRig) -> str:
+    shown = kit.rig.command("probe", ["sh", "-c", "tc qdisc show | grep 7100: ; ip -br link | grep tshape; true"])
+    return subprocess.run(shown, capture_output=True, text=True, check=True, timeout=20).stdout
+
+
+def test_a_persons_own_experiment_is_measured_recorded_and_accounted(kit: KitOnRig) -> None:
+    (run,) = kit.measured("--set", "times=3", "--set", "pause_s=0.05", "--paths", "b,wifi", name="handshake")
+    assert run["failure"] is None
+    assert run["experiment"] == {"name": "handshake", "version": 1}
+    assert (run["kind"], run["paths"]) == ("any", ["b", "wifi"])
+    result = run["result"]
+    assert sorted(result["order"]) == ["b", "b", "b", "wifi", "wifi", "wifi"]
+    assert all(t > 1 for times in result["connect_ms"].values() for t in times)
+    assert "result_faults" not in run["environment"]["further"]
+    # Three handshakes each way are at least three segments of 40 bytes.
+    for path in ("b", "wifi"):
+        assert run["usage"]["paths"][path]["sent"] >= 120
+        assert run["usage"]["paths"][path]["received"] >= 120
+    row = awaited("the ledger calls it complete", lambda: (r := kit.ledger().get(run["id"])) and not r["missing"] and r)
+    assert row["records_in_database"]["phase"] == 3
+    assert row["records_in_database"]["run_usage"] == 2
+
+
+def test_a_download_under_conditions_is_slowed_on_its_path_and_nothing_stays(kit: KitOnRig) -> None:
+    before = kit.status()["run"]
+    assert before is None
+    shape = ("--shape", "wifi:down_bit_per_s=2e6", "--sysctl", f"{SACK}=0")
+    (run,) = kit.measured("--kind", "tcp", "--path", "wifi", "--seconds", "4", *shape)
+    assert run["failure"] is None
+    conditions = run["conditions"]
+    told = conditions["sysctl"][SACK]
+    assert (told["before"], told["now"], told["at_end"]) == ("1", "0", "0")
+    assert conditions["shape"]["wifi"]["held"] is True
+    assert run["environment"]["experiment"]["sysctls"][SACK] == "0"
+    assert 1e6 < run["result"]["goodput_bit_per_s"] < 2e6
+    carried = run["usage"]["paths"]["wifi"]["received"]
+    assert carried > run["result"]["bytes"]  # headers, and what was dropped behind the interface
+    assert leftovers(kit) == ""
+    (free,) = kit.measured("--kind", "tcp", "--path", "wifi", "--seconds", "2")
+    assert "conditions" not in free
+    assert free["environment"]["experiment"]["sysctls"][SACK] == "1"
+    assert free["result"]["goodput_bit_per_s"] > 3e6
+
+
+def test_what_the_kernel_lacks_is_refused_plainly(kit: KitOnRig) -> None:
+    running = kit.experiment("--sysctl", "net.ipv4.tcp_nosuch=1", name="handshake")
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 3
+    assert "sysctl net.ipv4.tcp_nosuch: this kernel has none, or hides it" in errors
+
+
+def test_the_account_of_each_path_is_kept(kit: KitOnRig) -> None:
+    kit.measured("--kind", "tcp", "--path", "a", "--seconds", "2")
+
+    def spent() -> dict[str, int]:
+        file = kit.probe / "account.json"
+        told = json.loads(file.read_text())["paths"] if file.exists() else {}
+        return {path: sum(row["received"] for row in days.values()) for path, days in told.items()}
+
+    awaited("the account has the download", lambda: spent().get("a", 0) > 500_000)

@@ -1,0 +1,101 @@
+"""``bandwidth`` and ``delay`` over two emulated links against the real endpoint: what is told is what the links offer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lone_endpoint import lone_endpoint
+from radio_pair import PATHS, RadioPair, find_link, radio_pair
+from two_paths import REPOSITORY, SERVER, why_not
+
+LACK = why_not() or (None if find_link() else "no tandem-link; ./kit setup builds it")
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+MBIT = {"a": 16.0, "b": 4.0}
+RTT_MS = {"a": 20.0, "b": 60.0}
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[tuple[RadioPair, dict[str, Any]]]:
+    link = find_link()
+    assert link is not None
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        radio_pair(link, {n: m * 1e6 for n, m in MBIT.items()}, RTT_MS) as pair,
+        lone_endpoint(pair.server, SERVER, Path(folder)) as server,
+    ):
+        yield pair, server
+
+
+def measure(rig: tuple[RadioPair, dict[str, Any]], name: str, **own: Any) -> dict[str, Any]:
+    """Run it in the probe's namespace; its last line."""
+    pair, server = rig
+    given = {"run": "run-1", "paths": PATHS, "server": server, **own}
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
+    command = [*pair.probe.enter, sys.executable, "-m", f"tandem.experiment.{name}"]
+    done = subprocess.run(
+        command, input=json.dumps(given), capture_output=True, text=True, env=environment, timeout=200, check=False
+    )
+    assert done.stderr == ""
+    line: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert (line["failure"], line["failed_phases"], done.returncode) == (None, 0, 0)
+    assert "result_faults" not in line
+    return line
+
+
+@pytest.mark.parametrize("mode", ["oneway", "reqresp"])
+def test_bandwidth_is_what_the_links_offer(rig, mode):
+    result = measure(rig, "bandwidth", mode=mode, seconds=3, seed=3)["result"]
+    (told,) = result["rounds"]
+    for name, mbit in MBIT.items():
+        assert 0.75 * mbit * 1e6 < told["c_i_bit_per_s"][name] < 1.02 * mbit * 1e6
+    assert told["bandwidth_ratio"] == pytest.approx(4, rel=0.3)
+    assert told["tdi"] == pytest.approx(1, abs=0.15)  # the links share nothing
+    assert {b["primary"] for b in told["benefits"]} == {"a", "b"}
+    for benefit in told["benefits"]:
+        assert benefit["fallback"] is False
+        assert set(benefit["shares"]) == {"a", "b"}
+        assert benefit["most_loaded_share"] == max(benefit["shares"].values()) == benefit["shares"]["a"]
+        assert 0.5 < benefit["most_loaded_share"] < 1
+        assert benefit["goodput_bit_per_s"] < 1.02e6 * sum(MBIT.values())
+    for phase in told["phases"]:
+        for connection in phase["connections"]:
+            assert connection["sender"]["request"].endswith("?seconds=3.000")
+            if mode == "oneway":
+                assert connection["server_bytes"] >= connection["bytes"] > 0
+    counted = result["bytes_by_path"]
+    assert sum(c["sent" if mode == "oneway" else "received"] for c in counted.values()) >= 0.9 * result["bytes"]
+
+
+@pytest.mark.parametrize("mode", ["oneway", "reqresp"])
+@pytest.mark.parametrize("size", [1000, 2_000_000])
+def test_delay_is_what_the_links_let_through(rig, mode, size):
+    line = measure(rig, "delay", mode=mode, min_bytes=size, max_bytes=size, seed=4)
+    (told,) = line["result"]["rounds"]
+    by_name = {t["name"]: t for t in told["transfers"]}
+    for name, mbit in MBIT.items():
+        transfer = by_name[f"tcp {name}"]
+        least_s = size * 8 / (mbit * 1e6) + RTT_MS[name] / 2000
+        for timed in ("agent_s", "server_s"):
+            # the server's time of an upload is from its first byte to its last: nothing, when they come together
+            if not (timed == "server_s" and mode == "oneway"):
+                assert 0.95 * least_s < transfer[timed] < 3 * least_s + 0.5
+        if mode == "oneway":
+            assert transfer["agent_s"] > 0.95 * RTT_MS[name] / 1000  # to the acknowledgement
+        elif size == 1000:
+            assert abs(transfer["agent_s"] - transfer["server_s"]) < 0.05
+        assert transfer["connect_ms"] >= 0.95 * RTT_MS[name]
+    for benefit in told["benefits"]:
+        assert -1 <= benefit["benefit"] <= 1
+        assert benefit["benefit"] == benefit[line["result"]["timed_at"]]["benefit"]
+        if size == 1000:
+            assert benefit["most_loaded_share"] > 0.9  # it is over before the second subflow is there
+        else:
+            assert 0.5 < benefit["most_loaded_share"] < 1

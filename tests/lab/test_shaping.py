@@ -1,0 +1,140 @@
+"""Shaping on the probe, in namespaces: the rate holds both ways, and nothing of it stays."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from two_paths import Lab, lab, why_not
+
+from tandem.shaping import kernel
+from tandem.shaping.kernel import Shaping, ShapingError
+from tandem.shaping.shape import Shape
+
+LACK = why_not()
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+REPOSITORY = Path(__file__).resolve().parents[2]
+INTERFACES: dict[str, str | None] = {"a": "tmp5-a", "b": "tmp5-b"}
+WARM_S, MEASURED_S = 1.0, 2.0
+
+
+@pytest.fixture
+def two() -> Iterator[Lab]:
+    with lab() as made:
+        lack = made.probe.inside(lambda: kernel.missing(Shape(down_bit_per_s=1e6, up_bit_per_s=1e6)))
+        if lack is not None:
+            pytest.skip(lack)
+        yield made
+
+
+def goodput(two: Lab, path: str, *, down: bool) -> float:
+    """Bit/s of one TCP connection over ``path`` after its start; down: towards the probe."""
+    number = "ab".index(path) + 1
+    with two.server.inside(socket.socket) as listening:
+        listening.bind((f"10.71.{number}.2", 0))
+        listening.listen()
+        probe = two.probe.inside(lambda: socket.create_connection(listening.getsockname(), 5))
+        server, _ = listening.accept()
+    sender, receiver = (server, probe) if down else (probe, server)
+    with sender, receiver:
+        sender.setblocking(False)
+        receiver.setblocking(False)
+        block, buffer = bytes(65536), bytearray(1 << 20)
+        began, counted, first = time.monotonic(), 0, None
+        while (now := time.monotonic()) < began + WARM_S + MEASURED_S:
+            readable, writable, _ = select.select([receiver], [sender], [], 0.1)
+            if writable:
+                sender.send(block)
+            if readable:
+                got = receiver.recv_into(buffer)
+                if now >= began + WARM_S:
+                    first = first or now
+                    counted += got
+        assert first is not None
+        return counted * 8 / (now - first)
+
+
+def leftovers(two: Lab) -> str:
+    return two.probe.run("tc qdisc show | grep -v noqueue || true; ip -br link | grep tshape || true")
+
+
+def test_a_rate_holds_down_and_up_on_its_path_alone(two: Lab) -> None:
+    shaping = Shaping()
+    two.probe.inside(lambda: shaping.apply({"a": Shape(down_bit_per_s=8e6, up_bit_per_s=4e6)}, INTERFACES))
+    down, up = goodput(two, "a", down=True), goodput(two, "a", down=False)
+    other = goodput(two, "b", down=True)
+    assert two.probe.inside(shaping.state)["a"]["held"] is True
+    assert two.probe.inside(shaping.remove) == []
+    assert leftovers(two) == ""
+    free = goodput(two, "a", down=True)
+    print(
+        f"down {down / 1e6:.2f} of 8, up {up / 1e6:.2f} of 4 Mbit/s; other path {other / 1e6:.0f}, after {free / 1e6:.0f}"
+    )
+    assert 0.85 * 8e6 < down < 1.02 * 8e6
+    assert 0.85 * 4e6 < up < 1.02 * 4e6
+    assert min(other, free) > 100e6
+
+
+def test_after_kill_9_the_next_start_takes_it_down(two: Lab) -> None:
+    code = (
+        "from tandem.shaping.kernel import Shaping; from tandem.shaping.shape import Shape; import os, signal\n"
+        "Shaping().apply({'a': Shape(down_bit_per_s=1e6), 'b': Shape(up_bit_per_s=1e6)}, {'a': 'tmp5-a', 'b': 'tmp5-b'})\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
+    killed = subprocess.run([*two.probe.enter, sys.executable, "-c", code], env=environment, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert "htb" in leftovers(two)
+    assert two.probe.inside(kernel.clean) == ["tmp5-a", "tmp5-b"]
+    assert leftovers(two) == ""
+    assert two.probe.inside(kernel.clean) == []
+
+
+def test_an_interface_that_went_takes_its_shaping_along(two: Lab) -> None:
+    shaping = Shaping()
+    two.probe.inside(lambda: shaping.apply({"a": Shape(down_bit_per_s=1e6, up_bit_per_s=1e6)}, INTERFACES))
+    two.probe.run("ip link del tmp5-a")
+    assert two.probe.inside(shaping.state)["a"]["held"] is False
+    assert two.probe.inside(shaping.remove) == []
+    assert leftovers(two) == ""
+
+
+def test_all_or_nothing(two: Lab) -> None:
+    shapes = {"a": Shape(up_bit_per_s=1e6), "b": Shape(up_bit_per_s=1e6)}
+    shaping = Shaping()
+    with pytest.raises(ShapingError, match="there is no interface nosuch0") as refused:
+        two.probe.inside(lambda: shaping.apply(shapes, {"a": "tmp5-a", "b": "nosuch0"}))
+    assert refused.value.retry is True
+    assert leftovers(two) == ""
+
+
+def test_another_programs_qdisc_is_left_alone(two: Lab) -> None:
+    two.probe.run("tc qdisc add dev tmp5-a root handle 5: tbf rate 1mbit burst 3000 limit 9000")
+    shaping = Shaping()
+    with pytest.raises(ShapingError, match="tmp5-a has another program's tbf qdisc already"):
+        two.probe.inside(lambda: shaping.apply({"a": Shape(up_bit_per_s=1e6)}, INTERFACES))
+    assert "tbf 5:" in leftovers(two)
+
+
+def test_a_delay_is_made_or_its_lack_is_named(two: Lab) -> None:
+    shape, shaping = Shape(up_delay_ms=30, down_delay_ms=20), Shaping()
+    lack = two.probe.inside(lambda: kernel.missing(shape))
+    if lack is not None:
+        assert "delay and loss need netem, which this kernel has not" in lack
+        with pytest.raises(ShapingError, match="CONFIG_NET_SCH_NETEM"):
+            two.probe.inside(lambda: shaping.apply({"a": shape}, INTERFACES))
+        assert leftovers(two) == ""
+        return
+    two.probe.inside(lambda: shaping.apply({"a": shape}, INTERFACES))
+    told = two.probe.run("ping -c 3 -i 0.2 10.71.1.2 | tail -1")
+    assert 50 <= float(told.split("/")[4]) < 60
+    assert two.probe.inside(shaping.remove) == []
+    assert leftovers(two) == ""

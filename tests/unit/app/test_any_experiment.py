@@ -1,0 +1,234 @@
+"""Experiments other than the download, run by the collector: a person's own, under conditions, with phases and a cost per path."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles import Rehearsal, manifests, points
+from https_gateway import Gateway
+
+from tandem.app.any_wish import any_wish
+from tandem.app.conditions import Conditions, ConditionsError
+from tandem.app.config import parse
+from tandem.app.plan import Wish, plan
+from tandem.app.registry import Registry
+from tandem.app.run_parameters import SETUP_S, deadline_of
+from tandem.app.status_socket import ask
+from tandem.schema.manifest import Conditions as ConditionsTold
+from tandem_server.ingest.run_manifest import read_manifest
+
+OWN = Path(__file__).parent / "own_experiments"
+
+
+class Made:
+    """Conditions as a double: what was wanted, and whether it was undone."""
+
+    def __init__(self) -> None:
+        self.wanted: list[Conditions] = []
+        self.undone = 0
+        self.lack: str | None = None
+
+    def __call__(self, wanted: Conditions, _interfaces: Mapping[str, str | None], _spool: Path, _boot: str) -> Made:
+        self.wanted.append(wanted)
+        if self.lack is not None:
+            raise ConditionsError(self.lack, retry=True)
+        return self
+
+    def state(self) -> ConditionsTold:
+        return {"sysctl": {"net.ipv4.tcp_sack": {"asked": "0", "before": "1", "now": "0", "at_end": "0"}}, "shape": {}}
+
+    def undo(self) -> list[str]:
+        self.undone += 1
+        return []
+
+
+def rehearsal(folder: Path, gateway: Gateway, made: Made | None = None) -> Rehearsal:
+    return Rehearsal(folder, gateway, own=OWN, parts={} if made is None else {"conditions": made})
+
+
+def measured(collector: Rehearsal, **given: Any) -> list[dict[str, Any]]:
+    request = {"op": "start", "experiment": "steps", "parameters": given}
+    return list(ask(collector.folder / "status.sock", request))
+
+
+def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path: Path, gateway: Gateway) -> None:
+    collector = rehearsal(tmp_path, gateway)
+    collector.start()
+    answers = measured(collector, paths=["b", "a"], seed=2**31 + 7, parameters={"how": "well"})
+    assert answers[-1]["type"] == "done"
+    assert answers[-1]["ok"] is True
+    (row,) = answers[-1]["results"]
+    assert (row["experiment"], row["kind"], row["bytes"]) == ("steps", "any", 5)
+    assert collector.stop()
+    (manifest,) = manifests(tmp_path)
+    assert manifest["experiment"] == {"name": "steps", "version": 3}
+    assert (manifest["kind"], manifest["pairing"], manifest["paths"]) == ("any", "single", ["b", "a"])
+    assert manifest["seed"] == 2**31 + 7
+    parameters = manifest["parameters"]
+    assert (parameters["seed"], parameters["how"]) == (7, "well")
+    assert [p["name"] for p in parameters["paths"]] == ["b", "a"]
+    assert manifest["result"] is not None
+    assert manifest["environment"]["further"]["result_faults"] == ["'colour' is not declared"]
+    assert manifest["records"]["phase"] == 2
+    assert manifest["records"]["broken"] == 1
+    assert "conditions" not in manifest
+    usage = manifest["usage"]
+    assert usage["shared_by_pair"] is False
+    assert set(usage["paths"]) == {"a", "b"}
+    assert usage["paths"]["b"] == {"received": 0, "sent": 0}  # there is no wwan1 here
+    assert read_manifest(gateway_text(gateway, manifest["id"]), manifest["id"], "probe-1") == manifest
+    recorded = points(gateway)
+    assert [p.fields["number"] for p in recorded if p.measurement == "phase"] == [1, 2]
+    (connection,) = [p for p in recorded if p.measurement == "connection"]
+    assert (connection.tags["kind"], connection.tags["path"]) == ("tcp", "b")
+    (run,) = [p for p in recorded if p.measurement == "run"]
+    assert (run.tags["experiment"], run.tags["kind"], run.fields["ok"]) == ("steps", "any", True)
+    assert "connect_ms" not in run.fields  # an object in its result, a number in ours
+    assert {p.tags["path"] for p in recorded if p.measurement == "run_usage"} == {"a", "b"}
+
+
+def gateway_text(gateway: Gateway, run: str) -> str:
+    return json.dumps(gateway.manifests[run])
+
+
+def test_the_phase_under_way_is_in_the_status_and_a_cancelled_run_is_kept(tmp_path: Path, gateway: Gateway) -> None:
+    collector = rehearsal(tmp_path, gateway)
+    collector.start()
+    collector.supervisor.request("steps", {"parameters": {"how": "hang"}})
+
+    def phase() -> dict[str, Any] | None:
+        runs = (collector.supervisor.status()["run"] or {}).get("runs", [])
+        return runs[0]["phase"] if runs else None
+
+    collector.until(lambda: phase() == {"name": "step 2", "number": 2, "of": 2})
+    assert collector.stop()
+    (manifest,) = manifests(tmp_path)
+    assert manifest["failure"] == {"reason": "stopped", "retry": False}
+
+
+def test_a_deadline_ends_it(tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tandem.app.run_parameters.SETUP_S", 0.0)
+    collector = rehearsal(tmp_path, gateway)
+    collector.start()
+    done = measured(collector, parameters={"how": "hang"}, deadline_s=1)[-1]
+    assert done["ok"] is False
+    assert done["results"][0]["failure"] == "not done after 1 s"
+    collector.stop()
+
+
+def test_the_experiment_is_told_its_deadline_and_without_one_its_own_counts(tmp_path: Path) -> None:
+    (tmp_path / "patient").mkdir()
+    code = (OWN / "steps/__main__.py").read_text().replace('"steps"', '"patient"')
+    own = 'Parameter("deadline_s", "float", "the whole", "s", default=9000.0, minimum=1, maximum=10000),'
+    (tmp_path / "patient/__main__.py").write_text(code.replace("*COMMON,", f"*COMMON, {own}"))
+    config = parse((Path(__file__).parent / "good.toml").read_text(), tmp_path / "config.toml")
+    registry = Registry(tmp_path)
+
+    def wish(**given: Any) -> Wish:
+        return any_wish(config, registry, "patient", given, "request")
+
+    assert (wish().deadline_s, wish().parameters) == (9000.0, {})
+    asked = wish(deadline_s=60)
+    assert (asked.deadline_s, asked.parameters) == (60.0, {"deadline_s": 60})
+    assert deadline_of(plan(config, asked, 0)) == 60 + SETUP_S
+    assert wish(parameters={"deadline_s": 70}).deadline_s == 70.0
+
+
+def test_a_failure_is_a_result(tmp_path: Path, gateway: Gateway) -> None:
+    collector = rehearsal(tmp_path, gateway)
+    collector.start()
+    assert measured(collector, parameters={"how": "fail"})[-1]["results"][0]["failure"] == "reset"
+    collector.stop()
+
+
+@pytest.mark.parametrize(
+    ("experiment", "given", "what"),
+    [
+        ("leaps", {}, "unknown experiment 'leaps'; known: .*download.*steps"),
+        ("steps", {"kind": "tcp"}, "unknown parameter 'kind'; known: paths, parameters"),
+        ("steps", {"paths": ["z"]}, "'z' is no path"),
+        ("steps", {"paths": ["a", "a"]}, "no list of different names"),
+        ("steps", {"parameters": {"run": "x"}}, "'run' is the collector's to give"),
+        ("steps", {"parameters": {"how": "badly"}}, "'badly' is not one of well, fail, hang"),
+        ("steps", {"parameters": {"sizes": [{}]}}, "'label' is missing"),
+        ("steps", {"parameters": []}, "parameters is no object"),
+        ("steps", {"seed": -1}, "seed -1 is no whole number"),
+        ("steps", {"deadline_s": "long"}, "deadline_s 'long' is no number"),
+        ("steps", {"sysctl": {"kernel.panic": 1}}, "only network settings"),
+        ("steps", {"sysctl": {"net.ipv4.tcp_sack": True}}, "neither text nor a whole number"),
+        ("steps", {"shape": {"z": {"up_bit_per_s": 1e6}}}, "shape: 'z' is no path of the run"),
+        ("steps", {"shape": {"a": {"up_bit_per_s": 1}}}, "shape.a.up_bit_per_s: 1 bit/s is not from"),
+        ("steps", {"paths": ["a"], "shape": {"b": {"up_bit_per_s": 1e6}}}, "it has a"),
+    ],
+)
+def test_a_request_that_cannot_be_is_refused_with_the_reason(
+    tmp_path: Path, gateway: Gateway, experiment: str, given: dict[str, Any], what: str
+) -> None:
+    collector = rehearsal(tmp_path, gateway)
+    collector.start()
+    try:
+        with pytest.raises(ValueError, match=what):
+            collector.supervisor.request(experiment, given)
+    finally:
+        collector.stop()
+
+
+def test_conditions_are_made_told_and_undone(tmp_path: Path, gateway: Gateway) -> None:
+    made = Made()
+    collector = rehearsal(tmp_path, gateway, made)
+    collector.start()
+    shape = {"a": {"down_bit_per_s": 1e6}}
+    assert measured(collector, sysctl={"net.ipv4.tcp_sack": 0}, shape=shape)[-1]["ok"] is True
+    collector.stop()
+    assert made.undone == 1
+    assert made.wanted[0].sysctl == {"net.ipv4.tcp_sack": 0}
+    assert made.wanted[0].shape["a"].down_bit_per_s == 1e6
+    (manifest,) = manifests(tmp_path)
+    assert manifest["conditions"]["sysctl"]["net.ipv4.tcp_sack"]["before"] == "1"
+
+
+def test_what_the_machine_is_known_to_lack_is_refused_beforehand(tmp_path: Path, gateway: Gateway) -> None:
+    collector = Rehearsal(
+        tmp_path, gateway, own=OWN, parts={"lack": lambda wanted: f"no {'netem' if wanted else 'nothing'}"}
+    )
+    collector.start()
+    try:
+        with pytest.raises(ValueError, match="no netem"):
+            collector.supervisor.request("steps", {"shape": {"a": {"up_delay_ms": 5}}})
+    finally:
+        collector.stop()
+    assert manifests(tmp_path) == []
+
+
+def test_what_cannot_be_made_is_a_recorded_failure(tmp_path: Path, gateway: Gateway) -> None:
+    made = Made()
+    made.lack = "delay and loss need netem, which this kernel has not"
+    collector = rehearsal(tmp_path, gateway, made)
+    collector.start()
+    done = measured(collector, shape={"a": {"up_delay_ms": 5}})[-1]
+    assert done["ok"] is False
+    collector.stop()
+    (manifest,) = manifests(tmp_path)
+    assert manifest["failure"] == {"reason": f"conditions: {made.lack}", "retry": True}
+    assert manifest["result"] is None
+    assert read_manifest(gateway_text(gateway, manifest["id"]), manifest["id"], "probe-1") == manifest
+
+
+def test_a_pair_of_downloads_takes_conditions_too(tmp_path: Path, gateway: Gateway) -> None:
+    made = Made()
+    collector = rehearsal(tmp_path, gateway, made)
+    collector.start()
+    pair = collector.supervisor.request(
+        "download", {"pairing": "simultaneous", "sysctl": {"net.ipv4.tcp_sack": 0}, "parameters": {"stall_s": 3}}
+    )
+    collector.until(lambda: collector.supervisor.done(pair) is not None)
+    collector.stop()
+    found = manifests(tmp_path)
+    assert len(found) == 3
+    assert made.undone == 1
+    assert all(m["conditions"]["sysctl"] and m["parameters"]["stall_s"] == 3 for m in found)
+    assert all(m["usage"]["shared_by_pair"] for m in found)

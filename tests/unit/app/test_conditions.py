@@ -1,0 +1,86 @@
+"""Sysctls of one run are put back, also by the next start after kill -9."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tandem.app import conditions
+from tandem.app.conditions import FILE, Conditions, ConditionsError, ConditionsMade, undo_earlier
+from tandem.mptcp import sysctls
+from tandem.shaping.kernel import ShapingError
+from tandem.shaping.shape import Shape
+
+SACK = "net.ipv4.tcp_sack"
+RMEM = "net.ipv4.tcp_rmem"
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tree of sysctls, and no shaping to clean."""
+    folder = tmp_path / "sys/net/ipv4"
+    folder.mkdir(parents=True)
+    (folder / "tcp_sack").write_text("1\n")
+    (folder / "tcp_rmem").write_text("4096\t131072\t6291456\n")
+    monkeypatch.setattr(sysctls, "ROOT", tmp_path / "sys")
+    monkeypatch.setattr(conditions.kernel, "clean", lambda: ["wwan0"])
+    return folder
+
+
+def test_set_told_and_put_back(tree: Path, tmp_path: Path) -> None:
+    wanted = Conditions({SACK: 0, RMEM: "4096 8192 16384"})
+    made = ConditionsMade(wanted, {}, tmp_path, "boot")
+    assert (tree / "tcp_sack").read_text() == "0\n"
+    assert json.loads((tmp_path / FILE).read_text())["before"][RMEM] == "4096 131072 6291456"
+    (tree / "tcp_rmem").write_text("1 2 3\n")  # somebody else, in mid-run
+    told = made.state()["sysctl"][RMEM]
+    assert (told["before"], told["now"], told["at_end"]) == ("4096 131072 6291456", "4096 8192 16384", "1 2 3")
+    assert made.undo() == []
+    assert (tree / "tcp_sack").read_text() == "1\n"
+    assert (tree / "tcp_rmem").read_text().split() == ["4096", "131072", "6291456"]
+    assert not (tmp_path / FILE).exists()
+    assert made.undo() == []
+
+
+def test_after_kill_9_the_next_start_puts_back(tree: Path, tmp_path: Path) -> None:
+    ConditionsMade(Conditions({SACK: 0}), {}, tmp_path, "boot")  # and dies
+    assert undo_earlier(tmp_path, "boot") == ["wwan0: shaping taken down", f"sysctl {SACK} = 1"]
+    assert (tree / "tcp_sack").read_text() == "1\n"
+    assert undo_earlier(tmp_path, "boot") == ["wwan0: shaping taken down"]
+
+
+def test_of_another_boot_nothing_is_put_back(tree: Path, tmp_path: Path) -> None:
+    ConditionsMade(Conditions({SACK: 0}), {}, tmp_path, "boot")
+    assert undo_earlier(tmp_path, "next boot") == ["wwan0: shaping taken down"]
+    assert (tree / "tcp_sack").read_text() == "0\n"
+    assert not (tmp_path / FILE).exists()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"boot": "boot", "before": {"kernel.panic": "1"}}', "\xff"])
+def test_a_file_that_is_none_of_ours_does_no_harm(tree: Path, tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE).write_bytes(text.encode("latin-1"))
+    assert undo_earlier(tmp_path, "boot") == ["wwan0: shaping taken down"]
+    assert not (tmp_path / FILE).exists()
+    assert (tree / "tcp_sack").read_text() == "1\n"
+
+
+def test_a_sysctl_that_is_not_there_refuses_all(tree: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConditionsError, match=r"net\.ipv4\.tcp_nosuch: this kernel has none"):
+        ConditionsMade(Conditions({SACK: 0, "net.ipv4.tcp_nosuch": 1}), {}, tmp_path, "boot")
+    assert (tree / "tcp_sack").read_text() == "1\n"
+
+
+def test_shaping_that_cannot_be_puts_the_sysctls_back(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no(*_: object) -> None:
+        raise ShapingError("path a: it has no interface now", retry=True)
+
+    monkeypatch.setattr(conditions.kernel.Shaping, "apply", no)
+    with pytest.raises(ConditionsError, match="no interface") as refused:
+        ConditionsMade(Conditions({SACK: 0}, {"a": Shape(up_bit_per_s=1e6)}), {"a": None}, tmp_path, "boot")
+    assert refused.value.retry is True
+    assert (tree / "tcp_sack").read_text() == "1\n"
+    assert not (tmp_path / FILE).exists()

@@ -1,0 +1,103 @@
+"""Which experiments there are, and what they say of themselves."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tandem.experiment
+from tandem.app import registry
+from tandem.app.registry import Registry, RegistryError, parse
+
+OWN = Path(__file__).parent / "own_experiments"
+
+
+def own(folder: Path, name: str, code: str) -> Registry:
+    (folder / name).mkdir()
+    (folder / name / "__main__.py").write_text(code)
+    return Registry(folder)
+
+
+def test_those_of_the_package_and_a_persons_own_are_found_by_folder(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()  # no program
+    assert Registry(None).names() == tandem.experiment.names()
+    assert Registry(tmp_path).names() == tandem.experiment.names()
+    assert "steps" in Registry(OWN).names()
+    assert Registry(OWN).command("steps") == [sys.executable, str(OWN / "steps")]
+    assert Registry(OWN).command("download") == [sys.executable, "-m", "tandem.experiment.download"]
+
+
+def test_it_says_what_it_is() -> None:
+    described = Registry(OWN).describe("steps")
+    assert (described.name, described.version, described.folder) == ("steps", 3, OWN / "steps")
+    assert described.has("seed")
+    assert not described.has("speed")
+    assert next(p for p in described.parameters if p.name == "how").choices == ("well", "fail", "hang")
+    assert next(p for p in described.parameters if p.name == "seed").minimum == 0
+    assert [r.name for r in described.results] == ["steps", "bytes", "connect_ms", "bytes_by_path"]
+    assert described.phases == (("step", "one size"),)
+
+
+def test_what_is_described_is_what_was_declared() -> None:
+    from tandem.experiment.download.experiment import EXPERIMENT
+
+    described = Registry(None).describe("download")
+    assert described.parameters == EXPERIMENT.parameters
+    assert described.results == EXPERIMENT.results
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "what"),
+    [
+        ("sad", "import sys; print('no', file=sys.stderr); sys.exit(3)", "ended with status 3: no"),
+        ("mute", "", "says no description"),
+        ("other", 'print(\'{"name": "x", "version": 1, "parameters": []}\')', "calls itself 'x'"),
+        ("raw", "import os; os.write(1, b'\\xff')", "--describe"),
+    ],
+)
+def test_one_that_cannot_say_what_it_is_is_named(tmp_path: Path, name: str, code: str, what: str) -> None:
+    with pytest.raises(RegistryError, match=what):
+        own(tmp_path, name, code).describe(name)
+
+
+def test_one_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "DESCRIBE_S", 0.5)
+    with pytest.raises(RegistryError, match="timed out"):
+        own(tmp_path, "slow", "import time; time.sleep(60)").describe("slow")
+
+
+@pytest.mark.parametrize(("name", "what"), [("download", "has this name"), ("My-Own", "is no name")])
+def test_names_that_cannot_be_are_refused(tmp_path: Path, name: str, what: str) -> None:
+    with pytest.raises(RegistryError, match=what):
+        own(tmp_path, name, "").names()
+
+
+def test_a_folder_that_is_none_and_a_name_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(RegistryError, match=r"nowhere: No such file.*mend: \[experiments\] folder"):
+        Registry(tmp_path / "nowhere").names()
+    with pytest.raises(RegistryError, match=r"unknown experiment 'nix'; known: .*download"):
+        Registry(None).command("nix")
+
+
+TOLD = {"name": "x", "version": 1, "parameters": [{"name": "p", "kind": "int", "purpose": "of it"}]}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "kind", "p"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*TOLD, "results", "phases"]), JSON, max_size=4), st.text(max_size=10))
+def test_any_answer_is_a_description_or_refused(change: dict[str, Any], text: str) -> None:
+    for candidate in (json.dumps({**TOLD, **change}), text, "[" * 100_000):
+        with contextlib.suppress(RegistryError):
+            assert parse("x", candidate).name == "x"

@@ -1,0 +1,137 @@
+"""Captures at the endpoint: of the session's own connections alone, within the budget, refused where they cannot be."""
+
+import asyncio
+import hashlib
+import json
+import os
+import shutil
+
+import pytest
+from test_endpoint_control import ASK, call
+
+from tandem_server.endpoint.capture import CaptureRefused, Captures
+from tandem_server.endpoint.control import control_app
+from tandem_server.endpoint.pcap import HEADER_BYTES, ends_of, read_header, records
+from tandem_server.endpoint.results import Results
+
+real = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("tcpdump") is None, reason="needs root and tcpdump")
+
+
+@pytest.fixture
+def channel(endpoint, registry, tmp_path):
+    """The control channel of an endpoint that allows captures of so many bytes."""
+    here = endpoint()
+    token = registry.probes.rotate("probe-1")
+
+    def start(budget_bytes=10_000_000):
+        captures = Captures(tmp_path / "captures", budget_bytes, here.port) if budget_bytes else None
+        app = control_app(registry, here.sessions, here.port, Results(tmp_path / "results"), captures)
+
+        def request(method, path, body=None):
+            return asyncio.run(call(app, method, path, json.dumps(body).encode(), f"Bearer {token}"))
+
+        request.endpoint, request.folder = here, tmp_path / "captures"
+        return request
+
+    return start
+
+
+def sides(file):
+    raw = file.read_bytes()
+    link = read_header(raw[:HEADER_BYTES]).link_type
+    return [ends_of(one, link) for one in records(raw[HEADER_BYTES:])]
+
+
+@real
+@pytest.mark.parametrize("kind", ["mptcp", "tcp"])
+def test_only_the_sessions_own_connections_are_kept(channel, kind):
+    ask = channel()
+    _, mine = ask("POST", "/v1/sessions", {**ASK, "bytes": 100_000, "kind": kind, "capture": True})
+    _, other = ask("POST", "/v1/sessions", {**ASK, "bytes": 100_000})
+    for session in (mine, other):
+        assert len(ask.endpoint.get("/v1/download?bytes=100000", session["session"], kind)[2]) == 100_000
+    assert ask("DELETE", f"/v1/sessions/{other['session']}")[1]["capture"] is None
+    _, told = ask("DELETE", f"/v1/sessions/{mine['session']}")
+    (connection,), capture = told["connections"], told["capture"]
+    file = ask.folder / "probe-1/run-1" / capture["file"]
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == capture["sha256"]
+    assert (capture["bytes"], capture["truncated"], capture["packets_dropped"]) == (file.stat().st_size, False, 0)
+    seen = sides(file)
+    assert len(seen) == capture["packets"] >= 6
+    peer = (connection["peer"]["address"], connection["peer"]["port"])
+    here = ("127.0.0.1", ask.endpoint.port)
+    assert set(seen) == {(peer, here), (here, peer)}
+    assert connection["subflows"][0]["remote"] == connection["peer"]
+    assert max(len(one) for one in records(file.read_bytes()[HEADER_BYTES:])) <= 16 + 160  # headers only
+    assert not list(ask.folder.rglob("*.raw"))
+
+
+@real
+def test_what_does_not_fit_the_budget_is_cut_and_told(channel):
+    ask = channel(budget_bytes=1500)
+    _, mine = ask("POST", "/v1/sessions", {**ASK, "bytes": 500_000, "capture": True})
+    ask.endpoint.get("/v1/download?bytes=500000", mine["session"])
+    capture = ask("DELETE", f"/v1/sessions/{mine['session']}")[1]["capture"]
+    assert capture["truncated"] is True
+    assert capture["packets"] > 0
+    assert capture["bytes"] <= 1500
+    _, again = ask("POST", "/v1/sessions", {**ASK, "capture": True})
+    if "session" in again:  # there was room for a few bytes more
+        assert ask("DELETE", f"/v1/sessions/{again['session']}")[1]["capture"]["truncated"] in (True, False)
+    assert sum(f.stat().st_size for f in ask.folder.rglob("*.pcap")) <= 1500
+
+
+@real
+def test_a_session_that_lapses_ends_its_capture(channel):
+    ask = channel()
+    _, mine = ask("POST", "/v1/sessions", {**ASK, "capture": True})
+    session = ask.endpoint.sessions.get(mine["session"])
+    process = session.capture._process
+    session.deadline_s = 0.0
+    ask.endpoint.sessions.sweep()
+    assert process.returncode is not None
+    assert session.captured["packets"] == 0
+
+
+def test_where_none_are_allowed_it_is_said(channel):
+    status, told = channel(budget_bytes=0)("POST", "/v1/sessions", {**ASK, "capture": True})
+    assert (status, "allows no captures ([capture] allowed" in told["error"]) == (400, True)
+
+
+def test_a_tcpdump_that_may_not_capture_is_a_refusal_and_leaves_no_session(channel, tmp_path, monkeypatch):
+    pretend(tmp_path, monkeypatch, "echo 'tcpdump: any: You don'\"'\"'t have permission' >&2; exit 1")
+    ask = channel()
+    status, told = ask("POST", "/v1/sessions", {**ASK, "capture": True})
+    assert (status, told["error"]) == (429, "the endpoint cannot capture: tcpdump: any: You don't have permission")
+    assert [row.ended_why for row in ask.endpoint.registry.sessions.all()] == ["closed"]
+
+
+def test_a_tcpdump_that_writes_nonsense_is_told(tmp_path, monkeypatch):
+    pretend(tmp_path, monkeypatch, "echo 'listening on any' >&2; head -c 100000 /dev/zero; sleep 60")
+    captures = Captures(tmp_path / "captures", 10_000, 8480)
+    told = captures.begin("probe-1", "run-1", "s").finish(set())
+    assert (told["file"], told["truncated"]) == (None, True)
+    assert told["error"] == "tcpdump wrote nothing"
+    assert not list((tmp_path / "captures").rglob("s.*"))
+
+
+def test_without_tcpdump_and_over_the_budget_it_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "captures/p/r").mkdir(parents=True)
+    (tmp_path / "captures/p/r/old.pcap").write_bytes(b"x" * 1000)
+    (tmp_path / "captures/p/r/left.raw").write_bytes(b"x" * 1000)
+    captures = Captures(tmp_path / "captures", 1010, 8480)
+    assert not (tmp_path / "captures/p/r/left.raw").exists()
+    pretend(tmp_path, monkeypatch, "exit 1")
+    with pytest.raises(CaptureRefused, match="fill their 1010 bytes"):
+        captures.begin("p", "r", "s")
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(CaptureRefused, match="no tcpdump"):
+        captures.begin("p", "r", "s")
+
+
+def pretend(folder, monkeypatch, script):
+    """A tcpdump that does as the script says."""
+    (folder / "bin").mkdir()
+    (folder / "bin/tcpdump").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "bin/tcpdump").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")

@@ -1,0 +1,251 @@
+"""The processes of ``bandwidth`` and ``delay`` against a scripted endpoint on loopback: two paths that are both lo."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_endpoint import Script, ScriptedEndpoint
+
+from tandem.experiment.benefit import delay_benefit
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+class Process:
+    """One experiment under way; ``lines`` after ``end``."""
+
+    def __init__(self, name: str, parameters: dict[str, Any]) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
+        self.child = subprocess.Popen(
+            [sys.executable, "-m", f"tandem.experiment.{name}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        assert self.child.stdin is not None
+        self.child.stdin.write(json.dumps(parameters))
+        self.child.stdin.close()
+        self.child.stdin = None
+        self.lines: list[dict[str, Any]] = []
+
+    def until(self, kind: str) -> None:
+        assert self.child.stdout is not None
+        while not self.lines or self.lines[-1]["type"] != kind:
+            self.lines.append(json.loads(self.child.stdout.readline()))
+
+    def end(self) -> dict[str, Any]:
+        out, self.errors = self.child.communicate(timeout=60)
+        self.lines += [json.loads(line) for line in out.splitlines()]
+        assert self.lines, self.errors
+        assert self.errors == ""
+        assert self.lines[-1]["type"] == "result"
+        assert "result_faults" not in self.lines[-1]
+        return self.lines[-1]
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [line for line in self.lines if line["type"] == kind]
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ScriptedEndpoint]:
+    made = ScriptedEndpoint(Script())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def start(endpoint, tmp_path):
+    def begin(name: str, **own: Any) -> Process:
+        given = {
+            "run": "run-1",
+            "paths": [{"name": "a", "interface": "lo"}, {"name": "b", "interface": "lo"}],
+            "server": endpoint.server(tmp_path),
+            "control_timeout_s": 2,
+        }
+        return Process(name, {**given, **own})
+
+    return begin
+
+
+@pytest.mark.parametrize(("mode", "verb"), [("oneway", "POST /v1/upload"), ("reqresp", "GET /v1/download")])
+def test_bandwidth(start, endpoint, mode, verb):
+    endpoint.script.rate = 4e6 if mode == "reqresp" else 60e6  # loopback's buffers hold MB of an upload
+    process = start("bandwidth", mode=mode, seconds=0.6, repetitions=2, seed=5)
+    line = process.end()
+    result = line["result"]
+    assert (process.child.returncode, line["failure"]) == (0, None)
+    orders = [r["order"] for r in result["sequence"]]
+    assert [r["order"] for r in result["rounds"]] == orders
+    assert [p["name"] for p in process.of("phase")] == orders[0] + orders[1]
+    assert [(p["number"], p["of"]) for p in process.of("phase")] == [(n, 10) for n in range(1, 11)]
+    assert endpoint.requests == [f"{verb}?seconds=0.600"] * 12  # a phase of both paths at once has two
+    assert len(endpoint.opened) == len(set(endpoint.closed)) == 12
+    assert [(o["kind"], o["path"]) for o in endpoint.opened][:6] == kinds(orders[0])
+    for told in result["rounds"]:
+        rate = [told["c_i_bit_per_s"][p] for p in "ab"]
+        assert told["c_max_bit_per_s"] == max(rate)
+        assert told["tdi"] == pytest.approx(told["c_total_bit_per_s"] / sum(rate))
+        assert [b["primary"] for b in told["benefits"]] == [s[6:] for s in told["order"] if s.startswith("mptcp")]
+        assert all(b["fallback"] for b in told["benefits"])  # the scripted server is plain TCP
+        assert all(-1 <= b["benefit"] <= 1 for b in told["benefits"] if b["benefit"] is not None)
+    if mode == "reqresp":  # what a server sends is slowed; what it reads lies in the buffers of loopback before
+        assert rate == pytest.approx([32e6, 32e6], rel=0.25)
+        assert told["tdi"] == pytest.approx(1, rel=0.25)
+    assert {s["primary"] for s in result["summary"]} == {"a", "b"}
+    assert all(s["rounds"] == 2 for s in result["summary"])
+    samples = process.of("sample")
+    assert {(s["connection"]["kind"], s["connection"]["path"]) for s in samples} == {
+        (k, p) for k in ("tcp", "mptcp") for p in "ab"
+    }
+    assert all(s["subflows"] for s in samples)
+
+
+def kinds(order: list[str]) -> list[tuple[str, str]]:
+    told = []
+    for name in order:
+        kind, _, path = name.partition(" ")
+        told += [("tcp", "a"), ("tcp", "b")] if kind == "tcp-all" else [(kind, path)]
+    return told
+
+
+def test_delay_oneway_is_timed_at_the_agent(start, endpoint):
+    process = start("delay", mode="oneway", repetitions=3, seed=2, min_bytes=100, max_bytes=10**6, primary="b")
+    line = process.end()
+    result = line["result"]
+    assert (process.child.returncode, line["failure"], result["timed_at"]) == (0, None, "agent")
+    assert [r["bytes"] for r in result["rounds"]] == [r["bytes"] for r in result["sequence"]]
+    for told in result["rounds"]:
+        assert sorted(told["order"]) == ["mptcp b", "tcp a", "tcp b"]
+        for transfer in told["transfers"]:
+            assert transfer["bytes"] == told["bytes"]
+            assert 0 < transfer["agent_s"] < 5
+            assert 0 <= transfer["agent_resolution_s"] <= transfer["agent_s"]
+            assert transfer["server_s"] > 0
+            assert transfer["connect_ms"] > 0
+        (benefit,) = told["benefits"]
+        assert benefit["delay_s"] == next(t["agent_s"] for t in told["transfers"] if t["kind"] == "mptcp")
+        assert benefit["benefit"] == benefit["agent"]["benefit"]
+        assert -1 <= benefit["benefit"] <= 1
+    assert sum(s["rounds"] for s in result["summary"]) == 3
+    assert len(process.of("sample")) == 9
+    assert result["bytes"] == sum(3 * r["bytes"] for r in result["rounds"])
+    # the wanted sizes are negotiated, and the head says how long the body is
+    assert {o["bytes"] for o in endpoint.opened} == {r["bytes"] for r in result["rounds"]}
+
+
+def test_delay_reqresp_is_timed_at_the_server_and_the_agent_beside(start, endpoint):
+    endpoint.script.told = {"request_to_last_ack_s": 0.25}
+    line = start("delay", mode="reqresp", min_bytes=5000, max_bytes=5000).end()
+    (told,) = line["result"]["rounds"]
+    assert line["result"]["timed_at"] == "server"
+    assert told["bytes"] == 5000
+    for benefit in told["benefits"]:
+        assert benefit["delay_s"] == 0.25
+        assert benefit["benefit"] == benefit["server"]["benefit"] == 0  # as fast as the fastest
+        assert benefit["agent"]["delay_s"] < 0.25
+        assert benefit["agent"]["benefit"] is not None
+    assert line["failure"] is None
+
+
+@pytest.mark.parametrize("told", [None, "soon", -1, [0.2], {"s": 1}])
+def test_a_server_that_tells_no_time_leaves_the_agents(start, endpoint, told):
+    endpoint.script.told = {"request_to_last_ack_s": told}
+    line = start("delay", mode="reqresp", min_bytes=5000, max_bytes=5000).end()
+    (told,) = line["result"]["rounds"]
+    assert line["failure"]["reason"] == "the server told no time from request to last acknowledgement"
+    assert [b["benefit"] for b in told["benefits"]] == [None, None]
+    assert all(b["agent"]["benefit"] is not None for b in told["benefits"])
+
+
+@pytest.mark.parametrize("name", ["bandwidth", "delay"])
+@pytest.mark.parametrize(
+    ("own", "mend"),
+    [
+        ({"paths": [{"name": "a", "interface": "lo"}]}, "two or more are compared"),
+        ({"primary": "c"}, "is none of the paths a, b"),
+        ({"mode": "both"}, "not one of oneway, reqresp"),
+        ({"seed": -1}, "below 0"),
+    ],
+)
+def test_parameters_that_make_no_sense(start, name, own, mend):
+    process = start(name, **own)
+    _, errors = process.child.communicate(timeout=30)
+    assert process.child.returncode == 2
+    assert mend in errors
+    assert errors.count("\n") == 1
+
+
+def test_three_paths(start):
+    paths = [{"name": n, "interface": "lo"} for n in "abc"]
+    line = start("bandwidth", paths=paths, seconds=0.5, primary="c", whoami=False).end()
+    (told,) = line["result"]["rounds"]
+    assert sorted(told["order"]) == ["mptcp c", "tcp a", "tcp b", "tcp c", "tcp-all"]
+    rates = told["c_i_bit_per_s"].values()
+    assert (len(rates), told["c_max_bit_per_s"]) == (3, max(rates))
+    together = next(p for p in told["phases"] if p["name"] == "tcp-all")
+    assert {c["path"] for c in together["connections"]} == {"a", "b", "c"}
+    assert told["tdi"] == pytest.approx(told["c_total_bit_per_s"] / sum(rates))
+    line = start("delay", paths=paths, mode="oneway", min_bytes=9000, max_bytes=9000).end()
+    (told,) = line["result"]["rounds"]
+    assert [b["primary"] for b in told["benefits"]] == [s[6:] for s in told["order"] if s.startswith("mptcp")]
+    alone = [t["agent_s"] for t in told["transfers"] if t["kind"] == "tcp"]
+    for benefit in told["benefits"]:
+        assert benefit["benefit"] == delay_benefit(alone, benefit["delay_s"]).clipped
+
+
+def test_sizes_the_wrong_way_round(start):
+    process = start("delay", min_bytes=10, max_bytes=9)
+    assert "above 'max_bytes'" in process.child.communicate(timeout=30)[1]
+    assert process.child.returncode == 2
+
+
+def test_a_failing_transfer_leaves_its_round_without_a_benefit(start, endpoint):
+    endpoint.script.upload, endpoint.script.after = "close", 50_000
+    process = start("delay", mode="oneway", repetitions=4, seed=1, min_bytes=100, max_bytes=10**7)
+    line = process.end()
+    result = line["result"]
+    small = [r for r in result["rounds"] if r["bytes"] < 40_000]
+    large = [r for r in result["rounds"] if r["bytes"] > 100_000]
+    assert small
+    assert large, "the seed draws both"
+    assert all(b["benefit"] is not None for r in small for b in r["benefits"])
+    assert all(b["benefit"] is None for r in large for b in r["benefits"])
+    assert line["failure"] is None
+    assert line["failed_phases"] >= 4 * len(large)
+    assert all(t["failure"] for r in large for t in r["transfers"])
+
+
+def test_a_wrong_token_ends_the_run_at_once(start, endpoint):
+    endpoint.script.session_status = 401
+    line = start("bandwidth", seconds=1, repetitions=100).end()
+    assert line["failure"] == {"reason": "control channel: HTTP 401: as told", "retry": False}
+    assert len(endpoint.opened) == 1
+
+
+def test_the_deadline_ends_a_run_of_stalls(start, endpoint):
+    endpoint.script.download = "stall"
+    line = start("bandwidth", seconds=30, deadline_s=1.5, control_timeout_s=1).end()
+    assert line["failure"]["reason"] == "deadline passed"
+    assert line["result"]["summary"] == []
+
+
+def test_told_to_stop_between_rounds(start):
+    process = start("delay", mode="oneway", repetitions=2, interval_s=600, min_bytes=100, max_bytes=100)
+    for _ in range(4):
+        process.until("phase")
+        process.lines[-1]["type"] = "phase seen"
+    process.child.send_signal(signal.SIGTERM)
+    line = process.end()
+    assert line["failure"] == {"reason": "stopped", "retry": False}
+    assert len(line["result"]["rounds"]) == 1
+    assert process.child.returncode == 1

@@ -1,0 +1,113 @@
+"""Shapes, and the commands that make them."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.shaping.kernel import foreign, lack
+from tandem.shaping.shape import Shape, ShapeError, apply_commands, index_of, remove_commands, shape_of
+
+
+def lines(shape: Shape) -> list[str]:
+    return [" ".join(c) for c in apply_commands(shape, "wwan0", 7)]
+
+
+def test_a_rate_up_is_htb_with_a_queue_of_its_time() -> None:
+    assert lines(Shape(up_bit_per_s=8e6)) == [
+        "tc qdisc add dev wwan0 root handle 7100: htb default 1",
+        "tc class add dev wwan0 parent 7100: classid 7100:1 htb rate 8000000bit ceil 8000000bit burst 3200b cburst 3200b quantum 1514",
+        "tc qdisc add dev wwan0 parent 7100:1 handle 7101: bfifo limit 200000",
+    ]
+
+
+def test_what_is_received_goes_through_an_ifb_and_only_when_that_is_ready() -> None:
+    made = lines(Shape(down_bit_per_s=1e6))
+    assert made[:2] == ["ip link add tshape7 type ifb", "ip link set tshape7 up"]
+    assert all("dev tshape7" in line for line in made[2:5])
+    assert made[4].endswith("bfifo limit 32000")  # 200 ms would be 25,000
+    assert made[5] == "tc qdisc add dev wwan0 handle ffff: ingress"
+    assert "u32 match u32 0 0 action mirred egress redirect dev tshape7" in made[6]
+
+
+def test_delay_and_loss_are_netem_inside_the_rate() -> None:
+    made = lines(Shape(down_bit_per_s=12e6, down_delay_ms=50, down_loss_percent=0.5))
+    assert made[4] == "tc qdisc add dev tshape7 parent 7100:1 handle 7101: netem limit 248 delay 50000us loss 0.5%"
+
+
+def test_delay_alone_is_netem_at_the_root() -> None:
+    (made,) = lines(Shape(up_delay_ms=100))
+    assert made.startswith("tc qdisc add dev wwan0 root handle 7100: netem limit ")
+    assert made.endswith("delay 100000us")
+
+
+def test_taken_down_in_the_order_that_leaves_the_network_working() -> None:
+    assert [" ".join(c) for c in remove_commands("wwan0", up=True, ifb="tshape7")] == [
+        "tc qdisc del dev wwan0 root",
+        "tc qdisc del dev wwan0 ingress",
+        "ip link del tshape7",
+    ]
+    assert remove_commands(None, up=True, ifb="tshape7") == [("ip", "link", "del", "tshape7")]
+
+
+@pytest.mark.parametrize(("name", "index"), [("tshape12", 12), ("tshape", None), ("tshape-try", None), ("wwan0", None)])
+def test_our_ifbs_are_known_by_name(name: str, index: int | None) -> None:
+    assert index_of(name) == index
+
+
+@pytest.mark.parametrize(
+    ("given_", "what"),
+    [
+        ({"rate": 1}, "shape.a: unknown 'rate'; known: down_bit_per_s"),
+        ({"up_bit_per_s": "fast"}, "'fast' is no number of bit/s"),
+        ({"up_bit_per_s": True}, "True is no number"),
+        ({"up_bit_per_s": 9999}, "not from 10000 to"),
+        ({"down_loss_percent": 101}, "101 % is not from 0 to 100"),
+        ({}, "nothing is shaped"),
+        ({"queue_ms": 5}, "nothing is shaped"),
+        ({"up_delay_ms": float("nan")}, "no number of ms"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(given_: dict[str, Any], what: str) -> None:
+    with pytest.raises(ShapeError, match=what):
+        shape_of(given_, "shape.a")
+
+
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
+KEYS = st.sampled_from([*Shape.__slots__, "other"])
+
+
+@given(st.dictionaries(KEYS, VALUES, max_size=5))
+def test_anything_is_a_shape_with_whole_commands_or_refused(values: dict[str, Any]) -> None:
+    with contextlib.suppress(ShapeError):
+        shape = shape_of(values, "shape.a")
+        made = apply_commands(shape, "wwan0", 7)
+        assert made
+        assert all(word and "nan" not in word and "e+" not in word for command in made for word in command)
+
+
+def test_a_lack_is_named_with_the_mend() -> None:
+    unknown = "Error: Specified qdisc kind is unknown."
+    netem = ("tc", "qdisc", "add", "dev", "x", "root", "netem", "delay", "5us")
+    assert lack(netem, unknown) == (
+        f"delay and loss need netem, which this kernel has not ({unknown}); mend: a kernel with CONFIG_NET_SCH_NETEM, "
+        "or shape without it"
+    )
+    assert "CONFIG_IFB" in lack(("ip", "link", "add", "x", "type", "ifb"), "Error: Unknown device type.")
+    assert "NET_ADMIN" in lack(netem, "RTNETLINK answers: Operation not permitted")
+    assert lack(netem, "Cannot find device").endswith("netem delay 5us: Cannot find device")
+
+
+def test_another_programs_qdisc_is_seen_and_the_kernels_own_is_not() -> None:
+    own = [{"kind": "mq", "handle": "0:", "root": True}, {"kind": "fq_codel", "handle": "0:", "parent": ":1"}]
+    assert foreign(own, up=True, down=True) is None
+    cake = [{"kind": "cake", "handle": "8001:", "root": True}]
+    assert foreign(cake, up=True, down=False) == "cake qdisc"
+    assert foreign(cake, up=False, down=True) is None
+    clsact = [{"kind": "clsact", "handle": "ffff:", "parent": "ffff:fff1"}]
+    assert foreign(clsact, up=True, down=False) is None
+    assert foreign(clsact, up=False, down=True) == "clsact qdisc"
