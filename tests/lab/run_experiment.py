@@ -11,24 +11,31 @@ from typing import Any
 from two_paths import REPOSITORY, Lab
 
 
-def run(
-    made: Lab, name: str, parameters: dict[str, Any], seconds: float = 90, user: int | None = None
-) -> dict[str, Any]:
-    """The result line, with the exit status as ``status`` and the lines before it as ``lines``."""
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
-    drop = (
-        [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all"]
-    )
-    done = subprocess.run(
-        [*made.probe.enter, *drop, sys.executable, "-m", f"tandem.experiment.{name}"],
-        input=json.dumps(parameters),
-        capture_output=True,
+def start(made: Lab, name: str, parameters: dict[str, Any]) -> subprocess.Popen[str]:
+    """The experiment's process, its parameters given."""
+    process = subprocess.Popen(
+        [*made.probe.enter, sys.executable, "-m", f"tandem.experiment.{name}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        env=environment,
-        timeout=seconds,
-        check=False,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")},
     )
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert lines, done.stderr
-    assert lines[-1]["type"] == "result", done.stderr
-    return {**lines[-1], "status": done.returncode, "lines": lines[:-1]}
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(parameters))
+    process.stdin.close()
+    process.stdin = None  # communicate() must not flush it again
+    return process
+
+
+def run(made: Lab, name: str, parameters: dict[str, Any], seconds: float = 90) -> dict[str, Any]:
+    """The result line, with the exit status as ``status`` and the lines before it as ``lines``."""
+    process = start(made, name, parameters)
+    try:
+        out, err = process.communicate(timeout=seconds)
+    finally:
+        process.kill()
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert lines, err
+    assert lines[-1]["type"] == "result", err
+    return {**lines[-1], "status": process.returncode, "lines": lines[:-1]}

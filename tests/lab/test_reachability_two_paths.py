@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from run_experiment import start
 from two_paths import REPOSITORY, Lab, await_true, lab, why_not
 
 pytestmark = [
@@ -84,16 +84,7 @@ def asked(folder: Path, names: list[str], **more: Any) -> dict[str, Any]:
 
 
 def begin(made: Lab, parameters: dict[str, Any]) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
-    command = [*made.probe.enter, sys.executable, "-m", "tandem.experiment.reachability"]
-    process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
-    assert process.stdin is not None
-    process.stdin.write(json.dumps(parameters))
-    process.stdin.close()
-    process.stdin = None
-    return process
+    return start(made, "reachability", parameters)
 
 
 def end(process: subprocess.Popen[str], status: int = 0) -> dict[str, Any]:

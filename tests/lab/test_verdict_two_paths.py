@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import socket
 import threading
@@ -11,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from download_server import Behaviour, Endpoint
 from real_endpoint import RealEndpoint
-from run_experiment import run
+from run_experiment import run, start
 from two_paths import PATHS, SERVER, Lab, await_true, lab, why_not
 
 from tandem.mptcp import sysctls
@@ -37,8 +39,8 @@ class Judged:
         for rule in rules:
             self.lab.server.run(f"nft 'add rule ip t c {rule}'")
 
-    def judge(self, status: int = 0, **more: Any) -> dict[str, Any]:
-        parameters = {
+    def parameters(self, **more: Any) -> dict[str, Any]:
+        return {
             "run": "run-1",
             "paths": [{"name": p.name, "interface": p.interface} for p in PATHS],
             "server": {
@@ -50,7 +52,9 @@ class Judged:
             "control_timeout_s": 2,
             **more,
         }
-        found = run(self.lab, "verdict", parameters)
+
+    def judge(self, status: int = 0, **more: Any) -> dict[str, Any]:
+        found = run(self.lab, "verdict", self.parameters(**more))
         assert found["status"] == status, found["failure"]
         return found
 
@@ -144,6 +148,39 @@ def test_no_server_is_a_failure_with_what_was_seen(judged):
     found = judged.judge(status=1)
     assert found["failure"] == {"reason": "the server is reached over no path", "retry": True}
     assert told(found, "a", "primary")[0] == "unreachable"
+
+
+@pytest.mark.parametrize(
+    ("then", "detail"), [("stall", "stalled"), ("close", "closed after"), ("reset", "reset")]
+)  # the server says nothing of the handshake either: older than this experiment
+def test_an_endpoint_that_misbehaves_is_told_and_never_waited_for(judged, then, detail):
+    bad = judged.lab.server.inside(lambda: Endpoint(Behaviour(after=100_000, then=then)))
+    try:
+        server = {
+            "control": f"http://{SERVER}:{bad.control_port}",
+            "measurement": f"http://{SERVER}:{bad.measurement_port}",
+            "token_file": str(judged.folder / "token"),
+        }
+        found = judged.judge(server=server, stall_s=0.5)
+    finally:
+        bad.close()
+    for path in "ab":
+        assert told(found, path, "primary") == ("untested", None)
+        assert detail in found["result"]["paths"][path]["primary"]["detail"]
+        assert found["result"]["paths"][path]["primary"]["seen"]["handshake"] is True
+
+
+def test_told_to_stop_it_says_what_it_has(judged):
+    judged.middlebox("iifname tmp5-bs drop")
+    process = start(judged.lab, "verdict", judged.parameters(connect_timeout_s=60))
+    assert process.stdout is not None
+    # started, then the first phase of two that come to an end or not
+    lines = [json.loads(process.stdout.readline()) for _ in range(2)]
+    process.terminate()
+    out, err = process.communicate(timeout=20)
+    last = json.loads(out.splitlines()[-1])
+    assert [line["type"] for line in lines] == ["started", "phase"], err
+    assert last["failure"] == {"reason": "stopped", "retry": False}
 
 
 @contextlib.contextmanager

@@ -10,19 +10,22 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tandem.experiment.asked import ProbePath
-from tandem.experiment.base import STOPPED, Outcome, Output, Stop, StoppedError
+from tandem.experiment.base import STOPPED, Outcome, Output, Stop, StoppedError, phase
 from tandem.experiment.control import Control, ControlError, Session, describe
+from tandem.experiment.environment import environment
+from tandem.experiment.interfaces import interface_bytes
 from tandem.experiment.latency import clocks
 from tandem.experiment.latency.figures import figures
 from tandem.experiment.latency.load import Load
 from tandem.experiment.latency.probing import Plan, Stream, probe
 from tandem.experiment.latency.request import PARAMETERS, Request, read
-from tandem.experiment.machine import interface_bytes, machine
 from tandem.experiment.parameters import Parameter
 from tandem.mptcp import sockets
 from tandem.schema.manifest import Failure
 
 _SESSION_SPARE_S = 30.0
+_FAREWELL_S = 2.0
+"""For closing a session when told to stop: who stops us waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,10 @@ class Latency:
     name = "latency"
     version = 1
     parameters: tuple[Parameter, ...] = PARAMETERS
+    phases = (
+        ("idle", "probes over a path"),
+        ("loaded", "probes over a path beside a download on it"),
+    )
     results: tuple[Parameter, ...] = (
         Parameter("streams", "list", "each path, idle or loaded: loss, round-trip and one-way times"),
         Parameter("clock", "object", "whether one-way times are absolute, and their error"),
@@ -95,8 +102,7 @@ class _Run:
             if self._over():
                 return
             name = f"{'loaded' if loaded else 'idle'} {path.name}"
-            now = time.monotonic_ns()
-            self._output.line("phase", name=name, number=number, of=len(phases), monotonic_ns=now)
+            phase(self._output, name, number, len(phases))
             self._phase(control, path, loaded, number)
 
     def _phase(self, control: Control, path: ProbePath, loaded: bool, number: int) -> None:
@@ -137,7 +143,7 @@ class _Run:
         try:
             yield session
         finally:
-            control.close(session, r.control_timeout_s)
+            control.close(session, _FAREWELL_S if self._stop.requested else r.control_timeout_s)
 
     def outcome(self, failure: Failure | None) -> Outcome:
         """What there is."""
@@ -152,7 +158,7 @@ class _Run:
                 p.name: interface_bytes(p.interface, since=self._counted[p.name]) for p in self._r.paths
             },
         }
-        return Outcome(result, failure, machine(self._r))
+        return Outcome(result, failure, environment(self._r))
 
 
 def _reflector(session: Session) -> _Reflector:

@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tandem.experiment.base import STOPPED, Outcome, Output, Stop
-from tandem.experiment.machine import interface_bytes, machine
+from tandem.experiment.base import STOPPED, Outcome, Output, Stop, phase
+from tandem.experiment.environment import environment
+from tandem.experiment.interfaces import interface_bytes
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.reachability import dns_message as dns
 from tandem.experiment.reachability import resolvers, tables
@@ -31,6 +32,10 @@ class Reachability:
     name = "reachability"
     version = 1
     parameters: tuple[Parameter, ...] = PARAMETERS
+    phases = (
+        ("resolve", "a batch of names over each path"),
+        ("ping", "the batch's addresses over each path"),
+    )
     results: tuple[Parameter, ...] = (
         Parameter("names", "object", "how many are done and denied"),
         Parameter("resolution", "object", "by path: names resolved, addresses, statuses, time to the answer"),
@@ -107,7 +112,6 @@ class _Survey:
                 break  # a part of a batch is done again
             self._journal.add(rows)
             self._rows += rows
-            self._output.line("progress", done=len(self._rows), of=len(names), monotonic_ns=time.monotonic_ns())
         return self._outcome()
 
     def _over(self) -> bool:
@@ -115,7 +119,7 @@ class _Survey:
 
     def _batch(self, batch: Sequence[Name], number: int, of: int) -> list[Row]:
         allowed = [name for name in batch if not self._r.deny.denies_name(name.name)]
-        self._phase("resolve", number, of)
+        phase(self._output, "resolve", 2 * number - 1, 2 * of)
         answers: dict[str, dict[tuple[str, int], Answer]] = {path: {} for path in self._askers}
 
         def ask(path: str) -> None:
@@ -125,7 +129,7 @@ class _Survey:
         self._each_path(ask)
         rows = [self._row(name, answers) for name in allowed]
         addresses = sorted({a for row in rows for a in row["pings"]})
-        self._phase("ping", number, of)
+        phase(self._output, "ping", 2 * number, 2 * of)
         pinged: dict[str, dict[str, Pinged]] = {path: {} for path in self._pingers}
 
         def ping(path: str) -> None:
@@ -182,9 +186,6 @@ class _Survey:
         if errors:
             raise errors[0]
 
-    def _phase(self, name: str, number: int, of: int) -> None:
-        self._output.line("phase", name=name, number=number, of=of, monotonic_ns=time.monotonic_ns())
-
     def _interface(self, path: str) -> str:
         return next(p.interface for p in self._r.paths if p.name == path)
 
@@ -217,7 +218,7 @@ class _Survey:
             failure = STOPPED if self._stop.requested else Failure(reason="deadline passed", retry=True)
         elif not resolved:
             failure = Failure(reason="no name was resolved over any path", retry=True)
-        return Outcome(result, failure, machine(r))
+        return Outcome(result, failure, environment(r))
 
 
 def _usable(addresses: Sequence[str], interface: str) -> list[str]:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tandem.experiment.asked import ProbePath
-from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop
+from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, phase
 from tandem.experiment.control import describe
-from tandem.experiment.machine import interface_bytes, machine
+from tandem.experiment.environment import environment
+from tandem.experiment.interfaces import interface_bytes
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.traceroute.comparing import compare, rows
 from tandem.experiment.traceroute.request import PARAMETERS, Request, read
@@ -25,6 +26,10 @@ class Traceroute:
     name = "traceroute"
     version = 1
     parameters: tuple[Parameter, ...] = PARAMETERS
+    phases = (
+        ("udp", "all paths by UDP"),
+        ("tcp", "all paths by TCP"),
+    )
     results: tuple[Parameter, ...] = (
         Parameter("traces", "list", "each path and protocol: hops, how it ended"),
         Parameter("disjointness", "list", "each pair of paths and protocol: routers and systems in common"),
@@ -50,8 +55,7 @@ class Traceroute:
         for number, protocol in enumerate(request.protocols, start=1):
             if over():
                 break
-            of, now = len(request.protocols), time.monotonic_ns()
-            output.line("phase", name=protocol, number=number, of=of, monotonic_ns=now)
+            phase(output, protocol, number, len(request.protocols))
             found = _all_paths(request, protocol, over)
             named = ((p.name, found[p.name][0]) for p in request.paths)
             servers = {name: address for name, address in named if address is not None}
@@ -80,7 +84,7 @@ class Traceroute:
             failure = Failure(reason="deadline passed", retry=True)
         elif not reached:
             failure = Failure(reason="no hop answered over any path", retry=True)
-        return Outcome(result, failure, machine(request))
+        return Outcome(result, failure, environment(request))
 
 
 def _all_paths(request: Request, protocol: str, over: Callable[[], bool]) -> dict[str, tuple[str | None, Trace]]:

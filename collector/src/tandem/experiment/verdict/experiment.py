@@ -10,9 +10,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tandem.experiment.asked import ProbePath
-from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError
+from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase
 from tandem.experiment.control import Control, ControlError
-from tandem.experiment.machine import interface_bytes, machine
+from tandem.experiment.environment import environment
+from tandem.experiment.interfaces import interface_bytes
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.verdict import looking
 from tandem.experiment.verdict.judging import REPEATED_S, Join, Primary, between, judge_join, judge_primary
@@ -22,6 +23,8 @@ from tandem.schema.manifest import Failure
 
 _TRIES = 4
 """Handshakes by Multipath TCP that came out as TCP: the first shows it, the others tell where it was lost."""
+_FAREWELL_S = 2.0
+"""For closing a session when told to stop: who stops us waits."""
 
 
 class VerdictExperiment:
@@ -30,6 +33,10 @@ class VerdictExperiment:
     name = "verdict"
     version = 1
     parameters: tuple[Parameter, ...] = PARAMETERS
+    phases = (
+        ("primary", "a path as the one that a connection begins on"),
+        ("join", "a path as one that joins"),
+    )
     results: tuple[Parameter, ...] = (
         Parameter("paths", "object", "by path: primary and join, each verdict, where, detail and what was seen; tcp"),
         Parameter("order", "list", "the paths in the order they were looked at"),
@@ -93,8 +100,7 @@ class _Look:
         if self._stop.requested:
             raise StoppedError
         self._phases += 1
-        of = 2 * len(self._order)
-        self._output.line("phase", name=name, number=self._phases, of=of, monotonic_ns=time.monotonic_ns())
+        phase(self._output, name, self._phases, 2 * len(self._order))
 
     def _primary(self, path: ProbePath) -> dict[str, Any]:
         with self._session() as session:
@@ -190,7 +196,7 @@ class _Look:
         try:
             yield session.id
         finally:
-            self._control.close(session, self._r.control_timeout_s)
+            self._control.close(session, _FAREWELL_S if self._stop.requested else self._r.control_timeout_s)
 
     def _download(
         self, path: ProbePath, session: str, watched: dict[str, looking.Watched], wait_s: float
@@ -224,7 +230,7 @@ class _Look:
                 p.name: interface_bytes(p.interface, since=self._counted[p.name]) for p in self._r.paths
             },
         }
-        return Outcome(result, failure, machine(self._r))
+        return Outcome(result, failure, environment(self._r))
 
 
 EXPERIMENT = VerdictExperiment()

@@ -1,32 +1,11 @@
-"""What else shapes an experiment's figures: kernel, sysctls, paths; and what an interface has counted."""
+"""What an interface has counted, for the accounts of experiments whose payload is small beside their headers."""
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
-from typing import Any
-
-from tandem.experiment.asked import Asked
-from tandem.mptcp import sysctls
 
 _COUNTERS = Path("/proc/thread-self/net/dev")
 """Of the network namespace that this process is in, which /sys may not be."""
-
-
-def machine(asked: Asked) -> dict[str, Any]:
-    """The environment of a result, for experiments without one measured connection."""
-    values, own, times = sysctls.read(), os.uname(), os.times()
-    return {
-        "kernel": own.release,
-        "machine": own.machine,
-        "python": sys.version.split()[0],
-        "scheduler": values.get("net.mptcp.scheduler"),
-        "path_manager": values.get("net.mptcp.path_manager"),
-        "sysctls": values,
-        "paths": [{"name": p.name, "interface": p.interface, "operator": p.operator} for p in asked.paths],
-        "cpu_seconds": times.user + times.system,
-    }
 
 
 def interface_bytes(interface: str, since: dict[str, int | None] | None = None) -> dict[str, int | None]:
