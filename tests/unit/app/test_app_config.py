@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.app.config import Config, ConfigError, load, parse
-from tandem.app.toml_lines import line_of, places
+from tandem.schema.toml_lines import line_of, places
 
 GOOD = (Path(__file__).parent / "good.toml").read_text()
 FILE = Path("/etc/tandem/config.toml")

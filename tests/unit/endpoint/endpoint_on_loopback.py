@@ -38,13 +38,13 @@ class Shelf:
 
 
 class Endpoint:
-    def __init__(self, registry, limits, store=None):
+    def __init__(self, registry, limits, store=None, content=None):
         self.registry, self.shelf = registry, store or Shelf()
         self.sessions = SessionTable(registry, limits)
         self.recorder = Recorder(lambda: self.shelf)
         self.listener = listen("127.0.0.1", 0)
         self.port = self.listener.getsockname()[1]
-        self.measurement = Measurement(self.sessions, limits, self.recorder, "boot-1")
+        self.measurement = Measurement(self.sessions, limits, self.recorder, "boot-1", content)
         self.acceptor = Acceptor(
             self.listener, self.measurement.serve, limits.connections, limits.connections_per_address
         )

@@ -79,7 +79,7 @@ def start(endpoint, tmp_path):
 
 @pytest.mark.parametrize(("mode", "verb"), [("oneway", "POST /v1/upload"), ("reqresp", "GET /v1/download")])
 def test_bandwidth(start, endpoint, mode, verb):
-    endpoint.script.rate = 4e6 if mode == "reqresp" else 60e6  # loopback's buffers hold MB of an upload
+    endpoint.script.rate = 4e5 if mode == "reqresp" else 60e6  # loopback's buffers hold MB of an upload
     process = start("bandwidth", mode=mode, seconds=0.6, repetitions=2, seed=5)
     line = process.end()
     result = line["result"]
@@ -99,8 +99,8 @@ def test_bandwidth(start, endpoint, mode, verb):
         assert all(b["fallback"] for b in told["benefits"])  # the scripted server is plain TCP
         assert all(-1 <= b["benefit"] <= 1 for b in told["benefits"] if b["benefit"] is not None)
     if mode == "reqresp":  # what a server sends is slowed; what it reads lies in the buffers of loopback before
-        assert rate == pytest.approx([32e6, 32e6], rel=0.25)
-        assert told["tdi"] == pytest.approx(1, rel=0.25)
+        assert rate == pytest.approx([3.2e6, 3.2e6], rel=0.4)
+        assert 0.6 < told["tdi"] < 1.6  # 0.5, were only one of the two counted
     assert {s["primary"] for s in result["summary"]} == {"a", "b"}
     assert all(s["rounds"] == 2 for s in result["summary"])
     samples = process.of("sample")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem.app.account import Account
+from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.experiment_process import Ending
@@ -60,6 +61,8 @@ class Collector:
         self.usage = UsageAccount(interfaces)
         self.pairs: Pairs | None = None
         """Set before the first turn; without it mobility starts nothing."""
+        self.campaigns: CampaignPart | None = None
+        """While one is under way, it alone says what is measured."""
         self.captured: list[dict[str, Any]] = []
         self._due_ns = time.monotonic_ns() + TICK_NS
         self._reported_s = 0.0
@@ -142,6 +145,8 @@ class Collector:
         timed = [self._timed(record) for record in records]
         self.journal.add(timed)
         for record in timed:
+            if self.campaigns is not None:
+                self.campaigns.noted(record)
             if record.measurement == "event":
                 self._live.mobile_since_ns, self._live.speed_class = (
                     self._detectors.mobile_since_ns,
@@ -153,7 +158,11 @@ class Collector:
 
     def _changed_on_the_move(self) -> None:
         pairing = self._config.runs.on_mobility_start
-        if self.pairs is None or pairing == "off":
+        if (
+            self.pairs is None
+            or pairing == "off"
+            or (self.campaigns is not None and self.campaigns.campaigns.under_way)
+        ):
             return
         now = time.monotonic()
         if self._pair_s is not None and now - self._pair_s < self._config.runs.minimum_gap_s:
@@ -179,6 +188,8 @@ class Collector:
             self.report(now_ns)
         self.journal.commit()
         self.refresh()
+        if self.campaigns is not None:
+            self.campaigns.campaigns.tick()
 
     def refresh(self) -> None:
         """Bring the status's counts up to date."""

@@ -18,9 +18,10 @@ from tandem.app.config_modem import (
     misfit,
     recovery_of,
 )
-from tandem.app.config_schema import DEFAULT_SECONDS, MOST_PATHS, REQUIRED_TABLES, SYSCTL_NAME, TABLES, Key
+from tandem.app.config_schema import DEFAULT_SECONDS, MOST_PATHS, REQUIRED_TABLES, SYSCTL_NAME, TABLES
 from tandem.app.position_config import PositionConfig, position_config
-from tandem.app.toml_lines import Place, line_of, places
+from tandem.schema.toml_keys import Key
+from tandem.schema.toml_lines import Place, line_of, places
 
 __all__ = ["Config", "ConfigError", "ModemConfig", "PathConfig", "load", "parse"]
 

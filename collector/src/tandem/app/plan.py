@@ -23,7 +23,7 @@ class WishError(ValueError):
 class Wish:
     """What someone wants measured. ``single``: the one run of ``kind`` (``path``: its path, or MPTCP's primary). Exactly one of
     ``seconds`` and ``bytes`` is set, per run of a download; neither for another experiment, whose one run has kind ``any`` and uses
-    ``paths``. ``trigger``: mobility_start, request. ``parameters``: of the experiment's own, over what the collector gives;
+    ``paths``. ``trigger``: mobility_start, request, campaign. ``parameters``: of the experiment's own, over what the collector gives;
     ``takes_seed``: it has a parameter ``seed``. ``deadline_s``: after which its process is ended."""
 
     pairing: Pairing
@@ -42,6 +42,8 @@ class Wish:
     """None: from the configuration's and the number."""
     takes_seed: bool = False
     conditions: Conditions = field(default_factory=Conditions)
+    campaign: Mapping[str, Any] | None = None
+    """Which run of which campaign it is, for the manifest."""
 
 
 @dataclass(frozen=True, slots=True)

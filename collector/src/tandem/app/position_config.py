@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tandem.app.config_schema import TABLES, Key
-from tandem.app.toml_lines import Place
+from tandem.app.config_schema import TABLES
+from tandem.schema.toml_keys import Key
+from tandem.schema.toml_lines import Place
 
 MOST_ZONES = 20
 

@@ -12,7 +12,7 @@ from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.experiment_process import Ending
 from tandem.app.plan import Plan, PlannedRun
-from tandem.schema.manifest import FORMAT, Conditions, Failure, Manifest, RunFile, RunResult, Usage
+from tandem.schema.manifest import FORMAT, CampaignRun, Conditions, Failure, Manifest, RunFile, RunResult, Usage
 from tandem.spool.durable import write_durably
 
 
@@ -72,6 +72,8 @@ def manifest(config: Config, clock: Clock, plan: Plan, run: PlannedRun, ending: 
     )
     if facts.conditions is not None:
         told["conditions"] = facts.conditions
+    if plan.wish.campaign is not None:
+        told["campaign"] = cast("CampaignRun", dict(plan.wish.campaign))
     return told
 
 

@@ -34,6 +34,10 @@ class Answers(Protocol):
         """Begin to measure; the pair's id. ValueError with the reason when it cannot."""
         ...
 
+    def campaign(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Do what ``request`` says of the campaign; ValueError with the reason when it cannot be."""
+        ...
+
     def done(self, pair: str) -> dict[str, Any] | None:
         """``runs``, ``results`` and ``ok`` once the pair has ended."""
         ...
@@ -156,10 +160,10 @@ class StatusServer:
             self._say(client, self._answers.status())
         elif operation == "start":
             self._start(client, request)
+        elif operation == "campaign":
+            self._campaign(client, request)
         else:
-            self._say(
-                client, {"type": "error", "reason": 'expected {"op": "watch"}, {"op": "status"} or {"op": "start", …}'}
-            )
+            self._say(client, {"type": "error", "reason": "expected op: watch, status, start or campaign"})
 
     def _start(self, client: _Client, request: dict[str, Any]) -> None:
         experiment, parameters = request.get("experiment"), request.get("parameters", {})
@@ -175,6 +179,14 @@ class StatusServer:
             return
         client.pair = pair
         self._say(client, {"type": "accepted", "pair": pair})
+
+    def _campaign(self, client: _Client, request: dict[str, Any]) -> None:
+        try:
+            told = self._answers.campaign(request)
+        except ValueError as refused:
+            self._say(client, {"type": "refused", "reason": str(refused)}, last=True)
+            return
+        self._say(client, {"type": "campaign", **told}, last=True)
 
     def _tell(self) -> None:
         """A status to all watchers, progress to those whose pair runs, the end to those whose pair has ended."""

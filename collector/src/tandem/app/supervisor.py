@@ -15,6 +15,7 @@ from typing import Any
 
 from tandem.app import machine
 from tandem.app.account import Account
+from tandem.app.campaign.wiring import campaign_part
 from tandem.app.clock import Clock
 from tandem.app.collector import Collector
 from tandem.app.config import Config
@@ -121,6 +122,8 @@ class Supervisor:
         )
         pairs = self.pairs = Pairs(around, pairs_so_far(config.folder / "runs"))
         self.collector.pairs = pairs
+        self.campaigns = campaign_part(config, self.clock, detectors, self.live, paths, pairs, around.registry)
+        self.collector.campaigns = self.campaigns
         watch = PathWatch(paths, self._paths_changed)
         if self._modems:
             self.collector.event("collector_start", f"version {self.environment['versions']['tandem']}")
@@ -139,6 +142,7 @@ class Supervisor:
                 beside = [parts.position(config, self.clock.utc_ns, self.collector.put, self.live.position_is)]
             self._polling = Polling(config, parts, self.collector.put, beside)
             self._polling.start()
+            self.campaigns.campaigns.resume()
 
     def _listen(self) -> socket.socket:
         file = self.config.folder / NAME
@@ -168,6 +172,10 @@ class Supervisor:
     def request(self, experiment: str, parameters: dict[str, Any]) -> str:
         """See ``status_server.Answers``."""
         return self.pairs.request(experiment, parameters)
+
+    def campaign(self, request: dict[str, Any]) -> dict[str, Any]:
+        """See ``status_server.Answers``."""
+        return self.campaigns.asked(request)
 
     def done(self, pair: str) -> dict[str, Any] | None:
         """See ``status_server.Answers``."""

@@ -90,6 +90,22 @@ class Conditions(TypedDict):
     shape: dict[str, dict[str, Any]]
 
 
+class CampaignRun(TypedDict):
+    """Which run of which campaign it was. ``roles``: by role the path; ``substituted``: by ``scheduler`` or parameter what was ``asked``
+    and ``used``, where a kernel has not what the campaign requires: then it is no repetition of the paper's measurement."""
+
+    name: str
+    short: bool
+    step: str
+    number: int
+    repetition: int
+    arm: int
+    attempt: int
+    label: str | None
+    roles: dict[str, str]
+    substituted: dict[str, dict[str, Any]]
+
+
 class Manifest(TypedDict):
     """See the module. ``paths``: the path of a TCP run, the primary path first for MPTCP; all that an experiment might use else."""
 
@@ -118,6 +134,7 @@ class Manifest(TypedDict):
     files: list[RunFile]
     usage: NotRequired[Usage]
     conditions: NotRequired[Conditions]
+    campaign: NotRequired[CampaignRun]
 
 
 def new_id(prefix: str) -> str:

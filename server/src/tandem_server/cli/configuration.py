@@ -51,6 +51,13 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
+class Content:
+    """Where DASH presentations are (``tandem-server dash build``); need not exist."""
+
+    folder: Path = Path("content")
+
+
+@dataclass(frozen=True, slots=True)
 class RegistryFile:
     """The registry's SQLite file."""
 
@@ -99,6 +106,7 @@ class ServerConfig:
     tls: Tls
     store: Store
     registry: RegistryFile
+    content: Content
     limits: Bounds
     results: ResultFiles
     capture: CaptureFiles
@@ -110,6 +118,7 @@ _SECTIONS: dict[str, type] = {
     "tls": Tls,
     "store": Store,
     "registry": RegistryFile,
+    "content": Content,
     "limits": Bounds,
     "results": ResultFiles,
     "capture": CaptureFiles,

@@ -10,6 +10,7 @@ from pathlib import Path
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import open_store
+from tandem_server.content.library import Library
 from tandem_server.endpoint.desk import Desk
 from tandem_server.endpoint.environment import boot_id
 from tandem_server.endpoint.measurement import Measurement
@@ -42,9 +43,10 @@ def main() -> None:
     log_to_stderr()
     store = open_store(config, DATABASE_WAIT_S)
     recorder, limits, boot = Recorder(lambda: store), limits_of(config), boot_id()
+    content = Library(config.content.folder)
 
     def serve(desk: Desk, connection: socket.socket, address: str, port: int, stopped: threading.Event) -> None:
-        Measurement(desk, limits, recorder, boot).serve(connection, address, port, stopped)
+        Measurement(desk, limits, recorder, boot, content).serve(connection, address, port, stopped)
 
     with socket.socket(fileno=int(sys.argv[2])) as channel:
         try:

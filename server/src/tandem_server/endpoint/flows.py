@@ -49,6 +49,10 @@ class FlowAccount:
         self._last_alive: dict[str, TcpInfo] = {}
         self._was_multipath = False
 
+    def head(self, size: int) -> None:
+        """A further response has begun, with a head of ``size`` bytes."""
+        self._head_bytes += size
+
     @property
     def acked_bytes(self) -> int | None:
         """Payload acknowledged by the peer so far; None before the first snapshot, or when the kernel does not tell."""

@@ -11,14 +11,16 @@ from tandem import mptcp_abi as abi
 _NETSTAT = Path("/proc/thread-self/net/netstat")
 
 
-def seen(connection: socket.socket, in_session: bool) -> dict[str, object]:
+def seen(connection: socket.socket) -> dict[str, object]:
     """``multipath``: ``native``, ``fallback`` (it was Multipath TCP and is TCP now), ``none`` (accepted as TCP: MP_CAPABLE was missing
-    from the SYN or from what followed our answer); ``handshake_rtt_ms``: the kernel's round-trip time, null when it has none yet.
-    For those with a session also ``multipath_syns``: SYNs with MP_CAPABLE that this network namespace has had, null when unknown."""
+    from the SYN or from what followed our answer); ``handshake_rtt_ms``: the kernel's round-trip time, null when it has none yet;
+    ``multipath_syns``: SYNs with MP_CAPABLE that this network namespace has had, null when unknown."""
     info = abi.decode_tcp_info(connection.getsockopt(socket.IPPROTO_TCP, abi.TCP_INFO, abi.TCP_INFO_BYTES))
-    rtt_ms = None if info.rtt_us is None else info.rtt_us / 1000
-    told: dict[str, object] = {"multipath": _multipath(connection), "handshake_rtt_ms": rtt_ms}
-    return {**told, "multipath_syns": multipath_syns()} if in_session else told
+    return {
+        "multipath": _multipath(connection),
+        "handshake_rtt_ms": None if info.rtt_us is None else info.rtt_us / 1000,
+        "multipath_syns": multipath_syns(),
+    }
 
 
 def multipath_syns() -> int | None:

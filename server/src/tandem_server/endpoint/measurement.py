@@ -1,4 +1,4 @@
-"""What the measurement listener answers: ``/v1/whoami``, ``/v1/download`` and ``/v1/upload`` (server/spec/endpoint-api.md)."""
+"""What the measurement listener answers: whoami, download, upload and content (server/spec/endpoint-api.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 
+from tandem_server.content.library import Library
 from tandem_server.endpoint import handshake
+from tandem_server.endpoint.content import PREFIX, ContentService
 from tandem_server.endpoint.desk import Desk, Grant
 from tandem_server.endpoint.download import Download
 from tandem_server.endpoint.flows import FlowAccount, Labels
@@ -30,8 +32,11 @@ _GOODBYE_S = 2.0
 class Measurement:
     """Serves one connection at a time per thread (``Acceptor``). ``boot``: this machine's boot id, for the records."""
 
-    def __init__(self, desk: Desk, limits: Limits, recorder: Recorder, boot: str) -> None:
+    def __init__(
+        self, desk: Desk, limits: Limits, recorder: Recorder, boot: str, content: Library | None = None
+    ) -> None:
         self._desk, self._limits, self._recorder, self._boot = desk, limits, recorder, boot
+        self._content = content
 
     def serve(self, connection: socket.socket, address: str, port: int, stopped: threading.Event) -> None:
         """One request, one answer, closed. OSError when the peer goes away meanwhile."""
@@ -40,6 +45,8 @@ class Measurement:
             arrived_s = time.monotonic()
             request = read_head(head)
             resources = {"/v1/whoami": "GET", "/v1/download": "GET", "/v1/upload": "POST"}
+            if self._content is not None and request.path.startswith(PREFIX):
+                resources[request.path] = "GET"
             if request.path not in resources:
                 raise BadRequest(404, f"there are {', '.join(resources)}")
             if request.method != resources[request.path]:
@@ -47,8 +54,8 @@ class Measurement:
             if begun and request.method != "POST":
                 raise BadRequest(400, "something follows the head")
             if request.path == "/v1/whoami":
-                in_session = self._in_session(request.headers.get("x-tandem-session"))
-                _answer(connection, 200, {"address": address, "port": port, **handshake.seen(connection, in_session)})
+                further = handshake.seen(connection) if self._in_session(request) else {}
+                _answer(connection, 200, {"address": address, "port": port, **further})
             else:
                 self._transfer(connection, request, {"address": address, "port": port}, arrived_s, begun, stopped)
         except BadRequest as refusal:
@@ -56,11 +63,11 @@ class Measurement:
         except TimeoutError:
             _answer(connection, 408, {"error": "the request did not come in time"})
 
-    def _in_session(self, session_id: str | None) -> bool:
-        if session_id is None:
+    def _in_session(self, request: Request) -> bool:
+        if "x-tandem-session" not in request.headers:
             return False
         try:
-            self._desk.admit(session_id, Ask(None, None)).leave(None)
+            self._desk.admit(request.headers["x-tandem-session"], Ask(None, None)).leave(None)
         except BadRequest:
             return False
         return True
@@ -74,7 +81,8 @@ class Measurement:
         begun: bytes,
         stopped: threading.Event,
     ) -> None:
-        ask = read_ask(request.query)
+        content = self._content if request.path.startswith(PREFIX) else None
+        ask = Ask(None, None) if content is not None else read_ask(request.query)
         upload = request.path == "/v1/upload"
         if upload and ask.payload_bytes != request.body_bytes:
             raise BadRequest(400, "an upload has Content-Length as bytes= says, with seconds= none")
@@ -89,7 +97,9 @@ class Measurement:
             def stop() -> bool:
                 return stopped.is_set() or session.over()
 
-            if upload:
+            if content is not None:
+                summary = own | self._serve_content(connection, content, request, session, labels, stop)
+            elif upload:
                 summary = own | self._upload(connection, ask, begun, session, labels, stop)
             else:
                 summary = own | self._download(connection, ask, arrived_s, session, labels, stop)
@@ -107,6 +117,42 @@ class Measurement:
         else:
             # What still waits in the kernel is worth nothing now: a reset stops it and tells the peer.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def _serve_content(
+        self,
+        connection: socket.socket,
+        library: Library,
+        request: Request,
+        session: Grant,
+        labels: Labels,
+        stop: Callable[[], bool],
+    ) -> dict[str, object]:
+        account, sampler = FlowAccount(labels), Sampler(connection)
+
+        def sample() -> None:
+            snapshot = sampler.read()
+            if snapshot is not None:
+                self._recorder.put(account.take(snapshot))
+
+        limits = self._limits
+        service = ContentService(
+            connection,
+            library,
+            session,
+            lambda: _head_alone(connection, limits.head_s),
+            sample,
+            account.head,
+            stop,
+            limits.stall_s,
+        )
+        end = service.serve(request)
+        return {
+            **account.summary(),
+            "bytes_sent": service.sent_bytes,
+            "requests": service.requests,
+            "end": end,
+            "request_to_last_ack_s": None,
+        }
 
     def _download(
         self,
@@ -200,6 +246,14 @@ def _receive_head(connection: socket.socket, within_s: float) -> tuple[bytes, by
     connection.settimeout(within_s)
     head, empty, begun = head.partition(b"\r\n\r\n")
     return head + empty, begun
+
+
+def _head_alone(connection: socket.socket, within_s: float) -> bytes:
+    """A head that nothing follows."""
+    head, begun = _receive_head(connection, within_s)
+    if begun:
+        raise BadRequest(400, "something follows the head")
+    return head
 
 
 def _head(status: int, kind: str, length: int | None) -> bytes:

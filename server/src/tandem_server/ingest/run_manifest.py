@@ -35,7 +35,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "failure": (dict, type(None)),
     "files": (list,),
 }
-_OPTIONAL: dict[str, tuple[type, ...]] = {"usage": (dict,), "conditions": (dict,)}
+_OPTIONAL: dict[str, tuple[type, ...]] = {"usage": (dict,), "conditions": (dict,), "campaign": (dict,)}
 if _KINDS.keys() | _OPTIONAL.keys() != Manifest.__annotations__.keys():
     raise RuntimeError("the gateway's table of a manifest's keys and tandem.schema.manifest disagree")
 

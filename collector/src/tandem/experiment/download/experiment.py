@@ -47,9 +47,10 @@ class Download:
                 if request.whoami:
                     used = request.paths if request.kind == "mptcp" else request.paths[:1]
                     further["public_addresses"] = whoami(request.measurement, used, _WHOAMI_TIMEOUT_S)
-                session = control.open(
-                    request.kind, further["public_addresses"], bytes=request.bytes, seconds=request.seconds
-                )
+                wanted: dict[str, Any] = {"bytes": request.bytes, "seconds": request.seconds}
+                if request.congestion_control is not None:
+                    wanted["options"] = {"congestion_control": request.congestion_control}
+                session = control.open(request.kind, further["public_addresses"], **wanted)
                 further["control_path"] = session.path
             return self._measure(request, control, session, deadline_ns, further, output, stop)
         except ControlError as error:

@@ -21,6 +21,7 @@ PARAMETERS = (
     Parameter("stall_s", "float", "without a byte for so long the run has failed", "s", default=10.0, minimum=0.5, maximum=600),
     Parameter("deadline_s", "float", "the whole run; by default seconds + 30, or 600", "s", minimum=1, maximum=7200),
     Parameter("receive_buffer_bytes", "int", "SO_RCVBUF; by default the kernel tunes it", "B", minimum=4096, maximum=2**30),
+    Parameter("congestion_control", "str", "the sender's controller; by default the server's own"),
     Parameter("read_pause_s", "float", "between two reads in mid-stream", "s", default=0.004, minimum=0, maximum=0.1),
 )  # fmt: skip
 
@@ -38,6 +39,7 @@ class Request(Asked):
     stall_s: float
     deadline_s: float
     receive_buffer_bytes: int | None
+    congestion_control: str | None
     read_pause_s: float
 
 
@@ -47,7 +49,8 @@ def read(parameters: dict[str, Any]) -> Request:
     if (p["bytes"] is None) == (p["seconds"] is None):
         raise ParameterError("give either 'bytes' or 'seconds'")
     own = (
-        "kind", "bytes", "seconds", "sample_hz", "whoami", "connect_timeout_s", "stall_s", "receive_buffer_bytes", "read_pause_s",
+        "kind", "bytes", "seconds", "sample_hz", "whoami", "connect_timeout_s", "stall_s", "receive_buffer_bytes",
+        "congestion_control", "read_pause_s",
     )  # fmt: skip
     common = read_common(p, p["path"])
     return Request(

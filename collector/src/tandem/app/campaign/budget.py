@@ -1,0 +1,147 @@
+"""What may still be spent: bytes of each path in a day and from one reset of its plan to the next, runs in a day. Pure.
+
+Days are UTC. What was spent at a time unknown (the clock was never synchronised) counts as spent today.
+"""
+
+from __future__ import annotations
+
+import calendar
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from tandem.schema.campaign import Budget
+
+_DAY_S = 86400.0
+
+
+def day_of(utc_s: float) -> date:
+    """The UTC day."""
+    return datetime.fromtimestamp(utc_s, UTC).date()
+
+
+def reset_before(today: date, reset_day: int) -> date:
+    """The last day, ``today`` included, on which the plan began anew; in a month without that day it is the month's last."""
+    for year, month in _months_back(today):
+        reset = date(year, month, min(reset_day, calendar.monthrange(year, month)[1]))
+        if reset <= today:
+            return reset
+    raise AssertionError("the month before always has one")
+
+
+def reset_after(today: date, reset_day: int) -> date:
+    """The next day on which the plan begins anew."""
+    last = reset_before(today, reset_day)
+    year, month = (last.year, last.month + 1) if last.month < 12 else (last.year + 1, 1)
+    return date(year, month, min(reset_day, calendar.monthrange(year, month)[1]))
+
+
+def _months_back(today: date) -> list[tuple[int, int]]:
+    before = (today.year, today.month - 1) if today.month > 1 else (today.year - 1, 12)
+    return [(today.year, today.month), before]
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """One path's plan. ``at_reset_bytes``: what will have been spent when the plan begins anew, at the pace since the last reset or,
+    when the campaign is younger, since its first run; None before UTC is known."""
+
+    used_bytes: int
+    used_today_bytes: int
+    budget_bytes: int | None
+    left_bytes: int | None
+    reset: date | None
+    at_reset_bytes: int | None
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether the budget will not last."""
+        return None not in (self.at_reset_bytes, self.budget_bytes) and (self.at_reset_bytes or 0) > (
+            self.budget_bytes or 0
+        )
+
+
+class Spending:
+    """Adds up. ``None`` as a day: not known."""
+
+    def __init__(self, budget: Budget, roles: tuple[str, ...]) -> None:
+        self._budget, self._roles = budget, roles
+        self._bytes: dict[date | None, dict[str, int]] = defaultdict(lambda: dict.fromkeys(roles, 0))
+        self._runs: dict[date | None, int] = defaultdict(int)
+        self._first_utc_s: float | None = None
+
+    def add(self, bytes_by_role: Mapping[str, int], utc_s: float | None, *, run: bool = True) -> None:
+        """Something was spent; ``run`` False: a correction of what a run was thought to spend."""
+        day = None if utc_s is None else day_of(utc_s)
+        for role, count in bytes_by_role.items():
+            self._bytes[day][role] = self._bytes[day].get(role, 0) + count
+        self._runs[day] += run
+        if utc_s is not None:
+            self._first_utc_s = utc_s if self._first_utc_s is None else min(self._first_utc_s, utc_s)
+
+    def refuses(self, cost: Mapping[str, int], utc_s: float | None) -> tuple[str, float | None] | None:
+        """Why a run of this cost may not begin, and in how many seconds it may (None: not known); None when it may."""
+        budget = self._budget
+        today = self._today(utc_s)
+        to_midnight = None if utc_s is None else _DAY_S - utc_s % _DAY_S
+        if budget.day_runs is not None and self._of_day(self._runs, today) >= budget.day_runs:
+            return f"the day's {budget.day_runs} runs are made", to_midnight
+        for role, count in cost.items():
+            spent = self._spent_on(today, role)
+            if budget.day_bytes is not None and spent + count > budget.day_bytes:
+                return (
+                    f"{role}: the day's budget has {max(0, budget.day_bytes - spent)} bytes left, the run takes {count}",
+                    to_midnight,
+                )
+            limit = budget.of_role(role)
+            if limit is not None and self._since_reset(today, role) + count > limit:
+                left = max(0, limit - self._since_reset(today, role))
+                return f"{role}: the plan has {left} bytes left, the run takes {count}", self._to_reset(today, utc_s)
+        return None
+
+    def forecast(self, role: str, utc_s: float | None) -> Forecast:
+        """See ``Forecast``."""
+        today = self._today(utc_s)
+        used, limit = self._since_reset(today, role), self._budget.of_role(role)
+        left = None if limit is None else max(0, limit - used)
+        reset = at_reset = None
+        if utc_s is not None and today is not None:
+            reset = reset_after(today, self._budget.reset_day)
+            began_s = _midnight(reset_before(today, self._budget.reset_day))
+            if self._first_utc_s is not None:
+                began_s = max(began_s, min(self._first_utc_s, utc_s))
+            elapsed_s = max(utc_s - began_s, _DAY_S)  # of a pace over less than a day little can be told
+            at_reset = used + round(used / elapsed_s * max(0.0, _midnight(reset) - utc_s))
+        return Forecast(used, self._spent_on(today, role), limit, left, reset, at_reset)
+
+    def _today(self, utc_s: float | None) -> date | None:
+        """Without UTC: the last day of which anything is known, so that a budget is never spent twice."""
+        if utc_s is not None:
+            return day_of(utc_s)
+        return max((d for d in self._bytes if d is not None), default=None)
+
+    @staticmethod
+    def _of_day(counts: Mapping[date | None, int], today: date | None) -> int:
+        return counts.get(None, 0) + (counts.get(today, 0) if today is not None else 0)
+
+    def _spent_on(self, today: date | None, role: str) -> int:
+        days = {None, today}
+        return sum(self._bytes[d].get(role, 0) for d in days if d in self._bytes)
+
+    def _since_reset(self, today: date | None, role: str) -> int:
+        begin = None if today is None else reset_before(today, self._budget.reset_day)
+        return sum(
+            spent.get(role, 0) for day, spent in self._bytes.items() if day is None or begin is None or day >= begin
+        )  # fmt: skip
+
+    def _to_reset(self, today: date | None, utc_s: float | None) -> float | None:
+        if today is None or utc_s is None:
+            return None
+        return max(0.0, _midnight(reset_after(today, self._budget.reset_day)) - utc_s)
+
+
+def _midnight(day: date) -> float:
+    return (datetime(day.year, day.month, day.day, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(
+        seconds=1
+    )

@@ -1,0 +1,126 @@
+"""Checks a campaign against what is installed: experiments and their parameters. Starts nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from tandem.app.config_schema import TABLES
+from tandem.app.registry import Described, RegistryError
+from tandem.experiment.asked import COMMON
+from tandem.experiment.parameters import Parameter, ParameterError, check
+from tandem.schema.campaign import Campaign, CampaignError, Draw, Step
+from tandem.schema.campaign_sequence import arms
+
+OURS = tuple(p.name for p in COMMON if p.name != "control_timeout_s")
+"""The collector's to give."""
+
+PAIRED = "download"
+"""Asked for as pairs: MPTCP over all paths and TCP on each."""
+PAIR_CHOICES = ("sequential", "simultaneous", "single")
+
+
+class Installed(Protocol):
+    """What is installed, as ``app.registry.Registry`` knows it."""
+
+    def names(self) -> list[str]:
+        """All experiments."""
+        ...
+
+    def describe(self, name: str) -> Described:
+        """One of them; RegistryError when it cannot say what it is."""
+        ...
+
+
+def fitted(campaign: Campaign, installed: Installed) -> tuple[Campaign, list[str]]:
+    """The campaign without optional steps whose experiment is not installed, and one line for each of these; CampaignError with
+    the line for a step that cannot be run."""
+    kept: list[Step] = []
+    left: list[str] = []
+    for step in campaign.steps:
+        where = campaign.where("step", step.name, "experiment")
+        known_names = installed.names()
+        if step.experiment not in known_names:
+            if step.optional:
+                left.append(f"{where}: step {step.name} is left out: experiment {step.experiment!r} is not installed")
+                continue
+            mend = f"one of {', '.join(known_names)}, or optional = true"
+            what = f"step {step.name}: experiment {step.experiment!r} is not installed"
+            raise CampaignError(f"{where}: {what}; mend: {mend}")
+        try:
+            declared = installed.describe(step.experiment).parameters
+        except RegistryError as error:
+            raise CampaignError(f"{where}: step {step.name}: {error}; mend: the experiment's own --describe") from error
+        _parameters(campaign, step, declared)
+        kept.append(step)
+    if not kept:
+        raise CampaignError(f"{campaign.where('step')}: no step is left; mend: install an experiment that it names")
+    return replace(campaign, steps=tuple(kept)), left
+
+
+def _parameters(campaign: Campaign, step: Step, declared: Sequence[Parameter]) -> None:
+    own = [replace(p, required=False) if step.experiment == PAIRED else p for p in declared if p.name not in OURS]
+    wish = (
+        tuple(k.name for k in TABLES["runs"] if k.name in ("pause_s", "primary")) if step.experiment == PAIRED else ()
+    )
+    known = [p.name for p in own]
+    paired = ("pairing", *wish) if step.experiment == PAIRED else ()
+    for arm in arms(campaign, step):
+        given = dict(arm.parameters)
+        for name in given:
+            if name not in (*known, *paired):
+                mend = f"known are {', '.join(dict.fromkeys((*known, *paired)))}"
+                raise _wrong(campaign, step, name, f"{step.experiment} has no parameter {name!r}", mend)
+        if step.experiment == PAIRED:
+            _pair(campaign, step, given)
+        plain = {n: v for n, v in given.items() if n not in paired}
+        for low in (True, False):
+            _values(campaign, step, own, {n: _end(v, low=low) for n, v in plain.items() if n not in paired})
+
+
+def _values(campaign: Campaign, step: Step, own: Sequence[Parameter], given: Mapping[str, Any]) -> None:
+    try:
+        check(own, given)
+    except ParameterError as error:
+        text = str(error)
+        name = next((n for n in given if f"'{n}'" in text or f"'{n}[" in text), "")
+        parameter = next((p for p in own if p.name == name), None)
+        mend = f"see the README of {step.experiment}" if parameter is None else _range(parameter)
+        raise _wrong(campaign, step, name, text, mend) from None
+
+
+def _pair(campaign: Campaign, step: Step, given: Mapping[str, Any]) -> None:
+    """What ``plan.wish_of_request`` would refuse at the time of the run."""
+    kind, pairing = given.get("kind"), given.get("pairing")
+    if pairing is not None and pairing not in PAIR_CHOICES:
+        raise _wrong(campaign, step, "pairing", f"pairing: {pairing!r}", f"one of {', '.join(PAIR_CHOICES)}")
+    if kind is not None and pairing not in (None, "single"):
+        raise _wrong(campaign, step, "kind", "a pair takes no 'kind': it has MPTCP and TCP", "take kind or pairing out")
+    if kind is None and "path" in given:
+        raise _wrong(
+            campaign, step, "path", "a pair takes all paths; 'path' belongs to a single run", "take it out, or add kind"
+        )
+    if kind == "tcp" and "path" not in given:
+        raise _wrong(campaign, step, "kind", "a TCP run needs its 'path'", "add path")
+    if ("bytes" in given) == ("seconds" in given):
+        raise _wrong(campaign, step, "bytes", "a download has either 'bytes' or 'seconds'", "give one of them")
+
+
+def _end(value: Any, *, low: bool) -> Any:  # noqa: ANN401 any JSON value
+    """A drawn value's bound, so that all that can be drawn is checked."""
+    return (value.low if low else value.high) if isinstance(value, Draw) else value
+
+
+def _range(parameter: Parameter) -> str:
+    unit = f" {parameter.unit}" if parameter.unit else ""
+    if parameter.choices:
+        return f"one of {', '.join(parameter.choices)}"
+    if parameter.minimum is not None and parameter.maximum is not None:
+        return f"{parameter.minimum:g} to {parameter.maximum:g}{unit}"
+    return f"{parameter.kind}: {parameter.purpose}"
+
+
+def _wrong(campaign: Campaign, step: Step, name: str, what: str, mend: str) -> CampaignError:
+    key = "arms" if any(name in arm for arm in step.arms) else "parameters"
+    return CampaignError(f"{campaign.where('step', step.name, key, name)}: step {step.name}: {what}; mend: {mend}")

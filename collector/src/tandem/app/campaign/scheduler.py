@@ -1,0 +1,202 @@
+"""What a campaign measures next, or why it waits. Pure: whoever drives it says what time it is and what happened.
+
+Rules. One run at a time. After a run ``quiet_s`` without another. Of the steps that may begin, the highest priority first, then the
+order of the file. A run that failed on the network was made: failure is a result. A run that was cut off (power) is made again, at
+most ``MOST_ATTEMPTS`` times in all, or counts, as the campaign says. After three failures in a row there is a pause that grows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from tandem.app.campaign.budget import Forecast, Spending
+from tandem.app.campaign.state import Cost, Decision, Done, Entry, Happening, Moment, Outcome, Sight, Start, Wait
+from tandem.app.campaign.triggers import Life, Not, due, holds
+from tandem.schema.campaign import Campaign, Step
+from tandem.schema.campaign_sequence import Item, arms, item
+
+MOST_ATTEMPTS = 3
+_REMEMBERED = 64
+_PATIENCE = 3
+_PAUSE_S, _LONGEST_PAUSE_S = 30.0, 600.0
+
+
+class Scheduler:
+    """``sequences``: by step, repetition and arm of every run in order; ``entries``: what was made so far, oldest first; ``begun``:
+    when the campaign began; ``estimate``: what a run is thought to cost."""
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        sequences: Mapping[str, Sequence[tuple[int, int]]],
+        entries: Iterable[Entry],
+        begun: Moment,
+        estimate: Callable[[Item], Cost],
+    ) -> None:
+        self._campaign, self._sequences, self._begun, self._estimate = campaign, sequences, begun, estimate
+        self._arms = {step.name: arms(campaign, step) for step in campaign.steps}
+        self._lives = {step.name: Life() for step in campaign.steps}
+        self._settled: dict[str, set[int]] = {step.name: set() for step in campaign.steps}
+        self._first_open = dict.fromkeys(self._lives, 0)
+        self._attempts: Counter[tuple[str, int]] = Counter()
+        self._spending = Spending(campaign.budget, campaign.roles)
+        self._happened: deque[Happening] = deque(maxlen=_REMEMBERED)
+        self._running: Entry | None = None
+        self._last_end: Moment | None = None
+        self._failures = 0
+        self.counts = Counter[str]()
+        for entry in entries:
+            self._remember(entry)
+
+    def _remember(self, entry: Entry) -> None:
+        """A run of an earlier life of the campaign."""
+        if entry.step not in self._lives:
+            return
+        self._begin(entry)
+        if entry.ended is None:
+            self._cut_off(entry)
+        else:
+            self._finish(entry)
+        self._running = None
+
+    # --- what happens ----------------------------------------------------------------------------------------------------
+
+    def note(self, happening: Happening) -> None:
+        """An event."""
+        self._happened.append(happening)
+
+    def tell(self, label: str | None, step: str | None = None) -> None:
+        """By hand: one run of each step that waits for it, or of ``step``. ValueError with the reason when none takes it."""
+        taking = [s for s in self._campaign.steps if s.trigger.on == "hand" and step in (None, s.name)]
+        if not taking:
+            raise ValueError(
+                "no step of this campaign begins by hand" if step is None else f"no step {step!r} begins by hand"
+            )
+        takers = [s for s in taking if not s.trigger.labels or label in s.trigger.labels]
+        if not takers:
+            known = sorted({name for s in taking for name in s.trigger.labels})
+            raise ValueError(f"label {label!r} is none of {', '.join(known)}")
+        for taker in takers:
+            self._lives[taker.name].told.append(label)
+
+    def started(self, start: Start, now: Moment) -> Entry:
+        """The run was begun."""
+        chosen = start.item
+        entry = Entry(
+            chosen.step,
+            chosen.number,
+            chosen.repetition,
+            chosen.arm,
+            start.attempt,
+            now,
+            dict(start.cost.bytes_by_role),
+            start.label,
+        )
+        self._begin(entry)
+        told = self._lives[chosen.step].told
+        if told:
+            told.popleft()
+        return entry
+
+    def ended(self, entry: Entry, outcome: Outcome, now: Moment) -> None:
+        """The run of ``entry`` ended."""
+        thought = dict(entry.bytes_by_role)
+        entry.ended, entry.ok, entry.failure, entry.runs = now, outcome.ok, outcome.failure, list(outcome.runs)
+        if outcome.bytes_by_role is not None:
+            entry.bytes_by_role = {**thought, **outcome.bytes_by_role}
+            change = {role: count - thought.get(role, 0) for role, count in entry.bytes_by_role.items()}
+            self._spending.add(change, entry.started.utc_s, run=False)
+        self._finish(entry)
+
+    def _begin(self, entry: Entry) -> None:
+        life = self._lives[entry.step]
+        life.starts, life.last_start = life.starts + 1, entry.started
+        self._attempts[entry.step, entry.number] += 1
+        self._spending.add(entry.bytes_by_role, entry.started.utc_s)
+        self._running = entry
+
+    def _finish(self, entry: Entry) -> None:
+        self._settled[entry.step].add(entry.number)
+        self._last_end = entry.ended
+        self._failures = 0 if entry.ok else self._failures + 1
+        self.counts["ok" if entry.ok else "failed"] += 1
+        self._running = None
+
+    def _cut_off(self, entry: Entry) -> None:
+        self.counts["cut_off"] += 1
+        enough = self._attempts[entry.step, entry.number] >= MOST_ATTEMPTS
+        if self._campaign.on_interrupt == "count" or enough:
+            self._settled[entry.step].add(entry.number)
+
+    # --- what next -------------------------------------------------------------------------------------------------------
+
+    def decide(self, now: Moment, sight: Sight) -> Decision:
+        """The next thing to do."""
+        if self._running is not None:
+            return Wait({"": "a run is under way"}, None, hold=self._campaign.hold_maintenance)
+        open_steps = [s for s in self._campaign.steps if self._open(s) is not None]
+        if not open_steps:
+            return Done()
+        if sight.busy:
+            return Wait({"": "something else is being measured"}, None, hold=False)
+        pause = self._pause(now)
+        if pause is not None:
+            return Wait({"": pause.reason}, pause.in_s, hold=self._campaign.hold_maintenance)
+        reasons: dict[str, str] = {}
+        soonest: float | None = None
+        for step in sorted(open_steps, key=lambda s: -s.priority):
+            ready = self._ready(step, now, sight)
+            if isinstance(ready, Start):
+                return ready
+            reasons[step.name] = ready.reason
+            if ready.in_s is not None:
+                soonest = ready.in_s if soonest is None else min(soonest, ready.in_s)
+        near = soonest is not None and soonest <= self._campaign.quiet_s
+        return Wait(reasons, soonest, hold=near and self._campaign.hold_maintenance)
+
+    def _ready(self, step: Step, now: Moment, sight: Sight) -> Start | Not:
+        life, campaign = self._lives[step.name], self._campaign
+        chance = f"{campaign.seed}/{step.name}"
+        number = self._open(step)
+        not_yet = due(step.trigger, life, now, sight, self._happened, self._begun, chance)
+        not_yet = not_yet or holds(step.conditions, campaign.roles, now, sight)
+        if not_yet is not None or number is None:
+            return not_yet or Not("all its runs are made")
+        repetition, arm = self._sequences[step.name][number]
+        chosen = item(campaign, step, self._arms[step.name][arm], number, repetition, arm)
+        cost = self._estimate(chosen)
+        refused = self._spending.refuses(cost.bytes_by_role, now.utc_s)
+        if refused is not None:
+            return Not(*refused)
+        label = life.told[0] if life.told else None
+        return Start(chosen, self._attempts[step.name, number] + 1, cost, label)
+
+    def _open(self, step: Step) -> int | None:
+        """The next run of the step; None when all are made."""
+        number, settled = self._first_open[step.name], self._settled[step.name]
+        while number in settled:
+            number += 1
+        self._first_open[step.name] = number
+        return number if number < len(self._sequences[step.name]) else None
+
+    def _pause(self, now: Moment) -> Not | None:
+        since = None if self._last_end is None else now.since(self._last_end)
+        if since is None:
+            return None
+        if self._failures >= _PATIENCE:
+            wait = min(_PAUSE_S * 2 ** min(self._failures - _PATIENCE, 10), _LONGEST_PAUSE_S)
+            if since < wait:
+                return Not(f"{self._failures} runs in a row failed: {wait - since:.0f} s until the next", wait - since)
+        quiet = self._campaign.quiet_s
+        return Not(f"quiet for {quiet - since:.0f} s more", quiet - since) if since < quiet else None
+
+    # --- for people ------------------------------------------------------------------------------------------------------
+
+    def made(self) -> dict[str, tuple[int, int]]:
+        """By step: runs that need no further attempt, and all."""
+        return {name: (len(self._settled[name]), len(self._sequences[name])) for name in self._lives}
+
+    def forecast(self, now: Moment) -> dict[str, Forecast]:
+        """By role."""
+        return {role: self._spending.forecast(role, now.utc_s) for role in self._campaign.roles}

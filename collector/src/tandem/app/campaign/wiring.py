@@ -1,0 +1,172 @@
+"""The campaign of a running collector: its runs are the collector's own pairs, what it sees is what the collector sees."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tandem.app.any_wish import any_wish
+from tandem.app.campaign.driver import Campaigns
+from tandem.app.campaign.progress import Begun
+from tandem.app.campaign.request import bound
+from tandem.app.campaign.state import Moment, Outcome, Sight
+from tandem.app.clock import Clock
+from tandem.app.config import Config
+from tandem.app.live import Live
+from tandem.app.machine import UsageAccount
+from tandem.app.pairs import Pairs
+from tandem.app.parts import DetectorsLike, PathsLike
+from tandem.app.registry import Registry
+from tandem.schema.campaign import CampaignError
+from tandem.schema.campaign_reader import parse
+from tandem.schema.record import Record
+
+FOLDER = "campaigns"
+"""In the probe's folder."""
+
+_STALE_S = 30.0
+
+
+class PairsRunner:
+    """See ``driver.Runner``."""
+
+    def __init__(
+        self, config: Config, registry: Registry, pairs: Pairs, done: Callable[[str], dict[str, Any] | None]
+    ) -> None:
+        self._config, self._registry, self._pairs, self._done = config, registry, pairs, done
+
+    def begin(self, experiment: str, request: Mapping[str, Any], campaign: Mapping[str, Any]) -> str | None:
+        """See ``driver.Runner``."""
+        wish = any_wish(self._config, self._registry, experiment, request, "campaign")
+        return self._pairs.begin(replace(wish, campaign=campaign))
+
+    def done(self, begun: str) -> Outcome | None:
+        """See ``driver.Runner``."""
+        told = self._done(begun)
+        if told is None:
+            return None
+        failures = [
+            f"{row['kind']} over {row['path']}: {row['failure']}" for row in told["results"] if row.get("failure")
+        ]
+        reason = "; ".join(failures) or (None if told["ok"] else "the runs did not come to an end")
+        return Outcome(bool(told["ok"]), reason, tuple(told["runs"]))
+
+
+class Eyes:
+    """What a campaign sees of the probe."""
+
+    def __init__(
+        self, detectors: DetectorsLike, live: Live, paths: PathsLike, pairs: Pairs, interfaces: Mapping[str, str | None]
+    ) -> None:
+        self._detectors, self._live, self._paths, self._pairs = detectors, live, paths, pairs
+        self._usage = UsageAccount(interfaces)
+        self._position: tuple[float, tuple[float, float]] | None = None
+
+    def sight(self, roles: Mapping[str, str]) -> Sight:
+        """See ``state.Sight``; ``roles``: the path of each."""
+        states = self._paths.states
+        position = self._position
+        fresh = position is not None and time.monotonic() - position[0] < _STALE_S
+        return Sight(
+            mobile=self._detectors.mobile,
+            speed_class=self._live.speed_class if self._detectors.mobile else "still",
+            position=position[1] if fresh and position is not None else None,
+            paths_up=frozenset(role for role, path in roles.items() if states.get(path, {}).get("state") == "up"),
+            busy=self._pairs.running,
+        )
+
+    def usage(self) -> dict[str, int]:
+        """Bytes by path since the start, both ways."""
+        return {path: received + sent for path, (received, sent) in self._usage.update().items()}
+
+    def at(self, record: Record) -> None:
+        """A record of the position."""
+        latitude, longitude = record.fields.get("latitude_deg"), record.fields.get("longitude_deg")
+        if isinstance(latitude, float) and isinstance(longitude, float):
+            self._position = (time.monotonic(), (latitude, longitude))
+
+
+class CampaignPart:
+    """A collector's campaigns."""
+
+    def __init__(self, config: Config, clock: Clock, runner: PairsRunner, eyes: Eyes) -> None:
+        self._config, self._clock, self._eyes = config, clock, eyes
+        self.campaigns = Campaigns(config.folder / FOLDER, runner, self.now, eyes.sight, eyes.usage)
+
+    def now(self) -> Moment:
+        """The instant, on both clocks."""
+        return moment(self._clock)
+
+    def noted(self, record: Record) -> None:
+        """A record that the collector made or was given."""
+        if record.measurement == "event":
+            self.campaigns.noted(str(record.tags.get("kind")))
+        elif record.measurement == "position":
+            self._eyes.at(record)
+
+    def asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """A request of the status socket: ``action`` begin, tell, stop or status; CampaignError (a ValueError) with the reason."""
+        action = request.get("action")
+        label = request.get("label")
+        if label is not None and not isinstance(label, str):
+            raise CampaignError("label is no text")
+        if action == "begin":
+            begun = self._begun(request)
+            now = self.campaigns.status() or {}
+            if not (self.campaigns.under_way and label is not None and now.get("name") == begun.campaign.name):
+                self.campaigns.begin(begun, anew=request.get("anew") is True)
+            if label is not None and any(s.trigger.on == "hand" for s in begun.campaign.steps):
+                self.campaigns.tell(label)
+            return {"campaign": self.campaigns.status()}
+        if action == "tell":
+            step = request.get("step")
+            self.campaigns.tell(label, step if isinstance(step, str) else None)
+            return {"campaign": self.campaigns.status()}
+        if action == "stop":
+            return {"stopped": self.campaigns.stop()}
+        if action == "status":
+            return {"campaign": self.campaigns.status()}
+        raise CampaignError("action is none of begin, tell, stop, status")
+
+    def _begun(self, request: Mapping[str, Any]) -> Begun:
+        """What was asked for, read again here: who asks has checked it against what is installed."""
+        text, file, steps = request.get("text"), request.get("file"), request.get("steps")
+        paths, substitutes = request.get("paths", {}), request.get("substitutes", {})
+        if not isinstance(text, str) or not isinstance(file, str) or not isinstance(steps, list):
+            raise CampaignError("begin needs text, file and steps")
+        if not isinstance(paths, dict) or not isinstance(substitutes, dict):
+            raise CampaignError("paths and substitutes are objects")
+        campaign = parse(text, file, short=request.get("short") is True)
+        campaign = replace(campaign, steps=tuple(s for s in campaign.steps if s.name in steps))
+        names = [p.name for p in self._config.paths]
+        by_role = bound(campaign.roles, names, paths)
+        return Begun(text, campaign, by_role, request.get("label"), substitutes, self.now(), {})
+
+
+def moment(clock: Clock) -> Moment:
+    """Now, on both clocks."""
+    now_ns = time.monotonic_ns()
+    utc_ns = clock.utc_ns(now_ns)
+    return Moment(clock.boot, now_ns / 1e9, None if utc_ns is None else utc_ns / 1e9)
+
+
+def folder(config: Config) -> Path:
+    """Where campaigns are stored."""
+    return config.folder / FOLDER
+
+
+def campaign_part(
+    config: Config,
+    clock: Clock,
+    detectors: DetectorsLike,
+    live: Live,
+    paths: PathsLike,
+    pairs: Pairs,
+    registry: Registry,
+) -> CampaignPart:
+    """The campaigns of a collector made of these."""
+    eyes = Eyes(detectors, live, paths, pairs, paths.interfaces)
+    return CampaignPart(config, clock, PairsRunner(config, registry, pairs, live.done), eyes)

@@ -1,0 +1,147 @@
+"""``tandem campaign``: the papers' campaigns and one's own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tandem.cli import campaign_run
+from tandem.cli.run import CONFIG
+
+if TYPE_CHECKING:
+    from tandem.app.registry import Registry
+    from tandem.schema.campaign import Campaign
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the subcommand."""
+    parser = subparsers.add_parser(
+        "campaign", help="campaigns that run themselves", description="Campaigns that run themselves."
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="the papers' campaigns")
+    listing.add_argument("--json", action="store_true", help="print one JSON object")
+    listing.set_defaults(func=_list)
+    show = actions.add_parser("show", help="print a campaign's file")
+    show.add_argument("campaign", metavar="NAME|FILE")
+    show.set_defaults(func=_show)
+    check = actions.add_parser(
+        "check",
+        help="is it right, and what does it take",
+        description="Checks the file and its short form, the experiments that it names and their parameters; estimates bytes of each "
+        "path, time and days. Touches no network. Exit status: 0 good, 2 a mistake, told with file, line and mend.",
+    )
+    check.add_argument("campaign", metavar="NAME|FILE")
+    check.add_argument("--short", action="store_true", help="estimate the short form")
+    check.add_argument(
+        "--config", type=Path, default=CONFIG, metavar="FILE", help="for experiments of your own; default: %(default)s"
+    )
+    check.add_argument("--json", action="store_true", help="print one JSON object")
+    check.set_defaults(func=_check)
+    _add_run(actions)
+    for name, func, what in (
+        ("status", campaign_run.status, "how far it is"),
+        ("stop", campaign_run.stop, "begin no more runs; run goes on with it"),
+    ):
+        other = actions.add_parser(name, help=what, description=f"{what.capitalize()}.")
+        if name == "status":
+            other.add_argument("campaign", nargs="?", metavar="NAME", help="default: the one under way, or the last")
+        other.add_argument("--config", type=Path, default=CONFIG, metavar="FILE", help="default: %(default)s")
+        other.add_argument("--json", action="store_true", help="print one JSON object")
+        other.set_defaults(func=func)
+
+
+def _add_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    run = actions.add_parser(
+        "run",
+        help="run a campaign, or go on with it",
+        description="Hands the campaign to the running collector, which goes on with it after every restart; without one, runs it here "
+        "until it is done or waits for a hand. With --label: one run of each step that begins by hand. Exit status: 0 accepted or "
+        "done, 1 a run failed on the network (that is recorded), 2 wrong usage or file, 3 this machine lacks something.",
+    )
+    run.add_argument("campaign", metavar="NAME|FILE")
+    run.add_argument("--short", action="store_true", help="the short form, for the bench")
+    run.add_argument("--label", metavar="L", help="as which a run by hand is kept, as in walking")
+    run.add_argument(
+        "--path",
+        action="append",
+        default=[],
+        metavar="ROLE=NAME",
+        help="which path plays a role; default: in their order",
+    )
+    run.add_argument(
+        "--allow-substitutes", action="store_true", help="run without what the campaign requires; every result says so"
+    )
+    run.add_argument("--anew", action="store_true", help="begin again, what there was is kept beside it")
+    run.add_argument("--wait", action="store_true", help="with a running collector: wait for the end")
+    run.add_argument("--config", type=Path, default=CONFIG, metavar="FILE", help="default: %(default)s")
+    run.add_argument("--json", action="store_true", help="print the state as one JSON object")
+    run.set_defaults(func=campaign_run.run)
+
+
+def _list(args: argparse.Namespace) -> int:
+    from tandem import campaigns
+    from tandem.app.campaign.files import load
+
+    found = {name: load(name) for name in campaigns.names()}
+    if args.json:
+        print(json.dumps([{"name": n, "title": c.title, "reference": c.reference} for n, c in found.items()]))
+        return 0
+    for name, campaign in found.items():
+        print(f"{name:<20} {campaign.title}")
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from tandem.app.campaign.files import source
+    from tandem.schema.campaign import CampaignError
+
+    try:
+        print(source(args.campaign)[0], end="")
+    except CampaignError as error:
+        return campaign_run.refused(error)
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    from tandem.app.campaign.check import fitted
+    from tandem.app.campaign.estimate import estimate
+    from tandem.app.campaign.files import load
+    from tandem.app.config import ConfigError
+    from tandem.cli.view.campaign_text import check_lines
+    from tandem.schema.campaign import CampaignError
+
+    try:
+        registry = _registry(args.config)
+        forms = {short: fitted(load(args.campaign, short=short), registry) for short in (False, True)}
+    except (CampaignError, ConfigError) as error:
+        return campaign_run.refused(error)
+    campaign, left_out = forms[args.short]
+    found = estimate(campaign)
+    if args.json:
+        print(json.dumps(_told(campaign, found, left_out)))
+    else:
+        print("\n".join([*check_lines(campaign, found, left_out), "the campaign is good"]))
+    return 0
+
+
+def _told(campaign: Campaign, found: Any, left_out: list[str]) -> dict[str, Any]:  # noqa: ANN401 an Estimate
+    from dataclasses import asdict
+
+    return {
+        "name": campaign.name,
+        "file": campaign.file,
+        "short": campaign.short,
+        "requires": asdict(campaign.requires),
+        "left_out": left_out,
+        "estimate": asdict(found),
+    }
+
+
+def _registry(config: Path) -> Registry:
+    from tandem.app.config import load
+    from tandem.app.registry import Registry
+
+    return Registry(load(config).experiments if config != CONFIG or config.exists() else None)

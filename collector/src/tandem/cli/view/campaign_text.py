@@ -1,0 +1,108 @@
+"""Campaigns as lines for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tandem.app.campaign.estimate import Estimate
+from tandem.schema.campaign import Campaign, Step
+
+
+def size(count: float) -> str:
+    """Bytes, in the unit that fits."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def span(seconds: float) -> str:
+    """A time, in the unit that fits."""
+    for limit, divisor, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / divisor:.3g} {unit}"
+    return f"{seconds / 86400:.3g} days"
+
+
+def check_lines(campaign: Campaign, estimate: Estimate, left_out: Sequence[str]) -> list[str]:
+    """What a campaign would do."""
+    lines = [f"{campaign.name}{' (short form)' if campaign.short else ''}: {campaign.title}"]
+    if campaign.reference:
+        lines.append(f"after {campaign.reference}")
+    steps = {s.name: s for s in campaign.steps}
+    for one in estimate.steps:
+        apart = "" if one.days is None else f", {span(one.days * 86400)} from first to last"
+        runs = f"{one.runs} runs ({one.arms} arms × {steps[one.name].repetitions})"
+        lines.append(
+            f"  {one.name}: {one.experiment}, {runs}, {span(one.seconds)}{apart}; begins {begins(steps[one.name])}"
+        )
+        lines.append(f"    {_bytes(one.bytes_by_role)}")
+    lines.append(f"in all {estimate.runs} runs, {span(estimate.seconds)}; {_bytes(estimate.bytes_by_role)}")
+    if estimate.days is None:
+        lines.append(f"how many days: depends on {estimate.held_by}")
+    else:
+        lines.append(f"at least {span(estimate.days * 86400)}, because of {estimate.held_by}")
+    requires = campaign.requires
+    if requires.scheduler or requires.controllers:
+        controllers = f"controllers {', '.join(requires.controllers)}" if requires.controllers else ""
+        scheduler = f"scheduler {requires.scheduler}" if requires.scheduler else ""
+        lines.append(f"requires {'; '.join(w for w in (scheduler, controllers) if w)}")
+    return [*lines, *left_out]
+
+
+def _bytes(by_role: Any) -> str:  # noqa: ANN401 a mapping
+    return ", ".join(f"{role} {size(count)}" for role, count in by_role.items())
+
+
+def begins(step: Step) -> str:
+    """When a step's runs begin."""
+    trigger = step.trigger
+    match trigger.on:
+        case "always":
+            words = "as soon as it may"
+        case "periodic":
+            words = f"every {trigger.every_s:g} s"
+        case "poisson":
+            words = f"at random, every {trigger.mean_s:g} s on average"
+        case "window":
+            words = f"between {clock(trigger.start)} and {clock(trigger.end)} UTC"
+        case "event":
+            words = f"within {trigger.within_s:g} s of {trigger.event}"
+        case "mobility_start":
+            words = f"within {trigger.within_s:g} s of the start of mobility"
+        case "speed_class":
+            words = f"while the speed class is {trigger.speed_class}"
+        case "place":
+            words = f"within {trigger.radius_m:g} m of a place"
+        case _:
+            words = f"by hand{' as ' + ' | '.join(trigger.labels) if trigger.labels else ''}"
+    return words
+
+
+def clock(minute: int | None) -> str:
+    """A minute of the day."""
+    return "--:--" if minute is None else f"{minute // 60:02}:{minute % 60:02}"
+
+
+def status_lines(status: dict[str, Any] | None) -> list[str]:
+    """How far a campaign is."""
+    if status is None:
+        return ["no campaign"]
+    short = " (short form)" if status.get("short") else ""
+    lines = [f"{status['name']}{short}: {status['state']}{': ' + status['said'] if status.get('said') else ''}"]
+    for step, count in status["steps"].items():
+        lines.append(f"  {step}: {count['made']} of {count['of']} runs")
+    runs = status["runs"]
+    lines.append(f"  ok {runs.get('ok', 0)}, failed {runs.get('failed', 0)}, cut off {runs.get('cut_off', 0)}")
+    for role, one in status["budget"].items():
+        words = f"  {role} ({status['paths'].get(role, '?')}): {size(one['used_bytes'])}"
+        if one["budget_bytes"] is not None:
+            words += f" of {size(one['budget_bytes'])}"
+        if one["at_reset_bytes"] is not None:
+            words += f", {size(one['at_reset_bytes'])} until {one['reset']} at this pace"
+        lines.append(words + (": more than the budget" if one["exceeds"] else ""))
+    for name, instead in status["substitutes"].items():
+        lines.append(f"  {name}: {instead['used'] or 'the system default'} instead of {instead['asked']}")
+    return lines

@@ -1,0 +1,1 @@
+"""DASH presentations that the endpoint serves: made from a video, or synthetic; read back file by file."""

@@ -1,0 +1,171 @@
+"""An endpoint for tests of the player: control as ``download_server``'s, and on the measurement port whatever a script answers, over
+connections that are kept."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from download_server import Behaviour, Endpoint
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Answer:
+    """One answer. ``after_s``: the body's second half comes so late. ``length``: what Content-Length says. ``cut``: only so many bytes of
+    the body are sent, then ``then``: "close", "reset" or "stall" ("" goes on). ``raw``: sent as it is instead, again and again when
+    ``endless``."""
+
+    body: bytes = b""
+    status: int = 200
+    after_s: float = 0.0
+    length: int | None = None
+    cut: int | None = None
+    then: str = ""
+    headers: tuple[str, ...] = ()
+    raw: bytes = b""
+    endless: bool = False
+
+
+Script = Callable[[str, str | None], Answer]
+
+
+class DashEndpoint(Endpoint):
+    """``script(target, range)`` answers each request of the measurement port. ``asked``: the targets; ``connections``: how many came."""
+
+    def __init__(self, script: Script, protocol: int = 0, host: str = "127.0.0.1") -> None:
+        self.script = script
+        self.asked: list[str] = []
+        self.connections = 0
+        super().__init__(Behaviour(), protocol, host)
+
+    def _answer(self, connection: socket.socket, peer: tuple[str, int]) -> None:
+        if connection.getsockname()[1] == self.control_port:
+            super()._answer(connection, peer)
+            return
+        first = True
+        with connection.makefile("rb") as lines:
+            while line := lines.readline():
+                target = line.decode().split(" ")[1]
+                headers = b""
+                while (more := lines.readline()) not in (b"\r\n", b""):
+                    headers += more
+                if target == "/v1/whoami":
+                    self._json(connection, 200, {"address": peer[0], "port": peer[1]})
+                    return
+                self.connections += first
+                first = False
+                self.asked.append(target)
+                found = re.search(rb"(?i)range: bytes=(\S+)", headers)
+                if not self._send(connection, self.script(target, found[1].decode() if found else None)):
+                    return
+
+    def _send(self, connection: socket.socket, answer: Answer) -> bool:
+        """Whether the connection stays."""
+        if answer.raw:
+            connection.sendall(answer.raw)
+            while answer.endless and not self._closing.wait(0.001):
+                connection.sendall(answer.raw)
+            return self._end(connection, answer.then)
+        length = len(answer.body) if answer.length is None else answer.length
+        told = [f"HTTP/1.1 {answer.status} X", *([f"Content-Length: {length}"] if length >= 0 else []), *answer.headers]
+        body = answer.body if answer.cut is None else answer.body[: answer.cut]
+        half = len(body) // 2
+        connection.sendall(("\r\n".join(told) + "\r\n\r\n").encode() + body[:half])
+        if answer.after_s:
+            self._closing.wait(answer.after_s)
+        connection.sendall(body[half:])
+        return self._end(connection, answer.then)
+
+    def _end(self, connection: socket.socket, then: str) -> bool:
+        if then == "reset":
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        elif then == "stall":
+            self._closing.wait(30)
+        return then == ""
+
+
+def manifest(bitrates: tuple[int, ...], segments: int, segment_s: float) -> bytes:
+    """Numbered segments ``vN/M.m4s`` of random bytes."""
+    template = f'<SegmentTemplate timescale="1000" duration="{round(segment_s * 1000)}" media="$RepresentationID$/$Number$.m4s"/>'
+    inside = "".join(f'<Representation id="v{n}" bandwidth="{b}"/>' for n, b in enumerate(bitrates))
+    return (
+        f'<MPD mediaPresentationDuration="PT{segments * segment_s:g}S"><Period><AdaptationSet contentType="video">'
+        f"{template}{inside}</AdaptationSet></Period></MPD>"
+    ).encode()
+
+
+def asked(endpoint: DashEndpoint, token: Path, host: str = "127.0.0.1", **more: Any) -> dict[str, Any]:
+    """The parameters of a play against ``endpoint``."""
+    return {
+        "run": "run-1",
+        "kind": "tcp",
+        "path": "a",
+        "paths": [{"name": "a", "interface": "lo"}],
+        "content": "film",
+        "mpd": "film.mpd",
+        "server": {
+            "control": f"http://{host}:{endpoint.control_port}",
+            "measurement": f"http://{host}:{endpoint.measurement_port}",
+            "token_file": str(token),
+        },
+        **more,
+    }
+
+
+def play(
+    endpoint: DashEndpoint,
+    token: Path,
+    wait_s: float = 60,
+    host: str = "127.0.0.1",
+    enter: Sequence[str] = (),
+    **more: Any,
+) -> dict[str, Any]:
+    """Run the experiment against ``endpoint``; its lines by type, the result line under ``result``, the time that it took.
+
+    ``enter``: command in front of it, to run inside a namespace."""
+    parameters = asked(endpoint, token, host, **more)
+    begun = time.monotonic()
+    done = subprocess.run(
+        [*enter, sys.executable, "-m", "tandem.experiment.dash"],
+        input=json.dumps(parameters),
+        capture_output=True,
+        text=True,
+        timeout=wait_s,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")},
+        check=False,
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines, done.stderr
+    assert lines[-1]["type"] == "result", done.stderr
+    assert "result_faults" not in lines[-1], lines[-1]["result_faults"]
+    assert done.returncode == (0 if lines[-1]["failure"] is None else 1), done.stderr
+    return {
+        "segments": [line for line in lines if line["type"] == "segment"],
+        "samples": [line for line in lines if line["type"] == "sample"],
+        "phases": [line for line in lines if line["type"] == "phase"],
+        "result": lines[-1]["result"],
+        "failure": lines[-1]["failure"],
+        "seconds": time.monotonic() - begun,
+    }
+
+
+@contextlib.contextmanager
+def serving(script: Script):
+    """A DashEndpoint for a ``with``."""
+    endpoint = DashEndpoint(script)
+    try:
+        yield endpoint
+    finally:
+        endpoint.close()

@@ -1,0 +1,115 @@
+"""The papers' campaigns in their short forms, by the real collector over two operators and a Wi-Fi, to the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from kit_on_rig import KitOnRig, awaited
+
+from tandem_bench.rig.rights import COLLECTOR, Owner, confined
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+CAMPAIGNS = (
+    "adarsh-controlled",
+    "adarsh-field",
+    "chen-sizes",
+    "cordero-bandwidth",
+    "cordero-delay",
+    "mohan-congestion",
+    "mohan-dual-lte",
+)
+
+
+def campaign(kit: KitOnRig, *args: str, seconds: float = 240) -> subprocess.CompletedProcess[str]:
+    """``tandem campaign`` as a person on the probe types it."""
+    argv = [sys.executable, "-m", "tandem", "campaign", *args, "--config", str(kit.probe / "config.toml")]
+    command = kit.rig.command("probe", confined(argv, Owner.of_caller()))
+    return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+
+
+def manifests(kit: KitOnRig, name: str) -> list[dict[str, Any]]:
+    """Of the campaign's runs."""
+    told = [json.loads(file.read_text()) for file in (kit.probe / "runs").glob("*.json")]
+    return [m for m in told if m.get("campaign", {}).get("name") == name]
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_a_short_form_runs_to_its_end(kit: KitOnRig, name: str) -> None:
+    done = campaign(kit, "run", name, "--short", "--allow-substitutes", "--wait", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert told["state"] == "done"
+    assert all(step["made"] == step["of"] > 0 for step in told["steps"].values())
+    assert told["runs"] == {"ok": sum(step["of"] for step in told["steps"].values())}
+    assert told["substitutes"]["scheduler"] == {"asked": "minsrtt", "used": "stock"}
+    made = manifests(kit, name)
+    assert all(m["campaign"]["short"] and m["campaign"]["substituted"]["scheduler"]["used"] == "stock" for m in made)
+    assert {m["campaign"]["step"] for m in made} == set(told["steps"])
+    assert all(m["failure"] is None for m in made)
+    used = {role: plan["used_bytes"] for role, plan in told["budget"].items()}
+    assert min(used.values()) > 1000, used
+
+
+def test_what_the_kernel_lacks_is_refused_plainly(kit: KitOnRig) -> None:
+    done = campaign(kit, "run", "chen-sizes", "--short")
+    assert done.returncode == 2
+    assert "chen-sizes.toml:" in done.stderr
+    assert "requires scheduler minsrtt (this kernel has stock; minsrtt takes the v0.94 kernel)" in done.stderr
+    assert "--allow-substitutes" in done.stderr
+
+
+def test_without_a_collector_and_after_a_power_cut_it_goes_on_where_it_was(kit: KitOnRig) -> None:
+    """The last of this module: it ends the collector, whose place the command line takes."""
+    kit.programs.end(kit.collector, 45)
+    owner = Owner.of_caller()
+    config = ["--config", str(kit.probe / "config.toml")]
+    argv = [
+        sys.executable,
+        "-m",
+        "tandem",
+        "campaign",
+        "run",
+        "adarsh-field",
+        "--short",
+        "--allow-substitutes",
+        "--anew",
+        "--json",
+    ]
+    command = kit.rig.command("probe", confined([*argv, *config], owner, COLLECTOR))
+    lines = kit.probe / "campaigns" / "adarsh-field" / "runs.jsonl"
+    begun = kit.probe / "campaigns" / "adarsh-field" / "begun.json"
+    earlier = begun.read_text() if begun.exists() else ""
+    first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        # Two runs are whole and the third is under way: five lines.
+        awaited(
+            "the third run begins",
+            lambda: (
+                begun.exists()
+                and begun.read_text() != earlier
+                and lines.exists()
+                and len(lines.read_bytes().splitlines()) == 5
+            ),
+            90,
+        )
+    finally:
+        os.killpg(first.pid, signal.SIGKILL)
+        first.communicate()
+    again = kit.rig.command("probe", confined([a for a in argv if a != "--anew"] + config, owner, COLLECTOR))
+    done = subprocess.run(again, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert told["state"] == "done"
+    assert told["runs"] == {"ok": 5, "cut_off": 1}
+    entries = {(e["step"], e["number"], e["attempt"]): e for e in map(json.loads, lines.read_text().splitlines())}
+    whole = [key for key, entry in entries.items() if entry["ended"] is not None]
+    assert len(whole) == len({key[:2] for key in whole}) == 5
+    (cut,) = [key for key, entry in entries.items() if entry["ended"] is None]
+    assert (*cut[:2], 2) in whole

@@ -1,0 +1,65 @@
+"""A play by Multipath TCP over two paths in namespaces: both are joined and told, each alone is what was asked for."""
+
+import os
+
+import pytest
+from dash_server import Answer, DashEndpoint, manifest, play
+from two_paths import PATHS, SERVER, await_true, lab, why_not
+
+from tandem.mptcp import sysctls
+from tandem.mptcp.paths import Paths
+
+LACK = why_not()
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+SEGMENT_BYTES = 400_000
+
+
+def script(target, _range):
+    if target.endswith(".mpd"):
+        return Answer(manifest((3_200_000,), 6, 1.0))
+    return Answer(os.urandom(SEGMENT_BYTES), after_s=0.1)
+
+
+@pytest.fixture
+def two():
+    with lab() as made:
+        paths = Paths(PATHS)
+        made.probe.inside(paths.apply)
+        await_true(lambda: made.probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both paths up")
+        made.probe.inside(lambda: sysctls.apply({"net.mptcp.blackhole_timeout": 0}))
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "used"), [("mptcp", "a", {"a", "b"}), ("mptcp", "b", {"a", "b"}), ("tcp", "b", {"b"})]
+)
+def test_an_arm_uses_its_paths(two, tmp_path, kind, path, used):
+    token = tmp_path / "token"
+    token.write_text("secret")
+    endpoint = two.server.inside(lambda: DashEndpoint(script, 262, ""))
+    try:
+        told = play(
+            endpoint,
+            token,
+            host=SERVER,
+            enter=two.probe.enter,
+            kind=kind,
+            path=path,
+            paths=[{"name": p.name, "interface": p.interface} for p in PATHS],
+            startup_buffer_s=1,
+            resume_buffer_s=1,
+        )
+        opened = endpoint.opened[0]
+    finally:
+        endpoint.close()
+    result = told["result"]
+    assert told["failure"] is None
+    assert (opened["kind"], opened["path"], set(opened["paths"])) == (kind, path, used)
+    assert not result["fallback"]
+    assert {subflow["path"] for subflow in result["subflows"]} == used
+    assert set(result["bytes_by_path"]) == used
+    assert sum(subflow["bytes"] for subflow in result["subflows"]) > 6 * SEGMENT_BYTES
+    last = told["segments"][-1]
+    assert set(last["shares"]) == used
+    assert sum(last["shares"].values()) == pytest.approx(1)
+    assert result["bytes"] == 6 * SEGMENT_BYTES

@@ -1,0 +1,130 @@
+"""``tandem campaign`` as it is typed: what it prints and its exit status, without a collector."""
+
+import json
+
+import pytest
+from test_check import CONFIG
+
+from tandem import campaigns
+from tandem.cli.main import main
+
+OWN = """\
+format = "tandem-campaign-file/1"
+name = "own"
+title = "One's own"
+roles = ["a", "b"]
+[budget]
+path_bytes = 1_000_000
+[[step]]
+name = "s"
+experiment = "download"
+repetitions = 10
+[step.parameters]
+pairing = "sequential"
+bytes = [10_000, 20_000]
+[step.trigger]
+on = "periodic"
+every_s = 600
+[short]
+repetitions = 1
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text(OWN)
+    (tmp_path / "config.toml").write_text(CONFIG)
+    return file
+
+
+def test_list_names_every_campaign(capsys):
+    assert main(["campaign", "list"]) == 0
+    printed = capsys.readouterr().out
+    assert [line.split()[0] for line in printed.splitlines()] == campaigns.names()
+    assert set(campaigns.names()) >= {
+        *("mohan-dual-lte", "mohan-dash", "mohan-congestion", "cordero-bandwidth", "cordero-delay"),
+        *("adarsh-survey", "adarsh-controlled", "adarsh-field", "chen-sizes"),
+    }
+    assert main(["campaign", "list", "--json"]) == 0
+    assert {row["name"] for row in json.loads(capsys.readouterr().out)} == set(campaigns.names())
+
+
+def test_show_prints_the_file(capsys):
+    assert main(["campaign", "show", "chen-sizes"]) == 0
+    assert capsys.readouterr().out == campaigns.text("chen-sizes")
+    assert main(["campaign", "show", "chan-sizes"]) == 2
+    assert "there is no campaign of that name; mend: a file's path, or one of adarsh" in capsys.readouterr().err
+
+
+def test_check_estimates_bytes_time_and_days(own, capsys):
+    assert main(["campaign", "check", str(own), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["estimate"]
+    assert told["runs"] == 20
+    # TCP on each path and half of MPTCP: 1.5 times 10 × (10 kB + 20 kB)
+    assert told["bytes_by_role"] == {"a": 450_000, "b": 450_000}
+    assert told["days"] == pytest.approx(20 * 600 / 86400)
+    assert told["held_by"] == "the trigger of s"
+    assert main(["campaign", "check", str(own)]) == 0
+    printed = capsys.readouterr().out
+    assert "s: download, 20 runs (2 arms × 10)" in printed
+    assert "begins every 600 s" in printed
+    assert printed.endswith("the campaign is good\n")
+
+
+def test_a_plan_too_small_takes_months(own, capsys):
+    own.write_text(OWN.replace("path_bytes = 1_000_000", "path_bytes = 100_000"))
+    assert main(["campaign", "check", str(own), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["estimate"]
+    assert told["held_by"] == "a's plan"
+    assert 4 * 30 < told["days"] < 4 * 31
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [("repetitions = 10", "repetition = 10", 10), ("bytes = [10_000", "bytes = [0", 13), ('"download"', '"upload"', 9)],
+)
+def test_check_names_file_line_and_mend(own, capsys, old, new, line):
+    own.write_text(OWN.replace(old, new))
+    assert main(["campaign", "check", str(own)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"tandem: {own}:{line}: ")
+    assert "; mend: " in printed.err
+    assert printed.err.count("\n") == 1
+
+
+def test_a_mistake_in_the_short_form_is_found_by_check_too(own, capsys):
+    own.write_text(OWN + "[short.step.s.parameters]\nbytes = -1\n")
+    assert main(["campaign", "check", str(own)]) == 2
+    assert f"{own}:20: step s: parameter 'bytes': -1 B is below 1 B" in capsys.readouterr().err
+
+
+def test_a_file_that_is_none(tmp_path, capsys):
+    for name, words in (
+        ("absent.toml", "No such file"),
+        ("folder.toml", "Is a directory"),
+        ("binary.toml", "not UTF-8"),
+    ):
+        (tmp_path / "folder.toml").mkdir(exist_ok=True)
+        (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+        assert main(["campaign", "check", str(tmp_path / name)]) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_status_and_stop_without_anything(tmp_path, capsys):
+    (tmp_path / "config.toml").write_text(CONFIG)
+    config = ["--config", str(tmp_path / "config.toml")]
+    assert main(["campaign", "status", *config]) == 0
+    assert capsys.readouterr().out == "no campaign\n"
+    assert main(["campaign", "status", "own", *config]) == 2
+    assert "holds no campaign" in capsys.readouterr().err
+    assert main(["campaign", "stop", *config]) == 0
+    assert capsys.readouterr().out == "no campaign is under way\n"
+
+
+def test_run_refuses_roles_and_paths_that_are_not_there(own, tmp_path, capsys):
+    config = ["--config", str(tmp_path / "config.toml")]
+    for path, words in (("a", "no ROLE=NAME"), ("c=one", "'c' is no role"), ("a=six", "'six' is no path")):
+        assert main(["campaign", "run", str(own), "--path", path, *config]) == 2
+        assert words in capsys.readouterr().err

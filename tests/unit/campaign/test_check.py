@@ -1,0 +1,203 @@
+"""A campaign against what is installed, against kernels, and as it is asked of a collector."""
+
+import re
+
+import pytest
+from road import campaign, step
+
+from tandem import campaigns
+from tandem.app.any_wish import any_wish
+from tandem.app.campaign.check import fitted
+from tandem.app.campaign.estimate import estimate
+from tandem.app.campaign.files import load
+from tandem.app.campaign.request import bound, request_of, shaped, used_instead
+from tandem.app.campaign.requires import scheduler_here, settled
+from tandem.app.config import parse as parse_config
+from tandem.app.registry import Registry
+from tandem.experiment import names
+from tandem.schema.campaign import CampaignError
+from tandem.schema.campaign_sequence import items
+
+CONFIG = """\
+[probe]
+name = "p"
+[server]
+gateway = "https://s:1"
+control = "https://s:2"
+measurement = "http://s:3"
+token_file = "token"
+[[path]]
+name = "one"
+interface = "eth0"
+[[path]]
+name = "two"
+interface = "eth1"
+"""
+
+
+@pytest.fixture(scope="module")
+def registry():
+    return Registry(None)
+
+
+def refused(registry, steps, top=""):
+    with pytest.raises(CampaignError) as caught:
+        fitted(campaign(steps, top), registry)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", campaigns.names())
+@pytest.mark.parametrize("short", [False, True])
+def test_the_papers_campaigns_fit_what_is_installed_and_can_be_asked_for(name, short, registry, tmp_path):
+    made = load(name, short=short)
+    missing = {s.experiment for s in made.steps if not s.optional} - set(names())
+    if missing:
+        with pytest.raises(CampaignError, match="is not installed"):
+            fitted(made, registry)
+        pytest.skip(f"{', '.join(missing)}: not installed")
+    made, _ = fitted(made, registry)
+    config = parse_config(CONFIG, tmp_path / "config.toml")
+    paths = bound(made.roles, ["one", "two"], {})
+    for each in made.steps:
+        seen = set()
+        for one in items(made, each):
+            if one.arm in seen:
+                continue
+            seen.add(one.arm)
+            request = request_of(each, one, paths, {})
+            assert any_wish(config, registry, each.experiment, request, "campaign").seed == one.seed
+        assert len(seen) == each.arm_count
+
+
+@pytest.mark.parametrize("name", campaigns.names())
+def test_a_short_form_is_short_and_the_long_one_is_the_papers(name):
+    long, short = estimate(load(name)), estimate(load(name, short=True))
+    assert short.runs <= 12
+    assert short.seconds < 180
+    assert max(short.bytes_by_role.values()) < 100_000_000
+    assert long.runs > 100 * short.runs or name == "adarsh-survey"
+    assert short.days is not None
+
+
+@pytest.mark.parametrize(
+    ("parameters", "what", "mend"),
+    [
+        ('seconds = 5\nsise = 3', "download has no parameter 'sise'", "known are"),
+        ("bytes = 0", "0 B is below 1 B", "1 to 1e+12 B"),
+        ('bytes = "1 MB"', "'1 MB' is not a whole number", "1 to 1e+12 B"),
+        ("bytes = { log_uniform = [1, 10000000000000] }", "above 1e+12", "1 to 1e+12 B"),
+        ("bytes = { uniform = [1.5, 3] }", "1.5 is not a whole number", "1 to 1e+12 B"),
+        ('bytes = 1\nseconds = 2', "either 'bytes' or 'seconds'", "give one of them"),
+        ('bytes = 1\nkind = "tcp"', "needs its 'path'", "add path"),
+        ('bytes = 1\npath = "a"', "a pair takes all paths", "take it out, or add kind"),
+        ('bytes = 1\nkind = "tcp"\npath = "a"\npairing = "sequential"', "takes no 'kind'", "take kind or pairing out"),
+        ('bytes = 1\nkind = "udp"\npath = "a"', "'udp' is not one of mptcp, tcp", "one of mptcp, tcp"),
+        ('bytes = 1\nserver = "x"', "has no parameter 'server'", "known are"),
+    ],
+)  # fmt: skip
+def test_parameters_are_checked_as_the_experiment_will(parameters, what, mend, registry):
+    message = refused(registry, step(more=f"[step.parameters]\n{parameters}"))
+    assert what in message
+    assert mend in message.partition("; mend: ")[2]
+    assert re.match(r"c\.toml:(9|1[0-9]): step s: ", message)
+
+
+def test_an_experiment_that_is_not_installed(registry):
+    steps = step("s", 1, "[step.parameters]\nbytes = 1") + step("t").replace("download", "telepathy")
+    message = refused(registry, steps)
+    assert "step t: experiment 'telepathy' is not installed" in message
+    made, left_out = fitted(campaign(steps.replace('"telepathy"', '"telepathy"\noptional = true')), registry)
+    assert [s.name for s in made.steps] == ["s"]
+    assert "step t is left out" in left_out[0]
+
+
+def test_roles_are_played_by_paths():
+    assert bound(("wifi", "lte"), ["a", "b", "w"], {"wifi": "w"}) == {"wifi": "w", "lte": "a"}
+    for given in ({"wired": "a"}, {"wifi": "x"}, {"wifi": "a", "lte": "a"}):
+        with pytest.raises(CampaignError, match="mend"):
+            bound(("wifi", "lte"), ["a", "b"], given)
+    with pytest.raises(CampaignError, match="has 2 paths, this probe has 1"):
+        bound(("wifi", "lte"), ["a"], {})
+
+
+def test_a_request_names_the_probes_paths_and_halves_the_round_trip():
+    made = campaign(
+        step(more='[step.parameters]\nkind = "mptcp"\npath = ["b", "random"]\nbytes = 5\n[step.shape.b]\nrtt_ms = 50')
+    )
+    requests = [request_of(made.steps[0], one, {"a": "one", "b": "two"}, {}) for one in items(made, made.steps[0])]
+    assert {r["path"] for r in requests} == {"one", "two"}
+    assert requests == [
+        request_of(made.steps[0], one, {"a": "one", "b": "two"}, {}) for one in items(made, made.steps[0])
+    ]
+    assert all(r["shape"] == {"two": {"down_delay_ms": 25.0, "up_delay_ms": 25.0}} for r in requests)
+    assert shaped({"rate_bit_per_s": 1e6, "down_loss_percent": 0.0}) == {
+        "down_bit_per_s": 1e6,
+        "up_bit_per_s": 1e6,
+        "down_loss_percent": 0.0,
+    }
+    assert shaped({"rtt_ms": 0.0, "queue_ms": 100.0}) == {}
+
+
+# --- kernels ---------------------------------------------------------------------------------------------------------------
+
+NEEDY = '[requires]\nscheduler = "minsrtt"\ncontrollers = ["lia", "olia"]\nsubstitutes = { lia = "reno" }'
+COUPLED = step(more='[step.parameters]\nbytes = 1\ncongestion_control = ["lia", "olia", "cubic"]')
+
+
+def has(**there):
+    return lambda wanted: {name: there.get(name) for name in wanted}
+
+
+def test_what_is_missing_is_refused_or_replaced_and_told():
+    made = campaign(COUPLED, NEEDY)
+    lack = {"scheduler": "stock", "here": has(), "there": has(lia=False, olia=False)}
+    with pytest.raises(CampaignError) as caught:
+        settled(made, allow=False, **lack)
+    for words in (
+        "scheduler minsrtt (this kernel has stock",
+        "controller lia (the server's",
+        "controller olia",
+        "allow_substitutes",
+    ):
+        assert words in str(caught.value)
+    instead = settled(made, allow=True, **lack)
+    assert instead == {
+        "scheduler": {"asked": "minsrtt", "used": "stock"},
+        "lia": {"asked": "lia", "used": "reno"},
+        "olia": {"asked": "olia", "used": None},
+    }
+    asked = {}
+    for one in items(made, made.steps[0]):
+        request = request_of(made.steps[0], one, {"a": "one", "b": "two"}, instead)
+        used = request.get("parameters", {}).get("congestion_control")
+        asked[one.parameters["congestion_control"]] = (used, used_instead(one, instead).get("congestion_control"))
+    assert asked == {"lia": ("reno", instead["lia"]), "olia": (None, instead["olia"]), "cubic": ("cubic", None)}
+    assert settled(campaign(COUPLED, "allow_substitutes = true\n" + NEEDY), allow=False, **lack) == instead
+
+
+def test_what_is_there_or_not_known_is_not_refused():
+    made = campaign(COUPLED, NEEDY)
+    assert settled(made, allow=False, scheduler="minsrtt", here=has(), there=has(lia=True, olia=None)) == {}
+
+
+def test_who_sends_needs_the_controller():
+    text = step(more='[step.parameters]\nmode = "oneway"\ncongestion_control = "lia"').replace("download", "bandwidth")
+    with pytest.raises(CampaignError, match="lia \\(the probe's kernel"):
+        settled(campaign(text, NEEDY), allow=False, scheduler="minsrtt", here=has(lia=False), there=has(lia=True))
+
+
+@pytest.mark.parametrize(
+    ("file", "value", "word"),
+    [
+        ("mptcp_scheduler", "default", "minsrtt"),
+        ("mptcp_scheduler", "roundrobin", "roundrobin"),
+        ("scheduler", "default", "stock"),
+        (None, "", None),
+    ],
+)
+def test_the_scheduler_by_the_kernels_own_files(file, value, word, tmp_path):
+    """After the public documentation of the v0.94 kernel, and the stock kernel's; not run on v0.94."""
+    if file:
+        (tmp_path / "net/mptcp").mkdir(parents=True)
+        (tmp_path / "net/mptcp" / file).write_text(value + "\n")
+    assert scheduler_here(tmp_path) == word

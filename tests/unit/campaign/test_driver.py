@@ -1,0 +1,202 @@
+"""A campaign carried out and stored: begun, gone on with after a power cut, told by hand, stopped."""
+
+import json
+from pathlib import Path
+
+import pytest
+from road import campaign, step
+
+from tandem.app.campaign import progress
+from tandem.app.campaign.driver import Campaigns, stored
+from tandem.app.campaign.progress import Begun, Progress
+from tandem.app.campaign.state import Moment, Outcome, Sight
+from tandem.schema.campaign import CampaignError
+from tandem.schema.campaign_reader import parse
+
+
+class Kit:
+    """A collector's stand-in. Runs end when the test says so."""
+
+    def __init__(self, folder: Path, boot: str = "boot-1", t: float = 0.0):
+        self.folder, self.boot, self.t = folder, boot, t
+        self.asked, self.ended, self.busy, self.refusal, self.used = [], {}, False, None, {"wlan": 0, "lte": 0}
+        self.campaigns = Campaigns(folder, self, self.now, self.sight, lambda: dict(self.used))
+
+    def now(self):
+        return Moment(self.boot, self.t, 1.8e9 + self.t)
+
+    def sight(self, paths):
+        return Sight(paths_up=frozenset(paths), speed_class="still")
+
+    def begin(self, experiment, request, campaign):
+        if self.refusal:
+            raise ValueError(self.refusal)
+        if self.busy:
+            return None
+        self.asked.append((experiment, dict(request), dict(campaign)))
+        return f"pair-{len(self.asked)}"
+
+    def done(self, begun):
+        return self.ended.get(begun)
+
+    def end(self, ok=True):
+        self.ended[f"pair-{len(self.asked)}"] = Outcome(ok, None if ok else "timeout", ("run-1",))
+
+    def ticks(self, count=1):
+        for _ in range(count):
+            self.t += 1
+            self.campaigns.tick()
+
+    def to_the_end(self, most=200):
+        while self.campaigns.under_way and most:
+            self.ticks()
+            self.end()
+            most -= 1
+        assert most
+
+
+def begun(kit, steps=None, top=""):
+    made = campaign(steps or step(repetitions=3, more="[step.parameters]\nbytes = [1, 2]"), top)
+    text = f'format = "tandem-campaign-file/1"\nname = "x"\ntitle = "t"\nroles = ["a", "b"]\n{top}\n'
+    text += steps or step(repetitions=3, more="[step.parameters]\nbytes = [1, 2]")
+    assert parse(text, "c.toml") == made
+    return Begun(text, made, {"a": "wlan", "b": "lte"}, None, {}, kit.now(), {})
+
+
+def test_every_run_is_asked_for_stored_and_told(tmp_path):
+    kit = Kit(tmp_path)
+    kit.campaigns.begin(begun(kit))
+    assert progress.active(tmp_path) == "x"
+    kit.ticks()
+    assert [e for e, _, _ in kit.asked] == ["download"]
+    assert kit.campaigns.holds_maintenance
+    kit.ticks(5)
+    assert len(kit.asked) == 1  # one at a time
+    kit.used = {"wlan": 700, "lte": 30}
+    kit.end()
+    kit.ticks()
+    state = kit.campaigns.status()
+    assert (state["steps"], state["runs"]) == ({"s": {"made": 1, "of": 6}}, {"ok": 1})
+    assert {r: b["used_bytes"] for r, b in state["budget"].items() if r == "b"}["b"] >= 30
+    kit.to_the_end()
+    state = kit.campaigns.status()
+    assert (state["state"], state["runs"]) == ("done", {"ok": 6})
+    assert progress.active(tmp_path) is None
+    entries = Progress(tmp_path / "x").entries()
+    assert [(e.number, e.ok, e.runs) for e in entries] == [(n, True, ["run-1"]) for n in range(6)]
+    assert entries[0].bytes_by_role == {"a": 700, "b": 30}
+    assert stored(tmp_path, "x", kit.now())["steps"] == {"s": {"made": 6, "of": 6}}
+    told = kit.asked[0][2]
+    assert (told["name"], told["step"], told["number"], told["roles"]) == ("x", "s", 0, {"a": "wlan", "b": "lte"})
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"step":"s","number":', b"\x00\x00\xff\n"])
+def test_after_a_power_cut_it_goes_on_where_it_was(tmp_path, torn):
+    kit = Kit(tmp_path)
+    kit.campaigns.begin(begun(kit))
+    kit.ticks()
+    kit.end()
+    kit.ticks(3)
+    assert len(kit.asked) == 2  # the second is under way when the power goes
+    with (tmp_path / "x" / "runs.jsonl").open("ab") as file:
+        file.write(torn)
+    again = Kit(tmp_path, "boot-2", 500.0)
+    again.campaigns.resume()
+    again.to_the_end()
+    before = [request["bytes"] for _, request, _ in kit.asked]
+    after = [request["bytes"] for _, request, _ in again.asked]
+    assert after[0] == before[1]
+    assert [c["attempt"] for _, _, c in again.asked] == [2, 1, 1, 1, 1]
+    whole = Kit(tmp_path / "other")
+    whole.campaigns.begin(begun(whole))
+    whole.to_the_end()
+    assert [r["bytes"] for _, r, _ in whole.asked] == [before[0], *after]
+    assert again.campaigns.status()["runs"] == {"ok": 6, "cut_off": 1}
+
+
+def test_run_goes_on_with_what_was_stopped_and_anew_begins_again(tmp_path):
+    kit = Kit(tmp_path)
+    kit.campaigns.begin(begun(kit))
+    kit.ticks()
+    assert kit.campaigns.stop() == "x"
+    assert kit.campaigns.under_way  # the run that is under way counts
+    kit.end()
+    kit.ticks()
+    assert kit.campaigns.status()["state"] == "stopped"
+    assert kit.campaigns.begin(begun(kit))["steps"] == {"s": {"made": 1, "of": 6}}
+    with pytest.raises(CampaignError, match="x is under way; mend: tandem campaign stop"):
+        kit.campaigns.begin(begun(kit))
+    kit.campaigns.stop()
+    assert kit.campaigns.begin(begun(kit), anew=True)["steps"] == {"s": {"made": 0, "of": 6}}
+    assert (tmp_path / "x.1" / "runs.jsonl").exists()
+
+
+def test_a_finished_campaign_and_a_changed_one_begin_again(tmp_path):
+    kit = Kit(tmp_path)
+    kit.campaigns.begin(begun(kit))
+    kit.to_the_end()
+    assert kit.campaigns.begin(begun(kit))["steps"] == {"s": {"made": 0, "of": 6}}
+    kit.ticks()
+    kit.end()
+    kit.ticks()
+    kit.campaigns.stop()
+    kit.ticks()
+    kit.end()
+    kit.ticks()
+    assert kit.campaigns.begin(begun(kit, step(repetitions=2)))["steps"] == {"s": {"made": 0, "of": 2}}
+
+
+def test_by_hand(tmp_path):
+    kit = Kit(tmp_path)
+    with pytest.raises(CampaignError, match="no campaign is under way"):
+        kit.campaigns.tell("walk")
+    kit.campaigns.begin(begun(kit, step(more='[step.trigger]\non = "hand"\nlabels = ["walk"]')))
+    kit.ticks(3)
+    assert kit.campaigns.waits_for_a_hand
+    with pytest.raises(CampaignError, match="'run' is none of walk; mend"):
+        kit.campaigns.tell("run")
+    kit.campaigns.tell("walk")
+    assert not kit.campaigns.waits_for_a_hand
+    kit.ticks()
+    assert kit.asked[0][2]["label"] == "walk"
+
+
+def test_what_can_never_be_begun_is_a_failure_with_its_reason(tmp_path):
+    kit = Kit(tmp_path)
+    kit.refusal = "unknown experiment"
+    kit.campaigns.begin(begun(kit, step(repetitions=1)))
+    kit.ticks(2)
+    assert kit.campaigns.status()["runs"] == {"failed": 1}
+    (entry,) = Progress(tmp_path / "x").entries()
+    assert (entry.failure, entry.bytes_by_role) == ("unknown experiment", {"a": 0, "b": 0})
+
+
+def test_another_measurement_is_no_run_of_the_campaign(tmp_path):
+    kit = Kit(tmp_path)
+    kit.busy = True
+    kit.campaigns.begin(begun(kit))
+    kit.ticks(5)
+    assert not (tmp_path / "x" / "runs.jsonl").exists()
+    kit.busy = False
+    kit.ticks()
+    assert len(kit.asked) == 1
+
+
+def test_a_disk_that_takes_nothing_stops_no_collector(tmp_path):
+    kit = Kit(tmp_path)
+    kit.campaigns.begin(begun(kit))
+    (tmp_path / "x" / "runs.jsonl").mkdir()
+    kit.ticks(3)
+    assert kit.campaigns.under_way
+
+
+def test_a_broken_head_is_told(tmp_path, caplog):
+    kit = Kit(tmp_path)
+    kit.campaigns.begin(begun(kit))
+    (tmp_path / "x" / "begun.json").write_text(json.dumps({"format": "tandem-campaign-progress/9"}))
+    again = Kit(tmp_path)
+    again.campaigns.resume()
+    assert not again.campaigns.under_way
+    assert "cannot be gone on with" in caplog.text
+    with pytest.raises(CampaignError, match=r"begun\.json: holds no campaign: .*; mend: begin the campaign anew"):
+        stored(tmp_path, "x", kit.now())

@@ -1,0 +1,182 @@
+"""Presentations that are built: sizes, manifests of four kinds, an index; and what of a folder may be read."""
+
+import os
+import re
+import struct
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tandem_server.cli.main import main
+from tandem_server.content import encode, synthetic
+from tandem_server.content.ladder import LADDER
+from tandem_server.content.layout import KINDS, Track, manifest
+from tandem_server.content.library import ContentError, Library
+
+NS = "{urn:mpeg:dash:schema:mpd:2011}"
+
+
+@pytest.fixture
+def built(tmp_path):
+    (tmp_path / "film").mkdir()
+    synthetic.build(tmp_path / "film", 60, (1, 6, 15), seed=3)
+    return Library(tmp_path)
+
+
+def size(library, path):
+    item = library.open(path)
+    assert item is not None, path
+    item.close()
+    return item.size
+
+
+def test_the_ladder_is_the_papers():
+    assert (LADDER[0].bit_per_s, LADDER[0].height) == (50_000, 240)
+    assert (LADDER[-1].bit_per_s, LADDER[-1].height) == (15_000_000, 2160)
+    assert [r.bit_per_s for r in LADDER] == sorted(r.bit_per_s for r in LADDER)
+
+
+def test_sizes_vary_by_the_seed_and_add_up_to_the_bitrate(built):
+    for rung in (LADDER[0], LADDER[-1]):
+        sizes = [size(built, f"film/6s/{rung.id}/{n:05d}.m4s") for n in range(1, 11)]
+        assert sum(sizes) == pytest.approx(rung.bit_per_s * 60 / 8, rel=1e-3)
+        assert max(sizes) > 1.1 * min(sizes)
+    assert synthetic.complexity(30, 1) == synthetic.complexity(30, 1)
+    assert synthetic.complexity(30, 1) != synthetic.complexity(30, 2)
+
+
+def test_the_same_film_in_all_lengths(built):
+    ones = [size(built, f"film/1s/v5/{n:05d}.m4s") for n in range(1, 61)]
+    fifteens = [size(built, f"film/15s/v5/{n:05d}.m4s") for n in range(1, 5)]
+    assert [sum(ones[15 * n : 15 * n + 15]) for n in range(4)] == pytest.approx(fifteens, abs=20)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_manifests_of_each_kind_name_files_that_are_there(built, tmp_path, kind):
+    text = (tmp_path / "film" / f"15s-{kind}.mpd").read_text()
+    root = ET.fromstring(text)  # noqa: S314  our own
+    assert len(root.findall(f".//{NS}Representation")) == len(LADDER)
+    assert root.get("mediaPresentationDuration") == "PT60.000S"
+    names = {
+        "number": "film/15s/v8/00004.m4s",
+        "time": "film/15s/v8/t45000.m4s",
+        "list": "film/15s/v8/00004.m4s",
+        "base": "film/15s/v8/all.mp4",
+    }
+    assert size(built, names[kind])
+    assert size(built, "film/15s/v8/init.mp4") == synthetic.INIT_BYTES
+
+
+def test_the_index_lists_every_segment(built, tmp_path):
+    text = (tmp_path / "film" / "6s-base.mpd").read_text()
+    first, last = map(int, re.search(r'indexRange="(\d+)-(\d+)"', text).groups())
+    item = built.open("film/6s/v0/all.mp4")
+    box = bytes(item.read(first, last - first + 1))
+    assert struct.unpack_from(">I4s", box) == (last - first + 1, b"sidx")
+    (count,) = struct.unpack_from(">H", box, 30)
+    rows = [struct.unpack_from(">III", box, 32 + 12 * n) for n in range(count)]
+    assert [row[1] for row in rows] == [6000] * 10
+    assert [row[0] for row in rows] == [size(built, f"film/6s/v0/{n:05d}.m4s") for n in range(1, 11)]
+    assert item.size == last + 1 + sum(row[0] for row in rows)
+
+
+def test_a_last_segment_that_is_longer_makes_a_timeline_of_numbers():
+    track = Track(LADDER[0], 10, (60, 61), (5, 5), 9)
+    assert "SegmentTimeline" in manifest("number", 6, [track])
+    assert "SegmentTimeline" not in manifest("number", 6, [Track(LADDER[0], 10, (60, 60, 5), (5, 5, 5), 9)])
+
+
+def test_what_is_filled_in_is_random_and_as_long_as_told(built):
+    item = built.open("film/15s/v8/00001.m4s")
+    content = b""
+    while len(content) < item.size:
+        piece = item.read(len(content), 1 << 22)
+        assert piece
+        content += piece
+    assert len(content) == item.size
+    assert not item.read(item.size, 10)
+    assert len(set(content[:4096])) > 200
+    assert bytes(item.read(12345, 10)) == content[12345:12355]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "film",
+        "film/",
+        "film/../film/6s-number.mpd",
+        "../film/6s-number.mpd",
+        "film/.hidden",
+        "film/virtual.json",
+        "film/link.mpd",
+        "film/linked/secret",
+        "film/6s",
+        "film//6s-number.mpd",
+        "/film/6s-number.mpd",
+        "film/no.mpd",
+        "other/6s-number.mpd",
+        "film/a/b/c/d/e/f",
+        "film/pipe",
+        "film/6s-number.mpd\0",
+    ],
+)
+def test_nothing_else_can_be_read(built, tmp_path, path):
+    secret = tmp_path.parent / f"{tmp_path.name}-elsewhere"
+    secret.mkdir()
+    (secret / "secret").write_text("secret")
+    folder = tmp_path / "film"
+    (folder / ".hidden").write_text("secret")
+    (folder / "link.mpd").symlink_to(secret / "secret")
+    (folder / "linked").symlink_to(secret)
+    os.mkfifo(folder / "pipe")
+    assert built.open(path) is None
+
+
+def test_a_real_file_goes_before_a_virtual_one_and_a_broken_index_says_so(built, tmp_path):
+    place = tmp_path / "film" / "6s" / "v0"
+    place.mkdir(parents=True)
+    (place / "00001.m4s").write_bytes(b"real")
+    item = built.open("film/6s/v0/00001.m4s")
+    assert (item.size, bytes(item.read(1, 9))) == (4, b"eal")
+    item.close()
+    (tmp_path / "film" / "virtual.json").write_text('{"files": {"a": 1}}')
+    with pytest.raises(ContentError, match="build it anew"):
+        built.open("film/6s/v0/00002.m4s")
+
+
+@pytest.fixture
+def config(tmp_path):
+    file = tmp_path / "server.toml"
+    file.write_text('[content]\nfolder = "films"\n')
+    return file
+
+
+def test_the_command_builds_and_replaces(config, tmp_path, capsys):
+    for seconds in (30, 20):
+        assert main(["dash", "build", "--config", str(config), "--seconds", str(seconds), "--segments", "6"]) == 0
+    assert "20 s, segments of 6 s" in capsys.readouterr().out
+    assert sorted(p.name for p in (tmp_path / "films").iterdir()) == ["synthetic"]
+    assert 'mediaPresentationDuration="PT20.000S"' in (tmp_path / "films/synthetic/6s-list.mpd").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "word"),
+    [
+        (["--seconds", "0"], 2, "--seconds"),
+        (["--segments", "6,6"], 2, "--segments"),
+        (["--segments", "x"], 2, "--segments"),
+        (["--name", "../up"], 2, "--name"),
+        (["--video", "/no/such/film"], 2, "no such file"),
+    ],
+)
+def test_what_cannot_be_built_is_one_line(config, capsys, arguments, status, word):
+    assert main(["dash", "build", "--config", str(config), *arguments]) == status
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) == 1
+    assert word in told
+
+
+def test_without_ffmpeg_a_video_is_refused(config, capsys, monkeypatch):
+    monkeypatch.setattr(encode, "find_ffmpeg", lambda: None)
+    assert main(["dash", "build", "--config", str(config), "--video", str(config)]) == 3
+    assert "install it, or leave --video out" in capsys.readouterr().err

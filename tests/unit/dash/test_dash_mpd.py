@@ -1,0 +1,221 @@
+"""MPDs of every kind into segments: addresses, times, inheritance, and what is refused."""
+
+import pytest
+from mpds import HERE, URL, mpd, one_period, representation
+
+from tandem.experiment.dash.model import ByteRange, Resource
+from tandem.experiment.dash.mpd import parse
+from tandem.experiment.dash.segments import MOST_SEGMENTS
+from tandem.experiment.dash.templates import fill
+from tandem.experiment.dash.xml_reading import MpdError
+
+
+def only(document):
+    """The one representation of the one period."""
+    (period,) = parse(document, URL).periods
+    (found,) = period.video.representations
+    return found
+
+
+def names(found):
+    return [segment.media.url.removeprefix(HERE) for segment in found.segments]
+
+
+def times(found):
+    return [(segment.start_s, segment.duration_s) for segment in found.segments]
+
+
+def test_numbers_with_a_width_run_from_start_number_and_the_last_segment_is_cut():
+    content = (
+        '<SegmentTemplate media="$RepresentationID$/$Number%05d$.m4s" initialization="$RepresentationID$/i.mp4"'
+        ' startNumber="7" duration="25000" timescale="1000"/>'
+    )
+    found = only(one_period(representation(content)))
+    assert names(found) == ["v1/00007.m4s", "v1/00008.m4s", "v1/00009.m4s"]
+    assert times(found) == [(0, 25), (25, 25), (50, 10)]
+    assert found.initialization == Resource(HERE + "v1/i.mp4")
+
+
+def test_a_duration_told_with_few_digits_makes_no_segment_more():
+    content = '<SegmentTemplate media="$Number$" duration="2002000" timescale="1000000"/>'
+    assert (
+        len(only(one_period(representation(content), duration='mediaPresentationDuration="PT20.02000001S"')).segments)
+        == 10
+    )
+
+
+def test_times_of_a_timeline_with_repeats_a_gap_and_an_offset():
+    content = (
+        '<SegmentTemplate media="$Time$-$Number$-$Bandwidth$" timescale="10" presentationTimeOffset="100">'
+        '<SegmentTimeline><S t="100" d="20" r="2"/><S t="200" d="50"/><S d="30"/></SegmentTimeline></SegmentTemplate>'
+    )
+    found = only(one_period(representation(content)))
+    assert names(found) == [f"{t}-{n}-1000000" for n, t in enumerate((100, 120, 140, 200, 250), 1)]
+    assert times(found) == [(0, 2), (2, 2), (4, 2), (10, 5), (15, 3)]
+
+
+def test_a_negative_repeat_lasts_until_the_next_row_and_the_last_until_the_end():
+    content = (
+        '<SegmentTemplate media="$Time$" timescale="2"><SegmentTimeline>'
+        '<S t="0" d="10" r="-1"/><S t="35" d="17" r="-1"/></SegmentTimeline></SegmentTemplate>'
+    )
+    found = only(one_period(representation(content)))
+    # 0 to 35 in steps of 10, the last one cut; 35 to 120 in steps of 17, just so
+    starts, lengths = [0, 10, 20, 30, 35, 52, 69, 86, 103], [10, 10, 10, 5, *[17] * 5]
+    assert [(2 * start, 2 * long) for start, long in times(found)] == list(zip(starts, lengths, strict=True))
+
+
+def test_a_list_with_ranges_and_one_without_media():
+    content = (
+        '<BaseURL>all.mp4</BaseURL><SegmentList duration="20"><Initialization range="0-99"/>'
+        '<SegmentURL mediaRange="100-199"/><SegmentURL media="b.m4s"/><SegmentURL media="c.m4s" mediaRange="5-9"/></SegmentList>'
+    )
+    found = only(one_period(representation(content)))
+    assert [segment.media for segment in found.segments] == [
+        Resource(HERE + "all.mp4", ByteRange(100, 199)),
+        Resource(HERE + "b.m4s"),
+        Resource(HERE + "c.m4s", ByteRange(5, 9)),
+    ]
+    assert found.initialization == Resource(HERE + "all.mp4", ByteRange(0, 99))
+
+
+def test_a_base_has_an_index_to_be_read_and_without_one_is_a_single_segment():
+    content = '<BaseURL>a.mp4</BaseURL><SegmentBase indexRange="800-899"><Initialization range="0-799"/></SegmentBase>'
+    found = only(one_period(representation(content)))
+    assert found.index == Resource(HERE + "a.mp4", ByteRange(800, 899))
+    assert found.segments == ()
+    plain = only(one_period(representation("<BaseURL>a.mp4</BaseURL>")))
+    assert (names(plain), times(plain)) == (["a.mp4"], [(0, 60)])
+
+
+def test_base_urls_add_up_from_level_to_level_and_an_absolute_one_begins_anew():
+    def document(of_period):
+        period = f"<Period>{of_period}<AdaptationSet><BaseURL>set/</BaseURL><BaseURL>http://other/</BaseURL>"
+        inside = representation('<BaseURL>rep/</BaseURL><SegmentTemplate media="$Number$.m4s" duration="60"/>')
+        return mpd(f"{period}{inside}</AdaptationSet></Period>", more="<BaseURL>top/</BaseURL>")
+
+    assert names(only(document("<BaseURL>p1/</BaseURL>"))) == ["top/p1/set/rep/1.m4s"]
+    absolute = only(document("<BaseURL>http://203.0.113.20/x/</BaseURL>"))
+    assert absolute.segments[0].media.url == "http://203.0.113.20/x/set/rep/1.m4s"
+    assert names(only(document("<BaseURL>../../up/</BaseURL>")))[0].endswith("/v1/content/up/set/rep/1.m4s")
+
+
+def test_attributes_and_timelines_are_inherited_and_the_lower_level_wins():
+    period = (
+        '<Period><SegmentTemplate timescale="1000" initialization="$RepresentationID$.i" media="p-$Number$" duration="30000"/>'
+        '<AdaptationSet mimeType="video/mp4" width="640" height="360" frameRate="30000/1001" codecs="avc1.64001f">'
+        '<SegmentTemplate media="a-$RepresentationID$-$Number$" startNumber="0"/>'
+        + representation(name="low", bandwidth=10)
+        + representation(
+            '<SegmentTemplate media="r-$Number$" duration="60000"/>', "high", 20, 'height="720" codecs="avc1.4d"'
+        )
+        + "</AdaptationSet></Period>"
+    )
+    low, high = parse(mpd(period), URL).periods[0].video.representations
+    assert (names(low), times(low)) == (["a-low-0", "a-low-1"], [(0, 30), (30, 30)])
+    assert (names(high), times(high)) == (["r-0"], [(0, 60)])
+    assert (low.width, low.height, low.codecs) == (640, 360, "avc1.64001f")
+    assert low.frame_rate == pytest.approx(29.97, abs=0.01)
+    assert (high.width, high.height, high.codecs) == (640, 720, "avc1.4d")
+    assert high.initialization == Resource(HERE + "high.i")
+
+
+def test_another_kind_below_takes_nothing_from_above():
+    document = mpd(
+        '<Period><SegmentTemplate media="$Number$" duration="10"/><AdaptationSet>'
+        + representation('<SegmentList duration="30"><SegmentURL media="x"/><SegmentURL media="y"/></SegmentList>')
+        + "</AdaptationSet></Period>"
+    )
+    assert names(only(document)) == ["x", "y"]
+
+
+def test_periods_follow_each_other_with_what_they_say_or_what_their_neighbours_leave():
+    numbered = representation('<SegmentTemplate media="$Number$" duration="10"/>')
+    inside = f"<AdaptationSet>{numbered}</AdaptationSet>"
+    periods = (
+        f'<Period duration="PT20S">{inside}</Period><Period>{inside}</Period><Period start="PT50S">{inside}</Period>'
+    )
+    with pytest.raises(MpdError, match="no start, and the period before has no duration"):
+        parse(mpd(f"<Period>{inside}</Period><Period>{inside}</Period>"), URL)
+    found = parse(mpd(periods), URL)
+    assert [(p.start_s, p.duration_s) for p in found.periods] == [(0, 20), (20, 30), (50, 10)]
+    assert times(found.periods[1].video.representations[0]) == [(20, 10), (30, 10), (40, 10)]
+    assert found.duration_s == 60
+
+
+def test_video_is_played_whatever_comes_first_and_representations_are_sorted():
+    audio = f'<AdaptationSet mimeType="audio/mp4">{representation(name="a")}</AdaptationSet>'
+    inside = "".join(representation(name=str(b), bandwidth=b, more='mimeType="video/mp4"') for b in (30, 10, 20))
+    found = parse(mpd(f"<Period>{audio}<AdaptationSet>{inside}</AdaptationSet></Period>"), URL)
+    assert [r.id for r in found.periods[0].video.representations] == ["10", "20", "30"]
+
+
+def test_elements_of_other_namespaces_are_passed_over():
+    inside = representation('<x:SegmentList xmlns:x="urn:other"><SegmentURL/></x:SegmentList>')
+    assert times(only(one_period(inside))) == [(0, 60)]
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        (b"", "no XML"),
+        (b"<MPD", "line 1: no XML"),
+        (b"<!DOCTYPE MPD [<!ENTITY a 'b'>]><MPD>&a;</MPD>", "a document type declaration is not read"),
+        (b"<?xml version='1.0' encoding='x-none'?><MPD/>", "no XML"),
+        (b"<html/>", "the root is 'html'"),
+        (b"<MPD/>", "no Period"),
+        (b'<MPD type="dynamic"><Period/></MPD>', 'type="dynamic": a live presentation; only stored ones are played'),
+        (b'<MPD type="other"><Period/></MPD>', "neither static nor dynamic"),
+        (b"<MPD><Period/></MPD>", "no representation"),
+        (b"<MPD>" + b"<a>" * 40, "deeper than 32"),
+        (b"<MPD>" + b"<a/>" * 200_001, "more than 200000 elements"),
+        (b"<MPD " + b" ".join(b'a%d=""' % n for n in range(70)) + b"/>", "more than 64 attributes"),
+        (b"<MPD><BaseURL>" + b"x" * 70_000 + b"</BaseURL></MPD>", "characters of text"),
+        (b" " * (4 << 20) + b"<MPD/>", "bytes, more than 4194304"),
+        (mpd("<Period/>" * 101), "more than 100 periods"),
+        (mpd('<Period xmlns:x="http://www.w3.org/1999/xlink" x:href="http://else/"/>'), "remote elements are not fetched"),
+        (one_period("<Representation id='v'/>"), "no bandwidth"),
+        (one_period("<Representation bandwidth='1'/>"), "no id"),
+        (one_period(representation() + representation()), "the same id"),
+        (one_period(representation(), duration='mediaPresentationDuration="P1Y"'), "years and months have no length"),
+        (one_period(representation(), duration='mediaPresentationDuration="60"'), "is no duration as PT1M30.5S"),
+        (one_period(representation(), duration='mediaPresentationDuration="P999999999D"'), "is longer than"),
+        (one_period(representation(), duration=""), "its duration is not said"),
+        (one_period(representation('<SegmentTemplate duration="1"/>')), "no media"),
+        (one_period(representation('<SegmentTemplate media="$Foo$" duration="1"/>')), "has no value here"),
+        (one_period(representation('<SegmentTemplate media="$Number%5d$" duration="1"/>')), "is not %0"),
+        (one_period(representation('<SegmentTemplate media="$Number%099d$" duration="1"/>')), "is not %0"),
+        (one_period(representation('<SegmentTemplate media="a$b" duration="1"/>')), "without its partner"),
+        (one_period(representation('<SegmentTemplate media="$Time$" duration="0"/>')), "is no whole number from 1"),
+        (one_period(representation('<SegmentTemplate media="$Number$" duration="1" timescale="1000000"/>')), "segments, more than"),
+        (one_period(representation("<SegmentList duration='1'/>")), "no SegmentURL"),
+        (one_period(representation('<SegmentBase indexRange="9-1"/>')), "is no range FIRST-LAST"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_played_is_one_line(document, reason):
+    with pytest.raises(MpdError) as caught:
+        parse(document, URL)
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ("", "no S"),
+        ('<S t="0"/>', "no d"),
+        ('<S t="10" d="5"/><S t="12" d="5"/>', "before the end of the one before"),
+        ('<S t="0" d="1" r="999999999999999999"/>', f"more than {MOST_SEGMENTS} segments"),
+        ('<S t="0" d="1" r="-1"/><S d="1"/>', "the S after it has no t"),
+        ('<S t="0" d="1" k="3"/>', "segment sequences"),
+        ('<S t="0" d="1" r="x"/>', "is no whole number"),
+    ],
+)
+def test_a_timeline_that_cannot_be(rows, reason):
+    content = f'<SegmentTemplate media="$Time$"><SegmentTimeline>{rows}</SegmentTimeline></SegmentTemplate>'
+    with pytest.raises(MpdError, match=reason):
+        parse(one_period(representation(content)), URL)
+
+
+def test_a_dollar_can_be_written_and_time_takes_a_width():
+    assert fill("a$$b$Time%04d$", representation="r", bandwidth=1, time=7) == "a$b0007"

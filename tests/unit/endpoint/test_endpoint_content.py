@@ -1,0 +1,161 @@
+"""DASH content over one kept connection: what is served, what is refused, what is counted."""
+
+import json
+import socket
+
+import pytest
+from endpoint_on_loopback import Endpoint, head
+
+from tandem_server.content import synthetic
+from tandem_server.content.ladder import LADDER
+from tandem_server.content.library import Library
+from tandem_server.endpoint.sessions import Limits
+
+SEGMENT = "/v1/content/film/6s/v3/00002.m4s"
+
+
+@pytest.fixture
+def endpoint(registry, tmp_path):
+    (tmp_path / "film").mkdir()
+    synthetic.build(tmp_path / "film", 30, (6,), 1, LADDER[:5])
+    (tmp_path / "film" / "real.mp4").write_bytes(bytes(range(100)))
+    made = Endpoint(registry, Limits(stall_s=1.0), content=Library(tmp_path))
+    yield made
+    made.stop()
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, endpoint, session, kind="tcp"):
+        self.socket, self.session = endpoint.connect(kind), session
+        self.file = self.socket.makefile("rb")
+
+    def get(self, target, *lines, method="GET"):
+        self.socket.sendall(head(method, target, self.session, *lines))
+        status = int(self.file.readline().split()[1])
+        headers = {}
+        while (line := self.file.readline()) != b"\r\n":
+            name, value = line.decode().rstrip().lower().split(": ", 1)
+            headers[name] = value
+        body = self.file.read(int(headers["content-length"]))
+        return status, headers, json.loads(body) if "json" in headers["content-type"] else body
+
+    def ended(self):
+        """The server has closed."""
+        return self.file.read() == b""
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+@pytest.fixture
+def client(endpoint):
+    made = Client(endpoint, endpoint.session().id)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("kind", ["tcp", "mptcp"])
+def test_many_requests_over_one_connection_are_one_summary(endpoint, kind):
+    session = endpoint.session()
+    client = Client(endpoint, session.id, kind)
+    status, headers, manifest = client.get("/v1/content/film/6s-number.mpd")
+    assert (status, headers["content-type"]) == (200, "application/dash+xml")
+    assert manifest.startswith(b"<?xml")
+    sizes = [len(client.get(f"/v1/content/film/6s/v4/{n:05d}.m4s")[2]) for n in range(1, 6)]
+    assert sum(sizes) == pytest.approx(1_500_000 * 30 / 8, abs=10)
+    client.close()
+    assert session.await_quiet(5)
+    (summary,) = session.summaries
+    assert summary["requests"] == 6
+    assert summary["bytes_sent"] == len(manifest) + sum(sizes) == session.used_bytes
+    assert summary["bytes_acked"] == summary["bytes_sent"]
+    assert summary["end"] == "complete"
+    assert summary["request"].startswith("GET /v1/content/film/6s-number.mpd")
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "told", "body"),
+    [
+        ("bytes=0-9", 206, "bytes 0-9/100", bytes(range(10))),
+        ("bytes=90-", 206, "bytes 90-99/100", bytes(range(90, 100))),
+        ("bytes=95-500", 206, "bytes 95-99/100", bytes(range(95, 100))),
+        ("bytes=-3", 206, "bytes 97-99/100", bytes((97, 98, 99))),
+        ("bytes=-300", 206, "bytes 0-99/100", bytes(range(100))),
+        ("bytes=0-1,5-6", 200, None, bytes(range(100))),
+        ("lines=1-2", 200, None, bytes(range(100))),
+    ],
+)
+def test_ranges(client, asked, status, told, body):
+    found = client.get("/v1/content/film/real.mp4", f"Range: {asked}")
+    assert (found[0], found[1].get("content-range"), found[2]) == (status, told, body)
+
+
+@pytest.mark.parametrize("asked", ["bytes=100-", "bytes=9-5", "bytes=-0"])
+def test_a_range_that_is_not_there_and_what_is_not_there_end_nothing(client, asked):
+    assert client.get("/v1/content/film/real.mp4", f"Range: {asked}")[0] == 416
+    assert client.get("/v1/content/film/no.mpd")[0] == 404
+    assert client.get("/v1/content/film/../film/real.mp4")[0] == 404
+    assert client.get("/v1/content/film/real.mp4")[0] == 200
+
+
+def test_without_a_session_nothing_is_served(endpoint):
+    client = Client(endpoint, "none")
+    assert client.get(SEGMENT)[0] == 403
+    client.close()
+
+
+def test_another_session_on_the_same_connection_is_refused(endpoint, client):
+    assert client.get(SEGMENT)[0] == 200
+    client.session = endpoint.session().id
+    assert client.get(SEGMENT)[0] == 403
+    assert client.ended()
+
+
+@pytest.mark.parametrize("target", ["/v1/download?bytes=5", "/v1/whoami"])
+def test_only_content_follows_content(client, target):
+    assert client.get(SEGMENT)[0] == 200
+    assert client.get(target)[0] == 405
+    assert client.ended()
+
+
+def test_the_budget_holds_for_all_requests_together(endpoint):
+    session = endpoint.session(payload_bytes=700_000)
+    client = Client(endpoint, session.id)
+    first = len(client.get(SEGMENT)[2])
+    assert client.get(SEGMENT)[0] == 429
+    assert client.ended()
+    client.close()
+    assert session.await_quiet(5)
+    assert (session.used_bytes, session.summaries[0]["end"]) == (first, "budget")
+
+
+def test_connection_close_is_heeded(client):
+    assert client.get(SEGMENT, "Connection: close")[0] == 200
+    assert client.ended()
+
+
+def test_pipelining_is_refused(client):
+    client.socket.sendall(head("GET", "/v1/content/film/real.mp4", client.session))
+    client.file.read(10)
+    client.socket.sendall(2 * head("GET", "/v1/content/film/real.mp4", client.session))
+    assert b" 400 " in client.file.read()
+
+
+def test_a_client_that_does_not_read_is_cut(endpoint):
+    session = endpoint.session()
+    with endpoint.connect("tcp") as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.sendall(head("GET", "/v1/content/film/6s/v4/all.mp4", session.id))
+        assert client.recv(4).startswith(b"HTTP")
+        assert session.await_quiet(10)
+    assert session.summaries[0]["end"] == "stalled"
+
+
+def test_the_end_of_the_session_ends_a_waiting_connection(endpoint, client):
+    assert client.get(SEGMENT)[0] == 200
+    ended = endpoint.sessions.end(client.session, "probe-1", wait_s=0.1)
+    assert client.ended()
+    assert ended is not None

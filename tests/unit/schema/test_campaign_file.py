@@ -1,0 +1,223 @@
+"""A campaign file: what is read of it, and that every mistake is one line with file, line and mend."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem import campaigns
+from tandem.schema.campaign import Campaign, CampaignError, Draw
+from tandem.schema.campaign_reader import parse
+
+GOOD = """\
+format = "tandem-campaign-file/1"
+name = "kind-of"
+title = "A campaign"
+roles = ["wifi", "cellular"]
+seed = 7
+quiet_s = 3
+
+[requires]
+scheduler = "minsrtt"
+controllers = ["lia"]
+substitutes = { lia = "reno" }
+
+[budget]
+path_bytes = 1_000_000
+reset_day = 31
+role = { cellular = 500 }
+
+[base.wifi]
+rtt_ms = 20
+
+[[step]]
+name = "one"
+experiment = "download"
+repetitions = 4
+[step.parameters]
+bytes = [1000, { log_uniform = [100, 5000] }]
+pairing = "sequential"
+[step.shape.cellular]
+rate_bit_per_s = [1e6, 2e6]
+[step.trigger]
+on = "window"
+between = "23:30-01:15"
+
+[[step]]
+name = "two"
+experiment = "other"
+arms = [{ kind = "mptcp" }, { kind = "tcp", path = "wifi" }]
+
+[short]
+repetitions = 1
+[short.step.one]
+trigger = { on = "always" }
+without = ["pairing"]
+[short.step.one.parameters]
+bytes = 5
+[short.step.two]
+skip = true
+"""
+
+
+def line_of(text: str, part: str) -> int:
+    return next(n for n, line in enumerate(text.splitlines(), 1) if part in line)
+
+
+def wrong(text: str, *, short: bool = False) -> str:
+    with pytest.raises(CampaignError) as caught:
+        parse(text, "c.toml", short=short)
+    return str(caught.value)
+
+
+def test_everything_is_read():
+    campaign = parse(GOOD, "c.toml")
+    one, two = campaign.steps
+    assert (campaign.name, campaign.roles, campaign.seed, campaign.quiet_s) == ("kind-of", ("wifi", "cellular"), 7, 3.0)
+    assert one.parameters["bytes"] == (1000, Draw("log_uniform", 100, 5000))
+    assert one.shape == {"cellular": {"rate_bit_per_s": (1e6, 2e6)}}
+    assert (one.arm_count, one.run_count) == (4, 16)
+    assert (one.trigger.on, one.trigger.start, one.trigger.end) == ("window", 23 * 60 + 30, 75)
+    assert two.arms == ({"kind": "mptcp"}, {"kind": "tcp", "path": "wifi"})
+    assert campaign.base == {"wifi": {"rtt_ms": 20.0}}
+    assert campaign.budget.of_role("wifi") == 1_000_000
+    assert campaign.budget.of_role("cellular") == 500
+    assert campaign.requires.substitutes == {"lia": "reno"}
+
+
+def test_the_short_form_lies_over_the_long_one():
+    campaign = parse(GOOD, "c.toml", short=True)
+    (one,) = campaign.steps
+    assert one.repetitions == 1
+    assert dict(one.parameters) == {"bytes": (5,)}
+    assert one.trigger.on == "always"
+    assert campaign.where("step", "one", "parameters", "bytes") == f"c.toml:{line_of(GOOD, 'bytes = 5')}"
+    assert campaign.where("step", "one", "shape", "cellular") == f"c.toml:{line_of(GOOD, '[step.shape.cellular]')}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what", "mend"),
+    [
+        ("seed = 7", "sead = 7", "unknown key 'sead' in a campaign", "write seed"),
+        ("quiet_s = 3", "quiet_ms = 3", "unknown key 'quiet_ms'", "write quiet_s: the unit is in the name"),
+        ("quiet_s = 3", "quiet_minutes = 3", "unknown key 'quiet_minutes'", "write quiet_s"),
+        ("rtt_ms = 20", "rtt_s = 0.02", "unknown key 'rtt_s' in [base.wifi]", "write rtt_ms"),
+        ("rtt_ms = 20", 'rtt_ms = "20 ms"', "'20 ms' is not a number", "ms, 0 to 10000"),
+        ("rtt_ms = 20", "rtt_ms = -1", "-1 is below 0", "ms, 0 to 10000"),
+        ("rtt_ms = 20", "rtt_ms = nan", "is not a number", "ms, 0 to 10000"),
+        ("rate_bit_per_s = [1e6, 2e6]", "rate_mbit_per_s = 1", "unknown key", "write rate_bit_per_s"),
+        ("rate_bit_per_s = [1e6, 2e6]", "rate_bit_per_s = [8, 16]", "8 is below 10000", "bit/s"),
+        ("rate_bit_per_s = [1e6, 2e6]", "rate_bit_per_s = []", "an empty list has no arm", "bit/s"),
+        ("repetitions = 4", "repetitions = 0", "0 is below 1", "1 to 1000000"),
+        ("repetitions = 4", "repetitions = 300000", "more than 1000000 runs", "fewer values"),
+        ("repetitions = 4", "simultaneous_syn = true\nrepetitions = 4", "unknown key", "known are"),
+        ('pairing = "sequential"', "simultaneous_syn = true", "existed only as a patch", "take 'simultaneous_syn' out"),
+        ('pairing = "sequential"', 'primary = "lte"', "'lte' is no role", "random, or one of wifi, cellular"),
+        ('pairing = "sequential"', "when = 2026-01-01", "is no value of a parameter", "a number, text"),
+        ("log_uniform = [100, 5000]", "log_uniform = [0, 5000]", "log_uniform from 0 to 5000", "above 0"),
+        ("log_uniform = [100, 5000]", "log_uniform = [5000, 100]", "log_uniform from 5000 to 100", "the smaller first"),
+        ('on = "window"', 'on = "moving"', "'moving' is none of", "one of always"),
+        ('on = "window"', 'on = "always"', "takes no 'between'", "take it out"),
+        ('on = "window"', 'on = "periodic"', "has no 'every_s'", "add it: seconds"),
+        ('"23:30-01:15"', '"23:30-24:15"', "is no span of the day", "UTC"),
+        ('"23:30-01:15"', '"01:15-01:15"', "is no span of the day", "UTC"),
+        ("reset_day = 31", "reset_day = 32", "32 is above 31", "the day of the month"),
+        ("cellular = 500", "lte = 500", "unknown key 'lte' in [budget.role]", "known are wifi, cellular"),
+        ("[step.shape.cellular]", "[step.shape.lte]", "unknown key 'lte' in [step.shape]", "known are wifi"),
+        ('lia = "reno" }', 'olia = "reno" }', "no controller for one that is required", "lia"),
+        ('{ kind = "mptcp" }', "{ kind = 5, path = 6 }", "path: 6 is no role", "random"),
+        ('["wifi", "cellular"]', '["wifi", "wifi"]', "a text occurs twice", "roles"),
+        ('["wifi", "cellular"]', "[]", "roles: none", "one to 8"),
+        ('format = "tandem-campaign-file/1"', 'format = "tandem-campaign-file/9"', "is none of tandem-campaign-file/1", "write format"),
+        ("[short.step.two]", "[short.step.tow]", "there is no step 'tow'", "known are one, two"),
+        ('without = ["pairing"]', 'without = ["size"]', "the step has no parameter 'size'", "take it out"),
+        ("bytes = 5", "bytes = []", "an empty list has no arm", "give a number"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_that_names_its_place(old, new, what, mend):
+    assert old in GOOD
+    text = GOOD.replace(old, new)
+    short = line_of(GOOD, old) >= line_of(GOOD, "[short]")
+    message = wrong(text, short=short)
+    assert what in message
+    assert mend in message.partition("; mend: ")[2]
+    place = re.match(r"c\.toml:(\d+): ", message)
+    changed = line_of(text, new.splitlines()[0])
+    assert place is not None
+    if "on = " in old or "two" in old or "arms" in new or "simultaneous" in new:
+        assert abs(int(place[1]) - changed) <= 1  # the key beside, or the table that holds it
+    else:
+        assert int(place[1]) == changed
+
+
+def test_what_is_missing_is_named():
+    assert "has no 'name'" in wrong(GOOD.replace('name = "kind-of"\n', ""))
+    assert "has no 'roles'" in wrong(GOOD.replace('roles = ["wifi", "cellular"]\n', ""))
+    assert "the campaign has no steps" in wrong(GOOD.partition("[[step]]")[0])
+    assert "[[step]] has no 'experiment'" in wrong(GOOD.replace('experiment = "download"\n', ""))
+
+
+def test_two_steps_of_one_name():
+    message = wrong(GOOD.replace('name = "two"', 'name = "one"'))
+    number = line_of(GOOD, 'name = "two"')
+    assert message.startswith(f"c.toml:{number}: step 'one' is there already; mend: ")
+
+
+def test_no_toml_names_the_line():
+    assert re.match(r"c\.toml:3: no TOML: .*; mend: ", wrong('format = "x"\nname = "y"\nseed = = 2\n'))
+    assert "more than 64 bits" in wrong(GOOD.replace("seed = 7", f"seed = {2**70}"))
+    assert wrong(GOOD.replace("seed = 7", f"seed = {'9' * 5000}")).startswith("c.toml:")
+
+
+def held(text: str) -> None:
+    """Either a campaign, or one line."""
+    for short in (False, True):
+        try:
+            found: Campaign | CampaignError = parse(text, "c.toml", short=short)
+        except CampaignError as error:
+            found = error
+        assert isinstance(found, Campaign) or re.fullmatch(r"c\.toml:\d+: [^\n]+; mend: [^\n]+", str(found))
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_campaign_or_one_line(text):
+    held(text)
+
+
+NUMBERS = ["0", "-1", "1e400", "nan", "9" * 30, "0x" + "f" * 60]
+OTHERS = ["true", '""', '"x"', '"\\u0000"', "2026-01-01", "1979-05-27T07:32:00Z", "{}", "{ a = {} }"]
+LISTS = ["[]", "[[]]", "[1, [2]]", '["wifi"]', "[1, 1]", "[{}, {}]", "{ log_uniform = [1, 2] }", "{ log_uniform = 1 }"]
+VALUES = st.sampled_from([*NUMBERS, *OTHERS, *LISTS])
+LONG = [GOOD, *(campaigns.text(name) for name in campaigns.names())]
+
+
+@given(st.sampled_from(LONG), st.data())
+def test_a_value_put_in_the_place_of_another_is_a_campaign_or_one_line(text, data):
+    lines = text.splitlines()
+    with_value = [n for n, line in enumerate(lines) if re.match(r"\w+ = ", line)]
+    number = data.draw(st.sampled_from(with_value))
+    lines[number] = f"{lines[number].partition(' = ')[0]} = {data.draw(VALUES)}"
+    held("\n".join(lines))
+
+
+@given(st.sampled_from(LONG), st.data())
+def test_lines_lost_or_moved_are_a_campaign_or_one_line(text, data):
+    lines = text.splitlines()
+    one = data.draw(st.integers(0, len(lines) - 1))
+    other = data.draw(st.integers(0, len(lines) - 1))
+    lines[one], lines[other] = lines[other], lines[one]
+    if data.draw(st.booleans()):
+        del lines[one]
+    held("\n".join(lines))
+
+
+@given(st.sampled_from(LONG), st.data())
+def test_an_unknown_key_is_never_taken(text, data):
+    lines = text.splitlines()
+    tables = [n for n, line in enumerate(lines) if re.match(r"\[(?!.*(parameters|substitutes))", line)]
+    number = data.draw(st.sampled_from(tables))
+    lines.insert(number + 1, "surely_unknown = 1")
+    with pytest.raises(CampaignError) as caught:
+        parse("\n".join(lines), "c.toml", short=True)
+    assert str(caught.value).startswith(f"c.toml:{number + 2}: unknown key 'surely_unknown'")
