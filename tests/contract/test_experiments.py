@@ -42,6 +42,27 @@ def loaded(name: str) -> Experiment:
     return found
 
 
+def survey(folder: Path) -> dict[str, object]:
+    """Nobody resolves on the discard port of loopback either."""
+    (folder / "names").write_text("1,example.org\n")
+    return {
+        "names": str(folder / "names"),
+        "folder": str(folder / "run"),
+        "resolvers": {"a": ["127.0.0.1"]},
+        "dns_port": 9,
+        "dns_timeout_s": 0.1,
+    }
+
+
+def nowhere(_folder: Path) -> dict[str, object]:
+    """To a traceroute a reset is the end of the way, not a refusal."""
+    return {"paths": [{"name": "a", "interface": "tandem-none", "operator": "A"}]}
+
+
+WANTED = {"reachability": survey, "traceroute": nowhere}
+"""What an experiment needs beside or instead of the common parameters for its network to refuse."""
+
+
 def process(name: str, given: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
     inside = FOLDERS[name].parent == PACKAGE
@@ -147,6 +168,7 @@ def test_a_network_that_refuses_is_a_result_and_status_1(name, tmp_path):
     given = {k: v for k, v in given.items() if k in known}
     if example.is_file():
         given = {**json.loads(example.read_text()), **given}
+    given = {**given, **WANTED.get(name, lambda _: {})(tmp_path)}
     done = process(name, json.dumps(given))
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert lines, done.stderr

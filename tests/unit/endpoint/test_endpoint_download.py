@@ -167,6 +167,18 @@ def test_whoami_tells_the_peers_address(endpoint, kind):
     assert int(headers["content-length"]) <= 200
 
 
+def test_whoami_within_a_session_tells_of_the_handshake(endpoint):
+    here = endpoint()
+    session = here.session()
+    before = here.get("/v1/whoami", session.id)[2]
+    plain = here.get("/v1/whoami", session.id, kind="tcp")[2]
+    after = here.get("/v1/whoami", session.id)[2]
+    assert [a["multipath"] for a in (before, plain, after)] == ["native", "none", "native"]
+    assert after["multipath_syns"] == before["multipath_syns"] + 1
+    assert plain["handshake_rtt_ms"] > 0
+    assert session.live == 0
+
+
 def test_a_request_that_does_not_come_is_not_waited_for(endpoint):
     here = endpoint(head_s=0.2)
     with here.connect() as client:

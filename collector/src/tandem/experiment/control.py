@@ -8,7 +8,7 @@ import re
 import ssl
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tandem.experiment.asked import Asked, Origin, ProbePath
@@ -29,10 +29,11 @@ class ControlError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An open session. ``path``: over which path it was opened."""
+    """An open session. ``path``: over which path it was opened. ``answer``: all that the server said, as it came."""
 
     id: str
     path: str
+    answer: dict[str, Any] = field(default_factory=dict)
 
 
 class _Connection(http.client.HTTPConnection):
@@ -107,7 +108,7 @@ class Control:
         if status == 201 and isinstance(answer, dict):
             session = answer.get("session")
             if isinstance(session, str) and _SESSION.match(session):  # it goes into a header and a URL
-                return Session(session, path)
+                return Session(session, path, answer)
             raise ControlError(f"control channel: {session!r} is no session", retry=False)
         raise ControlError(f"control channel: {_refusal(status, answer)}", retry=status in (429, 500, 502, 503, 504))
 

@@ -22,6 +22,7 @@ from tandem_server.endpoint.capture import Captures
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.listener import Acceptor, ListenError, NoMultipathError, listen
 from tandem_server.endpoint.pool import Pool, PoolError, cores
+from tandem_server.endpoint.reflector import Reflector, ReflectorError, reflector_socket
 from tandem_server.endpoint.results import Results
 from tandem_server.endpoint.sessions import SessionTable
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
@@ -111,6 +112,7 @@ def _endpoint(config: ServerConfig) -> None:
             pool = Pool(command, config.listen.processes or cores(), sessions)
         except PoolError as error:
             raise EnvironmentLacks(str(error)) from error
+        reflector = _reflector(config, sessions)
         acceptor = Acceptor(measurement, pool.serve, config.limits.connections, config.limits.connections_per_address)
 
         def ready() -> None:
@@ -124,7 +126,7 @@ def _endpoint(config: ServerConfig) -> None:
             port = config.listen.measurement_port
             wanted = config.capture
             captures = Captures(wanted.folder, wanted.budget_bytes, port) if wanted.allowed else None
-            app = control_app(registry, sessions, port, Results(config.results.folder), captures)
+            app = control_app(registry, sessions, port, Results(config.results.folder), captures, reflector)
             serve_https(app, listener, config.tls.certificate, config.tls.key, ready)
         finally:
             swept.set()
@@ -132,6 +134,17 @@ def _endpoint(config: ServerConfig) -> None:
             sessions.end_all()
             acceptor.stop()
             pool.stop()
+            if reflector is not None:
+                reflector.stop()
+
+
+def _reflector(config: ServerConfig, sessions: SessionTable) -> Reflector | None:
+    """On the measurement port's number, by UDP. Without it everything but latency is measured all the same."""
+    try:
+        return Reflector(reflector_socket(config.listen.host, config.listen.measurement_port), sessions)
+    except ReflectorError as error:
+        _LOG.warning("no reflector: %s", error)
+        return None
 
 
 def _sweep(sessions: SessionTable, stopped: threading.Event) -> None:

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from tandem_server.endpoint.capture import CaptureRefused, Captures
 from tandem_server.endpoint.environment import read_environment
 from tandem_server.endpoint.options import OptionsError, negotiate
+from tandem_server.endpoint.reflector import Reflector
 from tandem_server.endpoint.results import RESULT_BYTES, BadResult, Results
 from tandem_server.endpoint.session_ask import BadAsk, read_session_ask
 from tandem_server.endpoint.sessions import Refused, Session, SessionTable
@@ -31,8 +32,10 @@ def control_app(
     measurement_port: int,
     results: Results,
     captures: Captures | None = None,
+    reflector: Reflector | None = None,
 ) -> Starlette:
-    """The ASGI application. ``captures``: None when none are allowed."""
+    """The ASGI application. ``captures``: None when none are allowed. ``reflector``: None when there is none; then its part of
+    the answers is null."""
 
     async def post(request: Request) -> JSONResponse:
         probe = await run_in_threadpool(probe_of, registry, request.headers.get("authorization"))
@@ -69,6 +72,7 @@ def control_app(
             "expires_s": int(session.idle_s),
             "budget_bytes": session.budget_bytes,
             "measurement_port": measurement_port,
+            "reflector": None if reflector is None else reflector.told(session.id),
             "options": options.told(),
             "environment": read_environment(),
         }

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from tandem_server.content.library import Library
+from tandem_server.endpoint import handshake
 from tandem_server.endpoint.content import PREFIX, ContentService
 from tandem_server.endpoint.desk import Desk, Grant
 from tandem_server.endpoint.download import Download
@@ -53,13 +54,23 @@ class Measurement:
             if begun and request.method != "POST":
                 raise BadRequest(400, "something follows the head")
             if request.path == "/v1/whoami":
-                _answer(connection, 200, {"address": address, "port": port})
+                further = handshake.seen(connection) if self._in_session(request) else {}
+                _answer(connection, 200, {"address": address, "port": port, **further})
             else:
                 self._transfer(connection, request, {"address": address, "port": port}, arrived_s, begun, stopped)
         except BadRequest as refusal:
             _answer(connection, refusal.status, {"error": str(refusal)})
         except TimeoutError:
             _answer(connection, 408, {"error": "the request did not come in time"})
+
+    def _in_session(self, request: Request) -> bool:
+        if "x-tandem-session" not in request.headers:
+            return False
+        try:
+            self._desk.admit(request.headers["x-tandem-session"], Ask(None, None)).leave(None)
+        except BadRequest:
+            return False
+        return True
 
     def _transfer(
         self,

@@ -106,7 +106,7 @@ def _reachability(p: Mapping[str, Any], rates: Rates, rtt_s: float) -> Cost:  # 
     names, pings = float(p.get("first") or 10_000), float(p.get("pings") or 10)
     ways = len(rates)
     by_role = {role: round(names * (250 + ways * pings * 240)) for role in rates}
-    pace = float(p.get("syn_per_s") or 50)
+    pace = float(p.get("ping_hz") or 50)
     return Cost(names * ways * pings / pace, by_role)
 
 

@@ -1,0 +1,242 @@
+"""The survey as an experiment: batch by batch, resolve over each path, ping over each path, write down; tables at the end."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tandem.experiment.base import STOPPED, Outcome, Output, Stop, phase
+from tandem.experiment.environment import environment
+from tandem.experiment.interfaces import interface_bytes
+from tandem.experiment.parameters import Parameter
+from tandem.experiment.reachability import dns_message as dns
+from tandem.experiment.reachability import resolvers, tables
+from tandem.experiment.reachability.asking import Answer, Asker
+from tandem.experiment.reachability.journal import Journal, Row, write_table
+from tandem.experiment.reachability.names import Name
+from tandem.experiment.reachability.pinging import Pinged, Pinger
+from tandem.experiment.reachability.request import PARAMETERS, Request, read
+from tandem.mptcp import sockets
+from tandem.schema.manifest import Failure
+
+_KINDS = {"4": (dns.A,), "6": (dns.AAAA,), "46": (dns.A, dns.AAAA)}
+_WORDS = {dns.A: "A", dns.AAAA: "AAAA"}
+
+
+class Reachability:
+    """See ``tandem.experiment.base.Experiment``."""
+
+    name = "reachability"
+    version = 1
+    parameters: tuple[Parameter, ...] = PARAMETERS
+    phases = (
+        ("resolve", "a batch of names over each path"),
+        ("ping", "the batch's addresses over each path"),
+    )
+    results: tuple[Parameter, ...] = (
+        Parameter("names", "object", "how many are done and denied"),
+        Parameter("resolution", "object", "by path: names resolved, addresses, statuses, time to the answer"),
+        Parameter("overlap", "list", "by pair of paths: addresses that both resolvers gave"),
+        Parameter("ways", "list", "by way (pinging path/resolving path): unresponsive share, round-trip times"),
+        Parameter("comparison", "list", "by pair of ways, name by name: which is slower, by how much"),
+        Parameter("resolvers", "object", "by path: addresses asked, and how they were found"),
+        Parameter("list", "object", "the list of names: id, sha256, names"),
+        Parameter("resumed_names", "int", "done by an earlier part of the same survey", "names"),
+        Parameter("syn_late_ms_max", "object", "by path: how late a ping went out at the worst"),
+        Parameter("duration_s", "float", "of this part", "s"),
+        Parameter("bytes_by_path", "object", "this part: payload of DNS; pings have none"),
+        Parameter(
+            "interface_bytes_by_path",
+            "object",
+            "this part: all that the interface counted, headers and other traffic too",
+        ),
+        Parameter("files", "object", "journal and rows, in the folder asked for"),
+    )
+
+    def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
+        """See ``tandem.experiment.base.Experiment``."""
+        request = read(parameters)
+        journal = Journal(request.folder, request.head)
+        try:
+            return _Survey(request, journal, output, stop).run()
+        finally:
+            journal.close()
+
+
+class _Survey:
+    """One part of a survey: from its start, or from where it was cut off."""
+
+    def __init__(self, request: Request, journal: Journal, output: Output, stop: Stop) -> None:
+        self._r, self._journal, self._output, self._stop = request, journal, output, stop
+        self._began_ns = time.monotonic_ns()
+        self._rows = list(journal.rows)
+        self._resumed = len(self._rows)
+        self._resolvers = {
+            p.name: resolvers.Resolvers(request.resolvers[p.name], "parameter")
+            if p.name in request.resolvers
+            else resolvers.find(p.interface)
+            for p in request.paths
+        }
+        self._askers = {
+            p.name: Asker(
+                p.interface,
+                self._resolvers[p.name].addresses,
+                request.question_hz,
+                request.dns_timeout_s,
+                request.dns_tries,
+                request.dns_port,
+            )
+            for p in request.paths
+        }
+        self._pingers = {
+            p.name: Pinger(p.interface, request.port, request.ping_hz, request.ping_timeout_s) for p in request.paths
+        }
+        self._counted = {p.name: interface_bytes(p.interface) for p in request.paths}
+
+    def run(self) -> Outcome:
+        """All batches that are left."""
+        done = {row["name"] for row in self._rows}
+        names = list(self._r.names.names)
+        random.Random(self._r.seed).shuffle(names)
+        size = self._r.batch
+        batches = [names[i : i + size] for i in range(0, len(names), size)]
+        for number, batch in enumerate(batches, start=1):
+            left = [name for name in batch if name.name not in done]
+            if not left:
+                continue
+            rows = self._batch(left, number, len(batches))
+            if self._over():
+                break  # a part of a batch is done again
+            self._journal.add(rows)
+            self._rows += rows
+        return self._outcome()
+
+    def _over(self) -> bool:
+        return self._stop.requested or time.monotonic_ns() - self._began_ns > self._r.deadline_s * 1e9
+
+    def _batch(self, batch: Sequence[Name], number: int, of: int) -> list[Row]:
+        allowed = [name for name in batch if not self._r.deny.denies_name(name.name)]
+        phase(self._output, "resolve", 2 * number - 1, 2 * of)
+        answers: dict[str, dict[tuple[str, int], Answer]] = {path: {} for path in self._askers}
+
+        def ask(path: str) -> None:
+            kinds = _KINDS[self._r.families]
+            answers[path] = self._askers[path].ask([n.name for n in allowed], kinds, self._over)
+
+        self._each_path(ask)
+        rows = [self._row(name, answers) for name in allowed]
+        addresses = sorted({a for row in rows for a in row["pings"]})
+        phase(self._output, "ping", 2 * number, 2 * of)
+        pinged: dict[str, dict[str, Pinged]] = {path: {} for path in self._pingers}
+
+        def ping(path: str) -> None:
+            order = random.Random(f"{self._r.seed} {number} {path}")
+            usable = _usable(addresses, self._interface(path))
+            rounds = [order.sample(usable, len(usable)) for _ in range(self._r.pings)]
+            self._pingers[path].ping((a for one in rounds for a in one), pinged[path], self._over)
+
+        self._each_path(ping)
+        for row in rows:
+            for address, by_path in row["pings"].items():
+                for path, found in pinged.items():
+                    by_path[path] = _told(found.get(address, Pinged(not_sent=self._r.pings)))
+        denied = [{"rank": n.rank, "name": n.name, "denied": True} for n in batch if n not in allowed]
+        return rows + denied
+
+    def _row(self, name: Name, answers: dict[str, dict[tuple[str, int], Answer]]) -> Row:
+        """The name as resolved, with room for the pings of each address that may be pinged."""
+        resolved: dict[str, Row] = {}
+        refused: dict[str, str] = {}
+        pings: dict[str, Row] = {}
+        for path, found in answers.items():
+            resolved[path] = {}
+            for kind in _KINDS[self._r.families]:
+                answer = found.get((name.name, kind), Answer("not sent"))
+                resolved[path][_WORDS[kind]] = {
+                    "status": answer.status,
+                    "addresses": list(answer.addresses),
+                    "ms": None if answer.ms is None else round(answer.ms, 3),
+                    "tries": answer.tries,
+                    "truncated": answer.truncated,
+                }
+                reasons = {a: self._r.deny.why_not(a) for a in answer.addresses}
+                refused.update({a: reason for a, reason in reasons.items() if reason is not None})
+                allowed = [a for a, reason in reasons.items() if reason is None]
+                pings.update({a: {} for a in allowed[: self._r.addresses]})
+        return {"rank": name.rank, "name": name.name, "resolved": resolved, "refused": refused, "pings": pings}
+
+    def _each_path(self, action: Callable[[str], None]) -> None:
+        """On all paths at once; what one of them raises is raised here."""
+        errors = list[BaseException]()
+
+        def guarded(path: str) -> None:
+            try:
+                action(path)
+            except BaseException as error:  # noqa: BLE001  raised again below, in the thread that waits
+                errors.append(error)
+
+        threads = [threading.Thread(target=guarded, args=(path,)) for path in self._askers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise errors[0]
+
+    def _interface(self, path: str) -> str:
+        return next(p.interface for p in self._r.paths if p.name == path)
+
+    def _outcome(self) -> Outcome:
+        r = self._r
+        summary = tables.summary(self._rows, [p.name for p in r.paths])
+        table = write_table(r.folder, self._rows)
+        resolved = any(found["resolved"] for found in summary["resolution"].values())
+        result = {
+            **summary,
+            "resolvers": {
+                name: {"addresses": list(found.addresses), "source": found.source}
+                for name, found in self._resolvers.items()
+            },
+            "list": {"id": r.list_id, "sha256": r.names.sha256, "names": len(r.names.names)},
+            "resumed_names": self._resumed,
+            "syn_late_ms_max": {name: round(pinger.late_ms_max, 3) for name, pinger in self._pingers.items()},
+            "duration_s": (time.monotonic_ns() - self._began_ns) / 1e9,
+            "bytes_by_path": {
+                name: {"received": asker.received_bytes, "sent": asker.sent_bytes}
+                for name, asker in self._askers.items()
+            },
+            "interface_bytes_by_path": {
+                p.name: interface_bytes(p.interface, since=self._counted[p.name]) for p in r.paths
+            },
+            "files": {"journal": self._journal.file.name, "rows": table.name},
+        }
+        failure = None
+        if len(self._rows) < len(r.names.names):
+            failure = STOPPED if self._stop.requested else Failure(reason="deadline passed", retry=True)
+        elif not resolved:
+            failure = Failure(reason="no name was resolved over any path", retry=True)
+        return Outcome(result, failure, environment(r))
+
+
+def _usable(addresses: Sequence[str], interface: str) -> list[str]:
+    """Those of a family that the path has; of the others nothing is sent."""
+    own = sockets.interface_addresses(interface)
+    has4, has6 = any(":" not in a for a in own), any(":" in a for a in own)
+    return [a for a in addresses if (has6 if ":" in a else has4)]
+
+
+def _told(pinged: Pinged) -> Row:
+    return {
+        "sent": pinged.sent,
+        "answered": pinged.answered,
+        "resets": pinged.resets,
+        "unreachable": pinged.unreachable,
+        "not_sent": pinged.not_sent,
+        "rtt_ms": [round(rtt, 3) for rtt in pinged.rtt_ms],
+    }
+
+
+EXPERIMENT = Reachability()

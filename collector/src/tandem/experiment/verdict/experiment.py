@@ -1,0 +1,236 @@
+"""The verdict as an experiment: each path as the primary one, then each as one that joins a connection over a native path."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from typing import Any
+
+from tandem.experiment.asked import ProbePath
+from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase
+from tandem.experiment.control import Control, ControlError
+from tandem.experiment.environment import environment
+from tandem.experiment.interfaces import interface_bytes
+from tandem.experiment.parameters import Parameter
+from tandem.experiment.verdict import looking
+from tandem.experiment.verdict.judging import REPEATED_S, Join, Primary, between, judge_join, judge_primary
+from tandem.experiment.verdict.request import PARAMETERS, Request, read
+from tandem.mptcp import sockets
+from tandem.schema.manifest import Failure
+
+_TRIES = 4
+"""Handshakes by Multipath TCP that came out as TCP: the first shows it, the others tell where it was lost."""
+_FAREWELL_S = 2.0
+"""For closing a session when told to stop: who stops us waits."""
+
+
+class VerdictExperiment:
+    """See ``tandem.experiment.base.Experiment``."""
+
+    name = "verdict"
+    version = 1
+    parameters: tuple[Parameter, ...] = PARAMETERS
+    phases = (
+        ("primary", "a path as the one that a connection begins on"),
+        ("join", "a path as one that joins"),
+    )
+    results: tuple[Parameter, ...] = (
+        Parameter("paths", "object", "by path: primary and join, each verdict, where, detail and what was seen; tcp"),
+        Parameter("order", "list", "the paths in the order they were looked at"),
+        Parameter("bytes", "int", "payload received", "B"),
+        Parameter("duration_s", "float", "of the whole", "s"),
+        Parameter("bytes_by_path", "object", "payload that the kernel counted on each path's subflows"),
+        Parameter("interface_bytes_by_path", "object", "all that the interface counted, headers and other traffic too"),
+    )
+
+    def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
+        """See ``tandem.experiment.base.Experiment``."""
+        look = _Look(read(parameters), output, stop)
+        try:
+            look.run()
+        except ControlError as error:
+            return look.outcome(error.failure)
+        except StoppedError:
+            return look.outcome(STOPPED)
+        except sockets.UnsupportedError as error:
+            raise EnvironmentLackError(str(error)) from error
+        if stop.requested:
+            return look.outcome(STOPPED)
+        if look.late():
+            return look.outcome(Failure(reason="deadline passed", retry=True))
+        if all(found["primary"]["verdict"] == "unreachable" for found in look.found.values()):
+            return look.outcome(Failure(reason="the server is reached over no path", retry=True))
+        return look.outcome(None)
+
+
+class _Look:
+    """One run's findings, as they grow."""
+
+    def __init__(self, request: Request, output: Output, stop: Stop) -> None:
+        self._r, self._output, self._stop = request, output, stop
+        self._began_ns = time.monotonic_ns()
+        self._order = random.Random(request.seed).sample(request.paths, len(request.paths))
+        self._counted = {p.name: interface_bytes(p.interface) for p in request.paths}
+        self._bytes = {p.name: 0 for p in request.paths}
+        self._received = 0
+        self._phases = 0
+        self._control: Control | None = None
+        self.found: dict[str, dict[str, Any]] = {}
+
+    def late(self) -> bool:
+        """Whether the deadline has passed."""
+        return time.monotonic_ns() - self._began_ns > self._r.deadline_s * 1e9
+
+    def run(self) -> None:
+        """All paths, both roles. ControlError, StoppedError; ``found`` keeps what there is."""
+        self._control = Control(self._r)
+        for path in self._order:
+            self._phase(f"primary {path.name}")
+            self.found[path.name] = self._primary(path)
+        native = [p for p in self._order if self.found[p.name]["primary"]["verdict"] == "native"]
+        for path in self._order:
+            over = next((p for p in native if p is not path), None)
+            self._phase(f"join {path.name}")
+            self.found[path.name]["join"] = self._join(path, over)
+
+    def _phase(self, name: str) -> None:
+        if self._stop.requested:
+            raise StoppedError
+        self._phases += 1
+        phase(self._output, name, self._phases, 2 * len(self._order))
+
+    def _primary(self, path: ProbePath) -> dict[str, Any]:
+        with self._session() as session:
+            tcp, proxy = self._plain(path, session)
+            before = looking.counters()
+            seen = Primary(tcp="error" not in tcp, connected=False, between=proxy)
+            try:
+                seen = self._handshake(path, session, seen, before)
+                if seen.handshake:
+                    seen = self._with_payload(path, session, seen)
+            except looking.LookError as error:
+                seen = replace(seen, error=str(error))
+        seen = replace(seen, counters=looking.risen(before))
+        return {"tcp": tcp, "primary": {**asdict(judge_primary(seen)), "seen": asdict(seen)}}
+
+    def _handshake(self, path: ProbePath, session: str, seen: Primary, before: dict[str, int]) -> Primary:
+        """Connect by Multipath TCP; where that comes out as TCP, again, beside the server's count of SYNs."""
+        for _ in range(_TRIES):
+            syns = None
+            if seen.connected:
+                syns = self._ask(path, "tcp", session).syns
+            asked = self._ask(path, "mptcp", session)
+            there = asked.there.get("multipath")
+            counted = () if syns is None or asked.syns is None else (asked.syns - syns,)
+            seen = replace(
+                seen,
+                connected=True,
+                connect_s=seen.connect_s or asked.connect_s,
+                handshake=asked.sample is not None and not asked.sample.fallback,
+                server=there if isinstance(there, str) else None,
+                syns=(*seen.syns, *counted),
+                counters=looking.risen(before),
+            )
+            if seen.handshake or asked.connect_s > REPEATED_S:
+                break
+        return seen
+
+    def _ask(self, path: ProbePath, kind: sockets.Kind, session: str) -> looking.Exchange:
+        with self._stop.interruptible():
+            return looking.ask(self._r, path, kind, self._r.connect_timeout_s, session)
+
+    def _plain(self, path: ProbePath, session: str) -> tuple[dict[str, Any], bool | None]:
+        """Plain TCP over the path, several times: the fastest of each figure, and whether something sits between."""
+        here, there, exchanges = list[float](), list[float](), list[float]()
+        reason = None
+        for _ in range(self._r.asks):
+            try:
+                one = self._ask(path, "tcp", session)
+            except looking.LookError as error:
+                reason = str(error)
+                break
+            exchanges.append(one.exchange_ms)
+            told = one.there.get("handshake_rtt_ms")
+            there += [float(told)] if isinstance(told, int | float) and told > 0 else []
+            here += [] if one.here_ms is None else [one.here_ms]
+        if not exchanges:
+            return {"error": reason}, None
+        least = [min(values, default=None) for values in (here, there, exchanges)]
+        proxy = between(*least)
+        names = ("handshake_ms_here", "handshake_ms_at_server", "exchange_ms")
+        return {**dict(zip(names, least, strict=True)), "something_between": proxy}, proxy
+
+    def _with_payload(self, path: ProbePath, session: str, seen: Primary) -> Primary:
+        own = looking.Watched()
+        payload = self._download(path, session, {path.name: own}, wait_s=0)
+        # A subflow with a wrong end leaves the connection, or falls back when it is the only one.
+        whole = payload.error is None and payload.last is not None
+        fell = payload.last is not None and payload.last.fallback
+        data = False if fell else True if whole else None
+        return replace(seen, data=data, alive=own.alive or payload.received >= self._r.bytes, error=payload.error)
+
+    def _join(self, path: ProbePath, over: ProbePath | None) -> dict[str, Any]:
+        before = looking.counters()
+        seen = Join(over=None if over is None else over.name)
+        if over is not None:
+            own = looking.Watched()
+            try:
+                with self._session() as session:
+                    payload = self._download(over, session, {path.name: own}, self._r.join_wait_s)
+                error = payload.error
+            except looking.LookError as failed:
+                error = str(failed)
+            kept = {key: getattr(own, key) for key in ("seen", "repeated", "established", "alive", "bytes_received")}
+            seen = replace(seen, **kept, error=error, counters=looking.risen(before))
+        return {**asdict(judge_join(seen)), "seen": asdict(seen)}
+
+    @contextmanager
+    def _session(self) -> Iterator[str]:
+        """A session's id; ControlError. Closed afterwards."""
+        assert self._control is not None  # noqa: S101  (run made it)
+        with self._stop.interruptible():
+            session = self._control.open("mptcp", {}, bytes=self._r.bytes, seconds=None)
+        try:
+            yield session.id
+        finally:
+            self._control.close(session, _FAREWELL_S if self._stop.requested else self._r.control_timeout_s)
+
+    def _download(
+        self, path: ProbePath, session: str, watched: dict[str, looking.Watched], wait_s: float
+    ) -> looking.Payload:
+        """A connection by Multipath TCP that begins on ``path``, its payload. LookError."""
+        r = self._r
+        with self._stop.interruptible():
+            connection = looking.connected(r, path, "mptcp", r.connect_timeout_s)
+        with connection as made:
+            asked = looking.request(r, f"/v1/download?bytes={r.bytes}", {"X-Tandem-Session": session})
+            addresses = {p.name: sockets.interface_addresses(p.interface) for p in r.paths}
+            eyes = {name: (seen, addresses[name]) for name, seen in watched.items()}
+            over = lambda: self._stop.requested or self.late()  # noqa: E731  (one line, used once)
+            payload = looking.download(made, asked, r.bytes, wait_s, r.stall_s, eyes, over)
+        self._received += payload.received
+        for subflow in payload.last.subflows if payload.last is not None else ():
+            host = subflow.local.host if subflow.local is not None else None
+            for name, own in addresses.items():
+                self._bytes[name] += (subflow.tcp.bytes_received or 0) if host in own else 0
+        return payload
+
+    def outcome(self, failure: Failure | None) -> Outcome:
+        """What there is."""
+        result = {
+            "paths": self.found,
+            "order": [{"path": p.name} for p in self._order],
+            "bytes": self._received,
+            "duration_s": (time.monotonic_ns() - self._began_ns) / 1e9,
+            "bytes_by_path": {name: {"received": count, "sent": 0} for name, count in self._bytes.items()},
+            "interface_bytes_by_path": {
+                p.name: interface_bytes(p.interface, since=self._counted[p.name]) for p in self._r.paths
+            },
+        }
+        return Outcome(result, failure, environment(self._r))
+
+
+EXPERIMENT = VerdictExperiment()

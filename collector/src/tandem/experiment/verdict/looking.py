@@ -1,0 +1,234 @@
+"""Look at one path: plain TCP beside Multipath TCP, what both ends saw of the handshake, the kernel's counters, and a join."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tandem import mptcp_abi as abi
+from tandem.experiment import http_head
+from tandem.experiment.asked import Asked, ProbePath
+from tandem.experiment.control import describe
+from tandem.mptcp import sockets
+from tandem.mptcp.statistics import ConnectionSample, Reader, StatisticsError, SubflowSample
+
+_NETSTAT = Path("/proc/thread-self/net/netstat")
+_LONGEST_ANSWER = 4096
+_LOOK_S = 0.02
+
+
+class LookError(Exception):
+    """The network failed while looking; one line."""
+
+
+def counters(text: str | None = None) -> dict[str, int]:
+    """The kernel's ``MPTcpExt`` counters of this network namespace; none where it has no Multipath TCP."""
+    lines = (_NETSTAT.read_text() if text is None else text).splitlines()
+    rows = [line.split()[1:] for line in lines if line.startswith("MPTcpExt:")]
+    if len(rows) < 2:
+        return {}
+    return {name: int(value) for name, value in zip(rows[0], rows[1], strict=False) if value.lstrip("-").isdigit()}
+
+
+def risen(before: dict[str, int]) -> dict[str, int]:
+    """What rose since ``before``, and MPCapableSYNTX and MPJoinSynTx in any case: their 0 says something."""
+    now = counters()
+    always = ("MPCapableSYNTX", "MPJoinSynTx")
+    return {k: v - before.get(k, 0) for k, v in now.items() if v > before.get(k, 0) or (before and k in always)}
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One whoami. ``here_ms``: the handshake's round-trip time here; ``there``: what the server says, as it came."""
+
+    sample: ConnectionSample | None
+    connect_s: float
+    here_ms: float | None
+    exchange_ms: float
+    there: dict[str, Any]
+
+    @property
+    def syns(self) -> int | None:
+        """How many SYNs with MP_CAPABLE the server had had by then; None when it does not say."""
+        told = self.there.get("multipath_syns")
+        return told if isinstance(told, int) and not isinstance(told, bool) else None
+
+
+def ask(asked: Asked, path: ProbePath, kind: sockets.Kind, timeout_s: float, session: str) -> Exchange:
+    """Connect, ask whoami, read; LookError. ``sample``: the connection before the request (Multipath TCP only)."""
+    with connected(asked, path, kind, timeout_s) as made:
+        connection = made.socket
+        info = abi.decode_tcp_info(connection.getsockopt(socket.IPPROTO_TCP, abi.TCP_INFO, abi.TCP_INFO_BYTES))
+        sample = read(Reader(connection)) if kind == "mptcp" else None
+        started = time.monotonic_ns()
+        raw, first_ns = _answer(connection, request(asked, "/v1/whoami", {"X-Tandem-Session": session}), timeout_s)
+        try:
+            there = json.loads(raw)
+        except ValueError as error:
+            raise LookError("whoami: the answer is no JSON") from error
+    if not isinstance(there, dict):
+        raise LookError("whoami: the answer is no object")
+    here = None if info.rtt_us is None else info.rtt_us / 1000
+    return Exchange(sample, made.connect_ms / 1000, here, (first_ns - started) / 1e6, there)
+
+
+class connected:  # noqa: N801  (used as a function)
+    """``with connected(…) as made``: a connection over ``path`` to the measurement listener; LookError."""
+
+    def __init__(self, asked: Asked, path: ProbePath, kind: sockets.Kind, timeout_s: float) -> None:
+        server = asked.measurement
+        try:
+            address = sockets.resolve(server.host, server.port, path.interface)
+            self._made = sockets.connect(kind, address, path.source, timeout_s)
+        except OSError as error:
+            raise LookError(f"connect: {describe(error)}") from error
+
+    def __enter__(self) -> sockets.Connected:
+        return self._made
+
+    def __exit__(self, *_: object) -> None:
+        self._made.socket.close()
+
+
+def request(asked: Asked, target: str, headers: dict[str, str]) -> bytes:
+    """A GET of ``target`` at the measurement listener."""
+    server = asked.measurement
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    return http_head.request(target, f"{host}:{server.port}", headers)
+
+
+def read(reader: Reader) -> ConnectionSample | None:
+    """The connection now; None when it can no longer be read."""
+    try:
+        return reader.read()
+    except StatisticsError:
+        return None
+
+
+def _answer(connection: socket.socket, asked: bytes, timeout_s: float) -> tuple[bytes, int]:
+    """The body of a small answer with status 200, and when its first byte came; LookError."""
+    ends_s = time.monotonic() + timeout_s
+    raw, first_ns, head = b"", 0, None
+    try:
+        connection.sendall(asked)
+        while head is None or len(raw) < head.size + (head.length or 0):
+            left_s = ends_s - time.monotonic()
+            if left_s <= 0 or len(raw) > _LONGEST_ANSWER:
+                raise LookError("whoami: no answer in time" if left_s <= 0 else "whoami: an endless answer")
+            connection.settimeout(left_s)
+            more = connection.recv(_LONGEST_ANSWER)
+            first_ns = first_ns or time.monotonic_ns()
+            if not more:
+                raise LookError("whoami: closed before the answer was whole")
+            raw += more
+            head = head or http_head.parse(raw)
+    except (OSError, http_head.HeadError) as error:
+        raise LookError(f"whoami: {describe(error)}") from error
+    if head.status != 200:
+        raise LookError(f"whoami: HTTP {head.status}")
+    return raw[head.size : head.size + (head.length or 0)], first_ns
+
+
+@dataclass(slots=True)
+class Watched:
+    """What was seen of a path's subflow while a connection lived."""
+
+    seen: bool = False
+    repeated: bool = False
+    established: bool = False
+    alive: bool = False
+    bytes_received: int = 0
+
+    def look(self, subflows: tuple[SubflowSample, ...], addresses: list[str]) -> None:
+        """Take one sample's subflows in."""
+        own = [s for s in subflows if s.local is not None and s.local.host in addresses]
+        self.alive = any(s.alive for s in own)
+        for s in own:
+            self.seen = True
+            self.repeated = self.repeated or (s.tcp.state == abi.SYN_SENT and s.tcp.retransmits > 0)
+            self.established = self.established or s.established
+            self.bytes_received = max(self.bytes_received, s.tcp.bytes_received or 0)
+
+
+@dataclass(slots=True)
+class Payload:
+    """What came of a download: ``received`` bytes of the body; the connection's last sample with living subflows."""
+
+    received: int = 0
+    last: ConnectionSample | None = None
+    error: str | None = None
+
+
+def download(
+    made: sockets.Connected,
+    asked: bytes,
+    expected: int,
+    wait_s: float,
+    stall_s: float,
+    watched: dict[str, tuple[Watched, list[str]]],
+    over: Callable[[], bool],
+) -> Payload:
+    """Send the first line of ``asked``, wait up to ``wait_s`` until all of ``watched`` (by path: what is seen, its addresses) have
+    joined, then send the rest and read ``expected`` bytes, watching all the while.
+
+    The kernel lets subflows join once data were acknowledged, and a short download is over before that.
+    """
+    connection, payload = made.socket, Payload()
+    reader = Reader(connection)
+
+    def look() -> None:
+        sample = read(reader)
+        if sample is None:
+            return
+        payload.last = sample
+        for seen, addresses in watched.values():
+            seen.look(sample.subflows, addresses)
+
+    first, rest = asked.split(b"\r\n", 1)
+    raw, head = b"", None
+    try:
+        connection.settimeout(stall_s)
+        connection.sendall(first + b"\r\n")
+        ends_s = time.monotonic() + wait_s
+        while time.monotonic() < ends_s and not over():
+            look()
+            if all(seen.established for seen, _ in watched.values()) or (
+                payload.last is not None and payload.last.fallback
+            ):
+                break
+            time.sleep(_LOOK_S)
+        connection.sendall(rest)
+        connection.settimeout(_LOOK_S)
+        heard_s = time.monotonic()
+        while payload.received < expected and not over():
+            look()
+            try:
+                more = connection.recv(65536)
+            except TimeoutError:
+                if time.monotonic() - heard_s > stall_s:
+                    payload.error = f"stalled: no byte for {stall_s:g} s"
+                    break
+                continue
+            heard_s = time.monotonic()
+            if not more:
+                payload.error = f"closed after {payload.received} of {expected} bytes"
+                break
+            if head is None:
+                raw += more
+                head = http_head.parse(raw)
+                more = b"" if head is None else raw[head.size :]
+                if head is not None and head.status != 200:
+                    payload.error = f"HTTP {head.status}"
+                    break
+            payload.received += len(more)
+        look()
+    except http_head.HeadError as error:
+        payload.error = str(error)
+    except OSError as error:
+        payload.error = describe(error)
+    return payload

@@ -1,0 +1,196 @@
+"""The UDP reflector: sends a session's datagrams back with the times it had them (server/spec/endpoint-api.md).
+
+It answers only what an open session's key has signed, with as many bytes as came and no more, to where they came from, within
+the session's budget; everything else is dropped without a word. So it is no amplifier, and nobody's oracle.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hmac
+import logging
+import secrets
+import select
+import socket
+import struct
+import threading
+import time
+from collections import OrderedDict
+
+from tandem_server.endpoint.listener import family_of
+from tandem_server.endpoint.sessions import Session, SessionTable
+
+_LOG = logging.getLogger("tandem.endpoint.reflector")
+HEADER = struct.Struct(">4sBBH16sIIQQQ16s")
+MAGIC, QUESTION, ANSWER = b"TdL1", 1, 2
+_TAG_AT, _TAG_BYTES = 56, 16
+_LONGEST = 2048
+_SO_TIMESTAMPNS = 35
+_IP_PKTINFO = 8
+_KNOWN_S = 1.0
+"""So long a session is taken for open without asking: the asking reads the registry."""
+_STREAMS = 4096
+
+
+class ReflectorError(RuntimeError):
+    """The port cannot be had; one line with the mend."""
+
+
+def reflector_socket(host: str, port: int) -> socket.socket:
+    """A UDP socket on ``port``, with the kernel's time on every datagram; ReflectorError."""
+    host, family = family_of(host, socket.IPPROTO_UDP)
+    made = socket.socket(family, socket.SOCK_DGRAM)
+    try:
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
+        else:
+            made.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
+        made.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        made.bind((host, port))
+    except OSError as error:
+        made.close()
+        raise ReflectorError(f"UDP {host}:{port}: {error.strerror}; mend: set another measurement_port") from error
+    return made
+
+
+class Reflector:
+    """Reflects in a thread of its own until ``stop``."""
+
+    def __init__(self, listener: socket.socket, sessions: SessionTable) -> None:
+        self._listener, self._sessions = listener, sessions
+        self._secret = secrets.token_bytes(32)
+        self._known: OrderedDict[bytes, tuple[float, Session, bytes]] = OrderedDict()
+        self._counts: OrderedDict[tuple[bytes, int], int] = OrderedDict()
+        self._stopped = threading.Event()
+        listener.settimeout(0.5)
+        self._thread = threading.Thread(target=self._run, name="reflector", daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._listener.getsockname()[1])
+
+    def told(self, session_id: str) -> dict[str, object]:
+        """What the opener of a session is told of it."""
+        return {"port": self.port, "key": self._key(session_id).hex(), "clock": read_clock()}
+
+    def stop(self) -> None:
+        """End the thread and close the port."""
+        self._stopped.set()
+        self._thread.join()
+        self._listener.close()
+
+    def _key(self, session_id: str) -> bytes:
+        return hmac.digest(self._secret, session_id.encode(), "sha256")
+
+    def _run(self) -> None:
+        poll = select.poll()
+        poll.register(self._listener, select.POLLIN)
+        while not self._stopped.is_set():
+            if not poll.poll(500):
+                continue
+            try:
+                raw, ancillary, _, peer = self._listener.recvmsg(_LONGEST, 256)
+                answer = self.answer(raw, _arrival_ns(ancillary))
+                if answer is not None:
+                    self._listener.sendmsg([answer], _from_there(ancillary), 0, peer)
+            except OSError as error:
+                _LOG.debug(
+                    "%s", error
+                )  # an ICMP error of an earlier answer, or no buffer: the datagram is lost, as others are
+
+    def answer(self, raw: bytes, received_ns: int) -> bytes | None:
+        """The answer to a datagram that came at ``received_ns`` (CLOCK_MONOTONIC); None when there is none."""
+        if len(raw) < HEADER.size or len(raw) == _LONGEST:
+            return None
+        magic, kind, stream, _, session_id, sequence, _, sent_ns, _, _, tag = HEADER.unpack_from(raw)
+        if magic != MAGIC or kind != QUESTION:
+            return None
+        known = self._session(session_id)
+        if known is None:
+            return None
+        session, key = known
+        if not hmac.compare_digest(signature(key, raw), tag):
+            return None
+        if session.take(len(raw)) < len(raw):
+            return None
+        session.idle_since_s = time.monotonic()
+        count = self._counts.pop((session_id, stream), 0) + 1
+        self._counts[session_id, stream] = count
+        if len(self._counts) > _STREAMS:
+            self._counts.popitem(last=False)
+        rest = raw[HEADER.size :]
+        fields = (MAGIC, ANSWER, stream, 0, session_id, sequence, count, sent_ns, received_ns, time.monotonic_ns())
+        unsigned = HEADER.pack(*fields, bytes(_TAG_BYTES)) + rest
+        return unsigned[:_TAG_AT] + signature(key, unsigned) + unsigned[_TAG_AT + _TAG_BYTES :]
+
+    def _session(self, session_id: bytes) -> tuple[Session, bytes] | None:
+        now_s = time.monotonic()
+        found = self._known.get(session_id)
+        if found is not None and now_s < found[0] and not found[1].ended.is_set():
+            return found[1:]
+        session = self._sessions.get(session_id.hex())
+        if session is None:
+            self._known.pop(session_id, None)
+            return None
+        key = self._key(session.id)
+        self._known[session_id] = (now_s + _KNOWN_S, session, key)
+        if len(self._known) > _STREAMS:
+            self._known.popitem(last=False)
+        return session, key
+
+
+def signature(key: bytes, raw: bytes) -> bytes:
+    """Of a datagram: HMAC-SHA256 over it with the tag's place zero, cut to 16 bytes."""
+    return hmac.digest(key, raw[:_TAG_AT] + bytes(_TAG_BYTES) + raw[_TAG_AT + _TAG_BYTES :], "sha256")[:_TAG_BYTES]
+
+
+def _from_there(ancillary: list[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]]:
+    """What makes an answer come from the address that was asked: a host may have several, and the asker hears but that one."""
+    for level, kind, content in ancillary:
+        if (level, kind) == (socket.IPPROTO_IP, _IP_PKTINFO):
+            return [(level, kind, bytes(4) + content[8:12] + bytes(4))]
+        if (level, kind) == (socket.IPPROTO_IPV6, socket.IPV6_PKTINFO):
+            return [(level, kind, content[:16] + bytes(4))]
+    return []
+
+
+def _arrival_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
+    """When the kernel had the datagram, on CLOCK_MONOTONIC: its stamp is of the day's clock, so its age is taken off."""
+    now_ns = time.monotonic_ns()
+    for level, kind, content in ancillary:
+        if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS and len(content) >= 16:
+            seconds, nanoseconds = struct.unpack("@qq", content[:16])
+            age_ns = time.time_ns() - (int(seconds) * 10**9 + int(nanoseconds))
+            if 0 <= age_ns < 10**9:  # else the clock was set meanwhile
+                return now_ns - age_ns
+    return now_ns
+
+
+class _Timex(ctypes.Structure):
+    _fields_ = (
+        ("modes", ctypes.c_uint),
+        ("offset", ctypes.c_long),
+        ("freq", ctypes.c_long),
+        ("maxerror", ctypes.c_long),
+        ("rest", ctypes.c_byte * 512),  # the kernel's structure is shorter; nothing of it is wanted
+    )
+
+
+_TIME_ERROR = 5
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def read_clock() -> dict[str, object]:
+    """This machine's clock: ``utc_minus_monotonic_ns``; ``synchronised``, ``error_ms`` as the kernel has them (adjtimex(2)); null
+    when it does not tell."""
+    offset_ns = time.time_ns() - time.monotonic_ns()
+    state = _Timex()
+    status = _LIBC.adjtimex(ctypes.byref(state))
+    if status < 0:
+        return {"utc_minus_monotonic_ns": offset_ns, "synchronised": None, "error_ms": None}
+    synchronised = status != _TIME_ERROR
+    error_ms = state.maxerror / 1000 if synchronised else None
+    return {"utc_minus_monotonic_ns": offset_ns, "synchronised": synchronised, "error_ms": error_ms}

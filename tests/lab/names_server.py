@@ -1,0 +1,79 @@
+"""The bench's own DNS servers and TCP responders for a survey, as a process inside the server's namespace. Knows nothing of the kit.
+
+``python names_server.py WAIT DNS_ADDRESS:OFFSET …``: each DNS server answers any name with a number in it (``n12.example``) by an
+address of 192.88.99.0/24 (a block that nobody uses any more), host part ``1 + (12 + OFFSET) % 200``; ``nx…`` does not exist,
+``mute…`` is never answered, ``private…`` is 10.0.0.1. Every address that listens takes connections on port 443; the system resets on
+others. Prints ``ready``; ends when stdin closes.
+"""
+
+from __future__ import annotations
+
+import re
+import select
+import socket
+import struct
+import sys
+from typing import cast
+
+
+def main() -> None:
+    servers = {}
+    poll = select.poll()
+    for argument in sys.argv[1:]:
+        address, _, offset = argument.partition("+")
+        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        made.bind((address, 53))
+        servers[made.fileno()] = (made, int(offset))
+        poll.register(made, select.POLLIN)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.bind(("0.0.0.0", 443))  # noqa: S104  (inside a namespace that is joined to the lab's other one alone)
+    listener.listen(4096)
+    listener.setblocking(False)
+    poll.register(listener, select.POLLIN)
+    poll.register(sys.stdin, select.POLLIN | select.POLLHUP)
+    print("ready", flush=True)
+    while True:
+        for descriptor, _ in poll.poll():
+            if descriptor == sys.stdin.fileno():
+                return
+            if descriptor == listener.fileno():
+                _drain(listener)
+            else:
+                made, offset = servers[descriptor]
+                raw, peer = made.recvfrom(2048)
+                answered = answer(raw, offset)
+                if answered:
+                    made.sendto(answered, peer)
+
+
+def _drain(listener: socket.socket) -> None:
+    while True:
+        try:
+            listener.accept()[0].close()
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            continue
+
+
+def answer(raw: bytes, offset: int) -> bytes | None:
+    end = raw.index(b"\0", 12)
+    question = raw[12 : end + 5]
+    label = cast("str", raw[13 : 13 + raw[12]].decode())
+    kind = struct.unpack(">H", raw[end + 1 : end + 3])[0]
+    if label.startswith("mute"):
+        return None
+    head = raw[:2] + (b"\x81\x83" if label.startswith("nx") else b"\x81\x80") + b"\0\1"
+    number = re.search(r"\d+", label)
+    if label.startswith("nx") or kind != 1 or number is None:
+        return head + bytes(6) + question
+    address = (
+        bytes([10, 0, 0, 1])
+        if label.startswith("private")
+        else bytes([192, 88, 99, 1 + (int(number[0]) + offset) % 200])
+    )
+    return head + b"\0\1" + bytes(4) + question + b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 60, 4) + address
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""The reflector answers what an open session signed, byte for byte as much, and nothing else."""
+
+import socket
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.experiment.latency import datagram
+from tandem_server.endpoint.reflector import Reflector, reflector_socket
+from tandem_server.endpoint.sessions import Limits, SessionTable
+from tandem_server.registry import Registry
+
+
+class Open:
+    """A reflector with one session, and what its opener was told."""
+
+    def __init__(self, folder, host="127.0.0.1", budget=1_000_000, limits=None):
+        self.registry = Registry(folder / "registry.sqlite")
+        self.registry.probes.add("probe-1")
+        self.sessions = SessionTable(self.registry, limits or Limits())
+        self.session = self.sessions.open("probe-1", "run-1", "tcp", "a", {}, budget, None)
+        self.reflector = Reflector(reflector_socket(host, 0), self.sessions)
+        self.told = self.reflector.told(self.session.id)
+        self.key, self.id = bytes.fromhex(self.told["key"]), bytes.fromhex(self.session.id)
+
+    def question(self, sequence=0, size=100, stream=3, key=None):
+        return datagram.question(key or self.key, self.id, stream, sequence, 5, size)
+
+    def close(self):
+        self.reflector.stop()
+        self.registry.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    made = Open(tmp_path_factory.mktemp("reflector"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def opened(tmp_path):
+    made = Open(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(("host", "to"), [("127.0.0.1", "127.0.0.1"), ("::", "127.0.0.1"), ("::", "::1")])
+def test_what_the_probe_asks_comes_back_with_times(tmp_path, host, to):
+    made = Open(tmp_path, host)
+    try:
+        family = socket.AF_INET6 if ":" in to else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as client:
+            client.settimeout(5)
+            client.connect((to, made.told["port"]))
+            before = time.monotonic_ns()
+            client.send(made.question(sequence=7, size=300))
+            raw = client.recv(2048)
+        answer = datagram.read_answer(made.key, made.id, raw)
+        assert len(raw) == 300
+        assert (answer.stream, answer.sequence, answer.count, answer.sent_ns) == (3, 7, 1, 5)
+        assert before - 1_000_000 < answer.received_ns <= answer.returned_ns < time.monotonic_ns()
+    finally:
+        made.close()
+
+
+@pytest.mark.parametrize("size", [datagram.SHORTEST, 100, datagram.LONGEST])
+def test_never_more_bytes_out_than_in(shared, size):
+    assert len(shared.reflector.answer(shared.question(size=size), 1)) == size
+
+
+def test_streams_are_counted_apart(opened):
+    def count(stream):
+        return datagram.read_answer(
+            opened.key, opened.id, opened.reflector.answer(opened.question(stream=stream), 1)
+        ).count
+
+    assert [count(1), count(1), count(2), count(1)] == [1, 2, 1, 3]
+
+
+@given(st.binary(max_size=200))
+def test_nothing_answers_to_nonsense(shared, raw):
+    assert shared.reflector.answer(raw, 1) is None
+
+
+@given(st.integers(0, 99), st.integers(1, 255))
+def test_no_bit_may_be_changed(shared, at, change):
+    raw = bytearray(shared.question())
+    raw[at] ^= change
+    assert shared.reflector.answer(bytes(raw), 1) is None
+
+
+def test_an_answer_is_no_question(shared):
+    """Two reflectors cannot be set upon each other."""
+    assert shared.reflector.answer(shared.reflector.answer(shared.question(), 1), 1) is None
+
+
+def test_another_sessions_key_is_of_no_use(shared):
+    assert shared.reflector.answer(shared.question(key=bytes(32)), 1) is None
+
+
+def test_after_its_session_nothing_is_answered(opened):
+    assert opened.reflector.answer(opened.question(), 1) is not None
+    opened.sessions.end(opened.session.id, "probe-1")
+    opened.reflector._known.clear()  # as a second later
+    assert opened.reflector.answer(opened.question(), 1) is None
+
+
+def test_beyond_the_budget_nothing_is_answered(tmp_path):
+    made = Open(tmp_path, budget=250)
+    try:
+        answered = [made.reflector.answer(made.question(n), 1) is not None for n in range(4)]
+    finally:
+        made.close()
+    assert answered == [True, True, False, False]
+
+
+def test_it_keeps_its_session_from_lapsing(opened):
+    opened.session.idle_since_s -= 100
+    opened.reflector.answer(opened.question(), 1)
+    assert not opened.session.lapsed(time.monotonic() + 100)
+
+
+@given(st.binary(max_size=150))
+def test_the_probe_takes_no_nonsense_for_an_answer(raw):
+    assert datagram.read_answer(b"k" * 32, bytes(16), raw) is None
