@@ -15,6 +15,7 @@ A result whose keys are not those declared is told all the same, with ``result_f
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -102,6 +103,16 @@ class Output:
                 self._stream.flush()
             except (BrokenPipeError, ValueError):
                 self._stop.request()
+                self._let_go()
+
+    def _let_go(self) -> None:
+        """What could not be written may still lie in the stream: Python would try again at exit, and end with status 120."""
+        with contextlib.suppress(
+            OSError, ValueError
+        ):  # a stream without a file, or closed: then nothing is tried again
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
 
 
 @dataclass(slots=True)

@@ -7,5 +7,6 @@ import sys
 
 
 def log_to_stderr() -> None:
-    """Log lines with UTC times."""
+    """Time, level, part and message. A line that the log's disk does not take is lost, without a traceback."""
+    logging.raiseExceptions = False
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
