@@ -7,6 +7,7 @@ other subflows from their own interfaces: those follow the endpoints that ``path
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from tandem import mptcp_abi as abi
+from tandem.mptcp import pm_choice
 
 Kind = Literal["mptcp", "tcp"]
 
@@ -43,6 +45,8 @@ class Options:
     congestion_control: str | None = None
     both_families: bool = False
     """An IPv4 address is connected to from an IPv6 socket (as ::ffff:a.b.c.d), whose connection can have subflows of both."""
+    by_orders: bool = False
+    """The kernel opens no subflow of its own: all but the first are ordered (``subflow_orders``). Takes CAP_NET_ADMIN."""
 
 
 DEFAULT_OPTIONS = Options()
@@ -81,7 +85,12 @@ def make(
     """A socket bound to ``source``, not yet connected. UnsupportedError when the kernel lacks what is asked; OSError when the
     interface or address does not exist (any more), which for a modem is a result."""
     try:
-        made = socket.socket(family, socket.SOCK_STREAM, abi.IPPROTO_MPTCP if kind == "mptcp" else 0)
+        with pm_choice.ours() if options.by_orders else contextlib.nullcontext():
+            made = socket.socket(family, socket.SOCK_STREAM, abi.IPPROTO_MPTCP if kind == "mptcp" else 0)
+    except pm_choice.ChoiceError as error:
+        raise UnsupportedError(
+            f"a number of subflows cannot be ordered here: {error}; mend: CAP_NET_ADMIN, and Linux 5.19 or later"
+        ) from error
     except OSError as error:
         if error.errno in (errno.EPROTONOSUPPORT, errno.ENOPROTOOPT, errno.EINVAL):
             if family == socket.AF_INET6 and kind == "mptcp":
