@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import tomllib
 from dataclasses import dataclass, fields
@@ -17,7 +18,7 @@ from tandem_server.registry import valid_name
 class Listen:
     """Where the listeners are. ``host`` ``::``: every address of both families, of IPv4 alone where the kernel has no IPv6.
     ``multipath`` ``optional``: go on without Multipath TCP when the kernel has none. ``processes`` serve the measurements; 0: as many
-    as there are cores."""
+    as there are cores. ``further_addresses``: under which the measurement listener is reached besides, told to probes for more subflows."""
 
     host: str = "::"
     gateway_port: int = 8443
@@ -25,6 +26,7 @@ class Listen:
     measurement_port: int = 8480
     multipath: Literal["required", "optional"] = "required"
     processes: int = 0
+    further_addresses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,7 @@ _SECTIONS: dict[str, type] = {
     "results": ResultFiles,
     "capture": CaptureFiles,
 }
+MOST_ADDRESSES = 4  # probes pass over more
 _DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 
 
@@ -220,6 +223,7 @@ def _value(what: str, kind: str, value: object, where: str) -> object:
         "bool": type(value) is bool,
         "str": isinstance(value, str) and value != "",
         "Path": isinstance(value, str) and value != "",
+        "tuple[str, ...]": isinstance(value, list) and all(isinstance(one, str) for one in value),
     }[plain]
     if not right:
         name = {
@@ -228,10 +232,13 @@ def _value(what: str, kind: str, value: object, where: str) -> object:
             "bool": "true or false",
             "str": "a text",
             "Path": "a path",
+            "tuple[str, ...]": 'texts in brackets, as in ["203.0.113.11"]',
         }[plain]
         raise ConfigError(f"{where}: {what} is {value!r}; mend: write {name}")
     if plain == "Path":
         return Path(str(value))
+    if isinstance(value, list):
+        return tuple(value)
     return float(str(value)) if plain == "float" else value
 
 
@@ -249,6 +256,7 @@ def _check(config: ServerConfig, where: _Places) -> None:
         raise ConfigError(
             f"{where('listen', 'processes')}: [listen] processes is {config.listen.processes}; mend: 1 to 256, or 0 for one a core"
         )
+    _check_addresses(config.listen.further_addresses, where("listen", "further_addresses"))
     mine = [config.listen.gateway_port, config.listen.control_port, config.listen.measurement_port]
     if len(set(mine)) < len(mine):
         raise ConfigError(f"{where('listen')}: two of the ports in [listen] are the same; mend: give each its own")
@@ -273,6 +281,19 @@ def _check(config: ServerConfig, where: _Places) -> None:
                 raise ConfigError(f'{where("store")}: [store] kind "running" needs {key}; mend: add it')
         if not re.match(r"https?://[^/\s]+\Z", str(store.url).rstrip("/")):
             raise ConfigError(f"{where('store', 'url')}: [store] url is {store.url!r}; mend: http://HOST:PORT")
+
+
+def _check_addresses(told: tuple[str, ...], where: str) -> None:
+    mend = f"at most {MOST_ADDRESSES} addresses of this server as probes reach them, each once"
+    if len(told) > MOST_ADDRESSES or len(set(told)) < len(told):
+        raise ConfigError(f"{where}: [listen] further_addresses is {list(told)}; mend: {mend}")
+    for text in told:
+        try:
+            address = ipaddress.ip_address(text)
+        except ValueError:
+            raise ConfigError(f"{where}: [listen] further_addresses: {text!r} is no address; mend: {mend}") from None
+        if address.is_loopback or address.is_multicast or address.is_unspecified or address.is_link_local:
+            raise ConfigError(f"{where}: [listen] further_addresses: {text} is reached by no probe; mend: {mend}")
 
 
 def _port_keys(section: object) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.applications import Starlette
@@ -33,9 +34,10 @@ def control_app(
     results: Results,
     captures: Captures | None = None,
     reflector: Reflector | None = None,
+    further_addresses: Sequence[str] = (),
 ) -> Starlette:
     """The ASGI application. ``captures``: None when none are allowed. ``reflector``: None when there is none; then its part of
-    the answers is null."""
+    the answers is null. ``further_addresses``: where the measurement listener is reached besides."""
 
     async def post(request: Request) -> JSONResponse:
         probe = await run_in_threadpool(probe_of, registry, request.headers.get("authorization"))
@@ -72,6 +74,7 @@ def control_app(
             "expires_s": int(session.idle_s),
             "budget_bytes": session.budget_bytes,
             "measurement_port": measurement_port,
+            "further_addresses": list(further_addresses),
             "reflector": None if reflector is None else reflector.told(session.id),
             "options": options.told(),
             "environment": read_environment(),
