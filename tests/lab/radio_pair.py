@@ -38,13 +38,17 @@ class RadioPair:
     def offer(self, bit_per_s: Mapping[str, float]) -> None:
         """Change the links' rates, and their queues with them."""
         for name, rate in bit_per_s.items():
-            for line in (f"rate {int(rate)}", f"buffer_bytes {queue_bytes(rate, self.queue_ms)}"):
-                link = self.links[name]
-                assert link.stdin is not None
-                assert link.stdout is not None
-                link.stdin.write(f"set both {line}\n")
-                link.stdin.flush()
-                assert link.stdout.readline() == "ok\n", line
+            self.tell(name, f"both rate {int(rate)}", f"both buffer_bytes {queue_bytes(rate, self.queue_ms)}")
+
+    def tell(self, name: str, *changes: str) -> None:
+        """Change what a link offers, as in ``down loss 0.01``."""
+        link = self.links[name]
+        assert link.stdin is not None
+        assert link.stdout is not None
+        for change in changes:
+            link.stdin.write(f"set {change}\n")
+            link.stdin.flush()
+            assert link.stdout.readline() == "ok\n", change
 
 
 def queue_bytes(bit_per_s: float, queue_ms: float) -> int:
