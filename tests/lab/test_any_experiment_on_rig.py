@@ -65,11 +65,15 @@ def test_what_the_kernel_lacks_is_refused_plainly(kit: KitOnRig) -> None:
 
 
 def test_the_account_of_each_path_is_kept(kit: KitOnRig) -> None:
-    kit.measured("--kind", "tcp", "--path", "a", "--seconds", "2")
-
     def spent() -> dict[str, int]:
         file = kit.probe / "account.json"
         told = json.loads(file.read_text())["paths"] if file.exists() else {}
         return {path: sum(row["received"] for row in days.values()) for path, days in told.items()}
 
-    awaited("the account has the download", lambda: spent().get("a", 0) > 500_000)
+    before = spent()
+    (run,) = kit.measured("--kind", "tcp", "--path", "a", "--seconds", "2")
+    carried = run["usage"]["paths"]["a"]["received"]
+    assert carried > run["result"]["bytes"] > 500_000
+    awaited("the account has the download", lambda: spent().get("a", 0) - before.get("a", 0) >= carried)
+    grown = {path: received - before.get(path, 0) for path, received in spent().items()}
+    assert grown["b"] < carried / 4, "and only the path that carried it"
