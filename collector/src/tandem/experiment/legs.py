@@ -18,6 +18,7 @@ from tandem.experiment.asked import Asked, ProbePath
 from tandem.experiment.base import STOPPED, Output, Stop, StoppedError
 from tandem.experiment.buffers import Buffers
 from tandem.experiment.control import Control, ControlError, Session, describe
+from tandem.experiment.measured import connect
 from tandem.experiment.path_names import PathNames
 from tandem.experiment.sampler import Sampler, as_json
 from tandem.experiment.transfer import Transfer
@@ -106,12 +107,10 @@ class Leg:
             congestion_control=self.terms.congestion_control if sends else None,
             both_families=lone6 and sockets.multipath6(),
         )
-        server, path = self._asked.measurement, self.wanted.path
         try:
             with stop.interruptible():
-                address = sockets.resolve(server.host, server.port, path.interface)
-                self._connected = sockets.connect(
-                    self.wanted.kind, address, path.source, self.terms.connect_timeout_s, options
+                self._connected = connect(
+                    self._asked, self.wanted.kind, self.wanted.path, self.terms.connect_timeout_s, options
                 )
             connection = self._connected.socket
             self._own_control = sockets.congestion_control(connection)
@@ -148,7 +147,7 @@ class Leg:
     def _move(self, deadline_ns: int, stop: Stop) -> Failure | None:
         if self._connected is None:
             return self.failure
-        connection, wanted, terms = self._connected.socket, self.wanted, self.terms
+        connection, wanted, terms = self._connected.stream, self.wanted, self.terms
         head = self._head()
         if terms.direction == "upload":
             return self.up.run(connection, head, wanted.bytes, wanted.seconds, terms.stall_s, deadline_ns, stop)
@@ -157,8 +156,7 @@ class Leg:
         )
 
     def _head(self) -> bytes:
-        server, upload = self._asked.measurement, self.terms.direction == "upload"
-        host = f"[{server.host}]" if ":" in server.host else server.host
+        upload = self.terms.direction == "upload"
         headers = {"X-Tandem-Session": "" if self._session is None else self._session.id}
         query = (
             {"bytes": self.wanted.bytes} if self.wanted.seconds is None else {"seconds": f"{self.wanted.seconds:.3f}"}
@@ -168,7 +166,7 @@ class Leg:
         elif self.wanted.bytes is not None:
             headers["Content-Length"] = str(self.wanted.bytes)
         target = f"/v1/{self.terms.direction}?{urlencode(query)}"
-        return http_head.request(target, f"{host}:{server.port}", headers, "POST" if upload else "GET")
+        return http_head.request(target, self._asked.measurement.authority, headers, "POST" if upload else "GET")
 
     def _sample(self, output: Output, labels: Mapping[str, Any]) -> None:
         if self._connected is None:
@@ -260,6 +258,7 @@ class Leg:
             "kind": self.wanted.kind,
             "path": self.wanted.path.name,
             "connect_ms": self.connect_ms,
+            "tls_ms": None if self._connected is None else self._connected.tls_ms,
             "bytes": self.payload_bytes,
             "fallback": self.wanted.kind == "mptcp" and self.series.fallback,
             "congestion_control": self._congestion_control(),

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tandem.mptcp_abi import IPPROTO_MPTCP
+from tandem.stream import Stream
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _NAME = re.compile(r"[a-z0-9_-]{1,15}\Z")
@@ -81,7 +82,7 @@ def negotiate(options: Options, available: Path = _AVAILABLE) -> Effective:
         return effective(trial)
 
 
-def apply(connection: socket.socket, options: Options) -> None:
+def apply(connection: Stream, options: Options) -> None:
     """Set the options on a socket (all subflows, also later ones); OptionsError when the kernel refuses."""
     if options.congestion_control is not None:
         name = options.congestion_control
@@ -105,7 +106,7 @@ def apply(connection: socket.socket, options: Options) -> None:
         raise OptionsError(f"socket options: {error.strerror}") from error
 
 
-def effective(connection: socket.socket) -> Effective:
+def effective(connection: Stream) -> Effective:
     """What a socket has now. OSError when it has gone."""
     raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
     return Effective(
