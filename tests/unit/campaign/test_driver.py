@@ -7,9 +7,10 @@ import pytest
 from road import campaign, step
 
 from tandem.app.campaign import progress
-from tandem.app.campaign.driver import Campaigns, stored
+from tandem.app.campaign.driver import Campaigns
 from tandem.app.campaign.progress import Begun, Progress
 from tandem.app.campaign.state import Moment, Outcome, Sight
+from tandem.app.campaign.told import stored
 from tandem.schema.campaign import CampaignError
 from tandem.schema.campaign_reader import parse
 

@@ -151,8 +151,8 @@ def _tell(state: dict[str, Any] | None, *, as_json: bool, ended: bool) -> int:
 def status(args: argparse.Namespace) -> int:
     """``tandem campaign status``."""
     from tandem.app.campaign import progress
-    from tandem.app.campaign.driver import stored
     from tandem.app.campaign.state import Moment
+    from tandem.app.campaign.told import stored
     from tandem.app.campaign.wiring import folder
     from tandem.app.config import ConfigError, load
     from tandem.schema.campaign import CampaignError
