@@ -2,7 +2,8 @@
 
 A pushed campaign is a campaign file like a person's, so it can do no more than such a file: run experiments that are installed, within
 their parameters' ranges, and shape paths for a run where the collector may. It names no sysctl, no command and no server; and of the
-probe's files only those in the probe's folder.
+probe's files only those below ``FOLDER/files``, where nothing of the collector lies: neither its token nor its configuration with the
+home zones can be given out as a list of names to resolve.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from tandem.schema.campaign import Campaign, CampaignError, Draw, Step
 from tandem.schema.campaign_queue import Pushed
 from tandem.schema.campaign_sequence import arms
 from tandem.shaping.shape import ShapeError, shape_of
+
+FILES = "files"
+"""In the probe's folder: what pushed campaigns may read and write."""
 
 Lack = Callable[[Conditions], str | None]
 """What this machine lacks for the conditions of a run, None when nothing is known to be missing."""
@@ -53,14 +57,14 @@ def admitted(one: Pushed, text: str | None, *, config: Config, installed: Instal
     if campaign.name != one.name:
         raise CampaignError(f"{one.file}: calls itself {campaign.name!r}, pushed as {one.name!r}")
     for step in campaign.steps:
-        _files(campaign, step, installed, config.folder.resolve())
+        _files(campaign, step, installed, (config.folder / FILES).resolve())
     _shapes(campaign, lack)
     origin = Origin(one.id, one.priority)
     return Begun(text, campaign, found.paths, one.label, found.substitutes, now, {}, origin)
 
 
 def _files(campaign: Campaign, step: Step, installed: Installed, folder: Path) -> None:
-    """Refuse a parameter that names a file outside of the probe's folder; one that is not declared as a file's name is still refused
+    """Refuse a parameter that names a file outside of ``folder``; one that is not declared as a file's name is still refused
     when it looks like one."""
     named = {p.name for p in installed.describe(step.experiment).parameters if p.file}
     for key, values in (("parameters", [step.parameters]), ("arms", list(step.arms))):
@@ -69,7 +73,7 @@ def _files(campaign: Campaign, step: Step, installed: Installed, folder: Path) -
                 for text in _texts(value):
                     looks = text.startswith(("/", "~")) or ".." in text.split("/")
                     if (name in named or looks) and not (Path.cwd() / text).resolve().is_relative_to(folder):
-                        what = f"step {step.name}: {name} = {text[:200]!r} is no file in this probe's folder"
+                        what = f"step {step.name}: {name} = {text[:200]!r} is no file that a pushed campaign may name"
                         where = campaign.where("step", step.name, key, name)
                         raise CampaignError(
                             f"{where}: {what}; mend: one below {folder}, or begin the campaign at the probe"

@@ -75,6 +75,11 @@ class QueueWatch:
         if self._thread.ident is not None:
             self._thread.join(_END_S)
 
+    def soon(self) -> None:
+        """Ask the server now: a network is back."""
+        self._due_s = 0.0
+        self._wake.set()
+
     def told(self) -> dict[str, Any]:
         """For people: ``campaigns`` in their turn, when the server answered last, and why it does not."""
         return {"campaigns": self._shown, "answered_utc_s": self._answered_utc_s, "trouble": self._trouble}
@@ -88,7 +93,7 @@ class QueueWatch:
         while not self._stopping:
             self._wake.clear()
             try:
-                self._turn()
+                self.turn()
             except OSError as error:
                 self._tell(f"{error.filename or 'the disk'}: {error.strerror or error}; mend: free disk space")
                 self._due_s = time.monotonic() + _AGAIN_S
@@ -100,8 +105,8 @@ class QueueWatch:
             self._wake.wait(max(0.0, self._due_s - time.monotonic()))
         self._gateway.close()
 
-    def _turn(self) -> None:
-        """What ended, what is to be begun, and when it is time: the server."""
+    def turn(self) -> None:
+        """One round of the thread: what ended, what is to be begun, and when it is time, the server. OSError when the disk is full."""
         self._note_ended()
         self._begin_next()
         if time.monotonic() < self._due_s or self._stopping:

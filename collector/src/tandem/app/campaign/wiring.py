@@ -156,7 +156,10 @@ class CampaignPart:
     def noted(self, record: Record) -> None:
         """A record that the collector made or was given."""
         if record.measurement == "event":
-            self.campaigns.noted(str(record.tags.get("kind")))
+            kind = str(record.tags.get("kind"))
+            self.campaigns.noted(kind)
+            if kind == "path_up" and self._queue is not None and self._queue.told()["trouble"] is not None:
+                self._queue.soon()
         elif record.measurement == "position":
             self._eyes.at(record)
 
