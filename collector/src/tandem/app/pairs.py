@@ -97,6 +97,12 @@ class Pairs:
         current = self._current
         return current is not None and current.running
 
+    def end(self, pair: str) -> None:
+        """End this pair if it is the one that runs; what it measured counts. Returns at once."""
+        with self._lock:
+            if self._current is not None and self._current.plan.pair == pair:
+                self._current.stop()
+
     def stop(self) -> None:
         """End the pair that runs, keep what it measured, and begin no other. Returns at once."""
         with self._lock:
