@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from tandem_server.cli.further_addresses import addresses_fault
 from tandem_server.cli.stop import ConfigError
 from tandem_server.endpoint.sessions import Share
 from tandem_server.registry import valid_name
@@ -17,13 +17,15 @@ from tandem_server.registry import valid_name
 @dataclass(frozen=True, slots=True)
 class Listen:
     """Where the listeners are. ``host`` ``::``: every address of both families, of IPv4 alone where the kernel has no IPv6.
-    ``multipath`` ``optional``: go on without Multipath TCP when the kernel has none. ``processes`` serve the measurements; 0: as many
-    as there are cores. ``further_addresses``: under which the measurement listener is reached besides, told to probes for more subflows."""
+    ``measurement_tls_port``: measurements with TLS, too, on another port; None: none. ``multipath`` ``optional``: go on without
+    Multipath TCP when the kernel has none. ``processes`` serve the measurements; 0: as many
+    as there are cores. ``further_addresses``: where the measurement listeners are reached besides, told to probes for more subflows."""
 
     host: str = "::"
     gateway_port: int = 8443
     control_port: int = 8444
     measurement_port: int = 8480
+    measurement_tls_port: int | None = None
     multipath: Literal["required", "optional"] = "required"
     processes: int = 0
     further_addresses: tuple[str, ...] = ()
@@ -125,7 +127,6 @@ _SECTIONS: dict[str, type] = {
     "results": ResultFiles,
     "capture": CaptureFiles,
 }
-MOST_ADDRESSES = 4  # probes pass over more
 _DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 
 
@@ -246,7 +247,7 @@ def _check(config: ServerConfig, where: _Places) -> None:
     ports = [(s, k) for s, c in (("listen", config.listen), ("store", config.store)) for k in _port_keys(c)]
     for section, key in ports:
         port = getattr(getattr(config, section), key)
-        if not 1 <= port <= 65535:
+        if port is not None and not 1 <= port <= 65535:
             raise ConfigError(f"{where(section, key)}: [{section}] {key} is {port}; mend: a port from 1 to 65535")
     if config.capture.budget_bytes < 1:
         raise ConfigError(
@@ -256,8 +257,9 @@ def _check(config: ServerConfig, where: _Places) -> None:
         raise ConfigError(
             f"{where('listen', 'processes')}: [listen] processes is {config.listen.processes}; mend: 1 to 256, or 0 for one a core"
         )
-    _check_addresses(config.listen.further_addresses, where("listen", "further_addresses"))
-    mine = [config.listen.gateway_port, config.listen.control_port, config.listen.measurement_port]
+    if (fault := addresses_fault(config.listen.further_addresses)) is not None:
+        raise ConfigError(f"{where('listen', 'further_addresses')}: [listen] further_addresses: {fault}")
+    mine = [port for key in _port_keys(config.listen) if (port := getattr(config.listen, key)) is not None]
     if len(set(mine)) < len(mine):
         raise ConfigError(f"{where('listen')}: two of the ports in [listen] are the same; mend: give each its own")
     for field in fields(Bounds):
@@ -283,18 +285,6 @@ def _check(config: ServerConfig, where: _Places) -> None:
             raise ConfigError(f"{where('store', 'url')}: [store] url is {store.url!r}; mend: http://HOST:PORT")
 
 
-def _check_addresses(told: tuple[str, ...], where: str) -> None:
-    mend = f"at most {MOST_ADDRESSES} addresses of this server as probes reach them, each once"
-    if len(told) > MOST_ADDRESSES or len(set(told)) < len(told):
-        raise ConfigError(f"{where}: [listen] further_addresses is {list(told)}; mend: {mend}")
-    for text in told:
-        try:
-            address = ipaddress.ip_address(text)
-        except ValueError:
-            raise ConfigError(f"{where}: [listen] further_addresses: {text!r} is no address; mend: {mend}") from None
-        if address.is_loopback or address.is_multicast or address.is_unspecified or address.is_link_local:
-            raise ConfigError(f"{where}: [listen] further_addresses: {text} is reached by no probe; mend: {mend}")
-
-
 def _port_keys(section: object) -> list[str]:
-    return [name for name in ("gateway_port", "control_port", "measurement_port", "port") if hasattr(section, name)]
+    known = ("gateway_port", "control_port", "measurement_port", "measurement_tls_port", "port")
+    return [name for name in known if hasattr(section, name)]

@@ -13,6 +13,7 @@ from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Outpu
 from tandem.experiment.control import Control, ControlError, Session, describe, whoami
 from tandem.experiment.download import ordered, outcome
 from tandem.experiment.download.request import PARAMETERS, Request, read
+from tandem.experiment.measured import connect
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.path_names import PathNames
 from tandem.experiment.sampler import Sampler
@@ -46,10 +47,13 @@ class Download:
             control = Control(request)
             with stop.interruptible():
                 if request.whoami:
-                    further["public_addresses"] = whoami(request.measurement, request.carrying, _WHOAMI_TIMEOUT_S)
+                    further["public_addresses"] = whoami(request, request.carrying, _WHOAMI_TIMEOUT_S)
                 wanted: dict[str, Any] = {"bytes": request.bytes, "seconds": request.seconds}
+                far: dict[str, Any] = dict(request.buffers.there(sends=True))
                 if request.congestion_control is not None:
-                    wanted["options"] = {"congestion_control": request.congestion_control}
+                    far["congestion_control"] = request.congestion_control
+                if far:
+                    wanted["options"] = far
                 session = control.open(request.kind, further["public_addresses"], **wanted)
                 further["control_path"] = session.path
             return self._measure(request, control, session, deadline_ns, further, output, stop)
@@ -75,16 +79,12 @@ class Download:
         stop: Stop,
     ) -> Outcome:
         """From connecting on."""
-        server = request.measurement
         orders = ordered.orders_of(request, session)
         with orders or nullcontext():
             try:
                 with stop.interruptible():
-                    address = sockets.resolve(server.host, server.port, request.primary.interface)
                     options = ordered.options_of(request, session)
-                    connected = sockets.connect(
-                        request.kind, address, request.primary.source, request.connect_timeout_s, options
-                    )
+                    connected = connect(request, request.kind, request.primary, request.connect_timeout_s, options)
             except OSError as error:
                 sender = control.close(session, request.control_timeout_s)
                 refused = Failure(reason=f"connect: {describe(error)}", retry=True)
@@ -102,7 +102,7 @@ class Download:
                 sampler.start()
                 try:
                     failure = transfer.run(
-                        connected.socket,
+                        connected.stream,
                         _get(request, session),
                         request.bytes,
                         request.seconds,
@@ -132,10 +132,8 @@ class Download:
 def _get(request: Request, session: Session) -> bytes:
     """The measured request."""
     wanted = {"bytes": request.bytes} if request.seconds is None else {"seconds": f"{request.seconds:g}"}
-    server = request.measurement
-    host = f"[{server.host}]" if ":" in server.host else server.host
     headers = {"X-Tandem-Session": session.id, "Accept-Encoding": "identity"}
-    return http_head.request(f"/v1/download?{urlencode(wanted)}", f"{host}:{server.port}", headers)
+    return http_head.request(f"/v1/download?{urlencode(wanted)}", request.measurement.authority, headers)
 
 
 EXPERIMENT = Download()

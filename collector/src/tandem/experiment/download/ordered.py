@@ -27,7 +27,7 @@ def options_of(request: Request, session: Session) -> sockets.Options:
     if request.addresses_each > 1:
         mixed = mixed or any(":" in address for address in further_addresses(session.answer))
     return sockets.Options(
-        receive_buffer_bytes=request.receive_buffer_bytes,
+        receive_buffer_bytes=request.buffers.receive_bytes,
         both_families=mixed and sockets.multipath6(),
         by_orders=request.subflows is not None,
     )
