@@ -75,7 +75,7 @@ def asked(server: dict[str, Any], **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("number", [None, 2, 4])
 def test_joins_are_delayed_as_the_capture_says(links, tmp_path, number):
     pair, server = links
-    given = asked(server, seconds=2, whoami=False, **({} if number is None else {"subflows": number}))
+    given = asked(server, seconds=1.2, whoami=False, **({} if number is None else {"subflows": number}))
     with captured(pair, tmp_path / "syn.pcap"):
         line = Run(given, pair.probe.enter).end()
     assert line["failure"] is None
@@ -97,7 +97,7 @@ def test_shares_and_what_was_sent_again_are_told_by_subflow(links):
     pair, server = links
     pair.offer({"a": 4e6, "b": 2e6})  # their queues hold less than two slow starts: something is sent again
     try:
-        result = Run(asked(server, bytes=3_000_000, subflows=4), pair.probe.enter).end()["result"]
+        result = Run(asked(server, bytes=1_500_000, subflows=4), pair.probe.enter).end()["result"]
     finally:
         pair.offer({"a": 20e6, "b": 10e6})
     print(json.dumps(result["subflows"], indent=1))
