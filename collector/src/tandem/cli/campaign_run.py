@@ -51,6 +51,7 @@ def _request(args: argparse.Namespace, config: Config) -> dict[str, Any]:
     from tandem.app.campaign.files import source
     from tandem.app.campaign.request import bound
     from tandem.app.registry import Registry
+    from tandem.mptcp import kernels
     from tandem.schema.campaign import CampaignError
     from tandem.schema.campaign_reader import parse
 
@@ -69,9 +70,9 @@ def _request(args: argparse.Namespace, config: Config) -> dict[str, Any]:
     substitutes = requires.settled(
         campaign,
         allow=args.allow_substitutes,
-        scheduler=requires.scheduler_here(),
-        here=requires.controllers_here,
+        kernel=kernels.here(),
         there=partial(requires.controllers_there, config),
+        sends=partial(requires.scheduler_there, config),
     )
     return {
         "op": "campaign",

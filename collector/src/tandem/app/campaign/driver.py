@@ -16,6 +16,7 @@ from tandem.app.campaign import progress
 from tandem.app.campaign.estimate import cost
 from tandem.app.campaign.progress import Begun, Progress
 from tandem.app.campaign.request import request_of, used_instead
+from tandem.app.campaign.requires import settings
 from tandem.app.campaign.scheduler import Scheduler
 from tandem.app.campaign.state import Done, Entry, Happening, Moment, Outcome, Sight, Start, Wait
 from tandem.schema.campaign import CampaignError
@@ -176,10 +177,11 @@ class Campaigns:
             "roles": dict(begun.paths),
             "substituted": instead,
         }
-        request = request_of(step, start.item, begun.paths, begun.substitutes)
         current.used_before = self._usage()
         failure = None
         try:
+            sysctl = settings(begun.campaign, begun.substitutes)
+            request = request_of(step, start.item, begun.paths, begun.substitutes, sysctl)
             current.running = self._runner.begin(step.experiment, request, told)
             if current.running is None:
                 current.said = "something else is being measured"
