@@ -7,7 +7,7 @@ import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tandem.mptcp_abi import IPPROTO_MPTCP
+from tandem_server.endpoint.multipath import open_socket
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _NAME = re.compile(r"[a-z0-9_-]{1,15}\Z")
@@ -111,6 +111,6 @@ def effective(connection: socket.socket) -> Effective:
 
 def _trial() -> socket.socket:
     try:
-        return socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
+        return open_socket(socket.AF_INET, multipath=True)
     except OSError:
         return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
