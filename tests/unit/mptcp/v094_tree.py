@@ -1,5 +1,5 @@
-"""Files of a v0.94 kernel, written after its public documentation and source: /proc/sys/net/mptcp, /proc/net/mptcp_net, /sys/module,
-/sys/class/net. And its getsockopt, as far as MPTCP_INFO, over bytes packed by hand."""
+"""Files of a v0.94 kernel, written after its public documentation and source: /proc/sys/net/mptcp, /proc/net/mptcp_net, /sys/module;
+the flags of its interfaces. And its getsockopt, as far as MPTCP_INFO, over bytes packed by hand."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Tree:
 
     def __init__(self, root: Path, release: str = "4.14.110", **sysctls: str) -> None:
         self.root = root
+        self._flags: dict[str, int | None] = {}
         self.write("proc/sys/kernel/osrelease", release)
         told = {
             "mptcp_enabled": "1", "mptcp_version": "0", "mptcp_checksum": "1", "mptcp_debug": "0", "mptcp_syn_retries": "3",
@@ -45,17 +46,20 @@ class Tree:
         for parameter, value in parameters.items():
             self.write(f"sys/module/{name}/parameters/{parameter}", value)
 
-    def interface(self, name: str, flags: int = UP) -> None:
-        self.write(f"sys/class/net/{name}/flags", f"{flags:#x}")
+    def interface(self, name: str, flags: int | None = UP) -> None:
+        """There is one with these flags, or (None) it has gone."""
+        self._flags[name] = flags
 
-    def flags(self, name: str) -> int:
-        return int((self.root / "sys/class/net" / name / "flags").read_text(), 16)
+    def flags(self, name: str) -> int | None:
+        """As ``link_flags.read``."""
+        return self._flags.get(name)
 
     def change(self, name: str, flags: int, mask: int) -> None:
         """As ``link_flags.change``, of this kernel."""
-        if not (self.root / "sys/class/net" / name).exists():
+        before = self._flags.get(name)
+        if before is None:
             raise OSError(errno.ENODEV, "No such device")
-        self.interface(name, self.flags(name) & ~mask | flags & mask)
+        self._flags[name] = before & ~mask | flags & mask
 
 
 class Connection:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
-from pathlib import Path
 
 from tandem.mptcp import link_flags, sysctls
 from tandem.mptcp.iproute import IpError
@@ -22,16 +21,17 @@ _FULLMESH = "fullmesh"
 _MOST = 8
 """MPTCP_MAX_ADDR: addresses of either end."""
 
+ReadFlags = Callable[[str], int | None]
 ChangeFlags = Callable[[str, int, int], None]
 
 
 class FullMesh:
-    """See ``PathManager``. ``change``: as ``link_flags.change``; ``root``: of /sys."""
+    """See ``PathManager``. ``read``, ``change``: as in ``link_flags``."""
 
     name = "fullmesh"
 
-    def __init__(self, root: Path = Path("/"), change: ChangeFlags = link_flags.change) -> None:
-        self._root, self._change = root, change
+    def __init__(self, read: ReadFlags = link_flags.read, change: ChangeFlags = link_flags.change) -> None:
+        self._read, self._change = read, change
         self._made: dict[int, Endpoint] = {}
         self._off: set[str] = set()
         self._before: sysctls.Setting | None = None
@@ -94,7 +94,7 @@ class FullMesh:
         self._before = self._before or setting
 
     def _marked(self, interface: str) -> bool | None:
-        flags = link_flags.read(interface, self._root)
+        flags = self._read(interface)
         return None if flags is None else bool(flags & IFF_NOMULTIPATH)
 
     def _mark(self, interface: str, *, off: bool) -> None:
@@ -105,6 +105,8 @@ class FullMesh:
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
             raise IpError(f"{interface} multipath {'off' if off else 'on'}: {why}") from error
+        if self._marked(interface) is not off:
+            raise IpError(f"{interface} multipath {'off' if off else 'on'}: the kernel did not take it")
         if off:
             self._off.add(interface)
         else:

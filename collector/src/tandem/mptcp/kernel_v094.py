@@ -74,7 +74,7 @@ class V094:
 
     def path_manager(self) -> PathManager:
         """See ``Kernel``."""
-        return FullMesh(self._root)
+        return FullMesh()
 
     def scheduler(self) -> str | None:
         """See ``Kernel``."""
