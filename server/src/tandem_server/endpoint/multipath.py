@@ -12,6 +12,7 @@ import socket
 from collections.abc import Callable
 
 from tandem.mptcp_abi import IPPROTO_MPTCP, v094
+from tandem.stream import Stream
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 GetSockOpt = Callable[..., int]
@@ -36,7 +37,7 @@ def open_socket(family: socket.AddressFamily, *, multipath: bool) -> socket.sock
 class V094Info:
     """Reads one connection of the v0.9x kernel again and again; at most ``room`` subflows. ``getsockopt``: as libc's."""
 
-    def __init__(self, connection: socket.socket, room: int, getsockopt: GetSockOpt = _LIBC.getsockopt) -> None:
+    def __init__(self, connection: Stream, room: int, getsockopt: GetSockOpt = _LIBC.getsockopt) -> None:
         self._socket, self._room, self._getsockopt = connection, room, getsockopt
         self._header, self._meta = bytearray(v094.INFO_BYTES), bytearray(v094.META_BYTES)
         self._tcp, self._ends = bytearray(room * v094.TCP_INFO_BYTES), bytearray(room * v094.ENDS_BYTES)
