@@ -15,6 +15,7 @@ from typing import Any
 
 from tandem.app import machine
 from tandem.app.account import Account
+from tandem.app.answering import Answering
 from tandem.app.campaign.wiring import campaign_part
 from tandem.app.clock import Clock
 from tandem.app.collector import Collector
@@ -131,7 +132,8 @@ class Supervisor:
                 self.collector.put(change)
         watch.start()
         self._undo.append(("path watch", watch.stop))
-        self._server = StatusServer(listening, self)
+        answers = self.answers = Answering(self.live, pairs, self.campaigns, account, lambda: paths.states)
+        self._server = StatusServer(listening, answers)
         self._undo.append(("status server", self._server.stop))
         self._server.start()
         self._undo.append(("exporter", self._abandon_export))
@@ -162,24 +164,6 @@ class Supervisor:
     def _changed(self) -> None:
         if self._server is not None:
             self._server.wake()
-
-    # --- status_server.Answers -------------------------------------------------------------------------------------------
-
-    def status(self) -> dict[str, Any]:
-        """See ``status_server.Answers``."""
-        return {**self.live.status(), "paths": self._paths.states, "spent_today_bytes": self.account.today()}
-
-    def request(self, experiment: str, parameters: dict[str, Any]) -> str:
-        """See ``status_server.Answers``."""
-        return self.pairs.request(experiment, parameters)
-
-    def campaign(self, request: dict[str, Any]) -> dict[str, Any]:
-        """See ``status_server.Answers``."""
-        return self.campaigns.asked(request)
-
-    def done(self, pair: str) -> dict[str, Any] | None:
-        """See ``status_server.Answers``."""
-        return self.live.done(pair)
 
     # --- running -----------------------------------------------------------------------------------------------------------
 

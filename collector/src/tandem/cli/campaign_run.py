@@ -131,7 +131,7 @@ def _run_here(args: argparse.Namespace, config: Config, request: dict[str, Any])
     ends_on_signals(supervisor)
     supervisor.start()
     try:
-        supervisor.campaign(request)
+        supervisor.answers.campaign(request)
         part = supervisor.campaigns.campaigns
         supervisor.run(until=lambda: not part.under_way or part.waits_for_a_hand)
         state = part.status()

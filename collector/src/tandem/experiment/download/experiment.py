@@ -49,8 +49,11 @@ class Download:
                     used = request.paths if request.kind == "mptcp" else request.paths[:1]
                     further["public_addresses"] = whoami(request, used, _WHOAMI_TIMEOUT_S)
                 wanted: dict[str, Any] = {"bytes": request.bytes, "seconds": request.seconds}
+                far: dict[str, Any] = dict(request.buffers.there(sends=True))
                 if request.congestion_control is not None:
-                    wanted["options"] = {"congestion_control": request.congestion_control}
+                    far["congestion_control"] = request.congestion_control
+                if far:
+                    wanted["options"] = far
                 session = control.open(request.kind, further["public_addresses"], **wanted)
                 further["control_path"] = session.path
             return self._measure(request, control, session, deadline_ns, further, output, stop)
@@ -79,7 +82,7 @@ class Download:
         # Subflows of both families take a socket of IPv6, also where the primary path has IPv4.
         lone6 = request.kind == "mptcp" and any(sockets.only6(p.interface) for p in request.paths)
         both = lone6 and sockets.multipath6()
-        options = sockets.Options(receive_buffer_bytes=request.receive_buffer_bytes, both_families=both)
+        options = sockets.Options(receive_buffer_bytes=request.buffers.receive_bytes, both_families=both)
         try:
             with stop.interruptible():
                 connected = connect(request, request.kind, request.primary, request.connect_timeout_s, options)

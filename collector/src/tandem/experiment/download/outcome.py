@@ -117,6 +117,4 @@ def environment(request: Request, connection: socket.socket | None) -> dict[str,
     sender's is in its answer."""
     found = machine_and_connection(request, connection)
     found["sample_hz"] = request.sample_hz
-    if connection is not None:
-        found["receive_buffer_asked_bytes"] = request.receive_buffer_bytes
-    return found
+    return found | request.buffers.told()
