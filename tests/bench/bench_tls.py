@@ -2,7 +2,8 @@
 
     ./kit run python tests/bench/bench_tls.py [--mb 500] [--repeats 3] [--json]
 
-Root. Medians of ``--repeats`` rounds, in each of which everything runs once: TCP and Multipath TCP, the collector's download from the real endpoint. Prints a table, or an object.
+Root. Medians of ``--repeats`` rounds, in each of which everything runs once: TCP and Multipath TCP, the collector's
+download from the real endpoint. Prints a table, or an object.
 """
 
 from __future__ import annotations
