@@ -58,7 +58,11 @@ def _url(*schemes: str) -> Callable[[str], str | None]:
             good = good and parts.port != 0
         except ValueError:
             good = False
-        return None if good else f"{value!r} is not of the form {' or '.join(schemes)}://HOST:PORT"
+        return (
+            None
+            if good
+            else f"{value!r} is not of the form {' or '.join(f'{scheme}://HOST:PORT' for scheme in schemes)}"
+        )
 
     return check
 
