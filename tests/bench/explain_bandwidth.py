@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reproduce_bandwidth import one_round, summed, with_links
-from trend_pictures import COLOURS, labelled, picture, points, zero
+from trend_pictures import COLOURS, labelled, picture
 from trends import Bench, Progress, bench, finish, options, settle, spread, table
 
 _LOOK_S = 0.2
@@ -30,7 +30,7 @@ KERNELS = "4096 16384 4194304"
 
 @dataclass(frozen=True)
 class Variant:
-    """What is different; ``tcp_wmem`` of both ends."""
+    """What is different. ``tcp_wmem``: of both ends. ``send_buffer_bytes``, ``receive_buffer_bytes``: the experiment's parameters."""
 
     name: str
     tcp_wmem: str = KERNELS
@@ -38,18 +38,16 @@ class Variant:
     rtt_ms: tuple[float, float] | None = None
     queue_b_bytes: int | None = None
     primary: str = "a"
-
-
-def started(kib: int) -> str:
-    """A send buffer that begins with so much."""
-    return f"4096 {kib << 10} 33554432"
+    send_buffer_bytes: int | None = None
+    receive_buffer_bytes: int | None = None
 
 
 VARIANTS = (
     Variant("as it is"),
     Variant("tcp_wmem up to 32 MB", "4096 16384 33554432"),
-    Variant("send buffer from 256 KB on", started(256)),
-    Variant("send buffer from 1 MB on", started(1024)),
+    Variant("tcp_wmem from 256 KB on", "4096 262144 33554432"),
+    Variant("send buffer 1 MB", send_buffer_bytes=1 << 20),
+    Variant("receive buffer 4 MB", receive_buffer_bytes=4 << 20),
     Variant("queue of b 8 kB", queue_b_bytes=8000),
     Variant("both 20 ms", rtt_ms=(20, 20)),
     Variant("primary b", primary="b"),
@@ -102,7 +100,8 @@ def measure(made: Bench, args: Namespace, variants: Sequence[Variant]) -> list[d
             made.pair.set(path, "delay_us", rtt_ms * 500)
         with Watch(sender.enter) as watch:
             told = one_round(
-                made, args, number, primary=variant.primary, congestion_control=variant.congestion_control or args.congestion_control
+                made, args, number, primary=variant.primary, congestion_control=variant.congestion_control or args.congestion_control,
+                send_buffer_bytes=variant.send_buffer_bytes or args.send_buffer_bytes, receive_buffer_bytes=variant.receive_buffer_bytes,
             )  # fmt: skip
         told["variant"] = variant.name
         told["send_buffer_kb"] = _kb(watch.buffers)
@@ -120,7 +119,6 @@ def _kb(values: list[int]) -> float | None:
 def drawn(args: Namespace, found: list[dict[str, Any]], names: list[str], foot: str) -> None:
     """Benefit by variant; and goodput against what the send buffer is."""
     with picture(args.plot, f"Multipath TCP at a bandwidth ratio of {args.ratio:g}", foot, 1, 2) as (benefit, buffers):
-        zero(benefit)
         benefit.axvline(0, color="#000000", lw=0.8)
         for place, name in enumerate(names):
             values = [f["benefit_raw"] for f in found if f["variant"] == name and f["benefit_raw"] is not None]
@@ -128,12 +126,14 @@ def drawn(args: Namespace, found: list[dict[str, Any]], names: list[str], foot: 
             there = [
                 f for f in found if f["variant"] == name and f["send_buffer_kb"] is not None and f["mptcp"] is not None
             ]
-            for one in there:
-                points(buffers, one["send_buffer_kb"], [one["mptcp"]], COLOURS[place == 0], 0)
+            at = [f["send_buffer_kb"] for f in there], [f["mptcp"] for f in there]
+            buffers.plot(*at, "o", color=COLOURS[place == 0], ms=5, alpha=0.7)
         benefit.set_yticks([-place for place in range(len(names))], names)
         benefit.set_xlim(-1.05, 1.05)
         labelled(benefit, "one thing changed at a time", "BW benefit", "", None)
         buffers.set_xscale("log")
+        buffers.set_xticks([300, 500, 1000, 2000, 4000], ["300", "500", "1000", "2000", "4000"])
+        buffers.set_xticks([], minor=True)
         buffers.set_ylim(bottom=0)
         labelled(
             buffers, "every round", "send buffer, kB (median of the transfer)", "goodput of Multipath TCP, Mbit/s", None

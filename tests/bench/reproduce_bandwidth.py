@@ -35,7 +35,7 @@ def with_links(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--primary", choices=("a", "b"), default="a", help="of Multipath TCP (default: %(default)s)")
     parser.add_argument(
-        "--send-buffer-bytes", type=positive, metavar="N", help="the first size of the sender's buffer (middle of net.ipv4.tcp_wmem)"
+        "--send-buffer-bytes", type=positive, metavar="N", help="the sender's SO_SNDBUF (default: the kernel tunes it)"
     )  # fmt: skip
 
 
@@ -46,6 +46,7 @@ def one_round(made: Bench, args: Namespace, number: int, **own: Any) -> dict[str
         "seconds": args.seconds,
         "primary": args.primary,
         "congestion_control": args.congestion_control,
+        "send_buffer_bytes": args.send_buffer_bytes,
     }
     line = made.experiment("bandwidth", **{**given, **own}, repetitions=1, seed=args.seed * 1000 + number)
     told: dict[str, Any] = dict.fromkeys((*GOODPUTS, "tdi", "benefit_raw", "share"))
@@ -129,8 +130,6 @@ def main() -> int:
     with bench(
         {"a": args.base_mbit, "b": args.base_mbit}, dict(zip("ab", args.rtt_ms, strict=True)), args.queue_ms
     ) as made:
-        if args.send_buffer_bytes is not None:
-            made.buffers({"net.ipv4.tcp_wmem": f"4096 {args.send_buffer_bytes} 33554432"})
         links = (
             f"b {args.base_mbit:g} Mbit/s and {args.rtt_ms[1]:g} ms, a that times the ratio and {args.rtt_ms[0]:g} ms, queues of "
             f"{args.queue_ms:g} ms (at least 30 kB); {args.mode}, {args.seconds:g} s a transfer, primary {args.primary}"

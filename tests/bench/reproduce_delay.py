@@ -37,7 +37,7 @@ def measure(made: Bench, args: Namespace) -> tuple[list[dict[str, Any]], int]:
         rounds = min(ROUNDS_A_RUN, args.repetitions - number * ROUNDS_A_RUN)
         line = made.experiment(
             "delay", mode=args.mode, primary=args.primary, congestion_control=args.congestion_control, min_bytes=least, max_bytes=most,
-            repetitions=rounds, seed=args.seed * 1000 + place,
+            repetitions=rounds, seed=args.seed * 1000 + place, send_buffer_bytes=args.send_buffer_bytes,
         )  # fmt: skip
         failed += line["failed_phases"]
         for told in (line["result"] or {}).get("rounds", []):
@@ -101,8 +101,6 @@ def main() -> int:
     with bench(
         dict(zip("ab", args.mbit, strict=True)), dict(zip("ab", args.rtt_ms, strict=True)), args.queue_ms
     ) as made:
-        if args.send_buffer_bytes is not None:
-            made.buffers({"net.ipv4.tcp_wmem": f"4096 {args.send_buffer_bytes} 33554432"})
         links = (
             f"a {args.mbit[0]:g} Mbit/s and {args.rtt_ms[0]:g} ms, b {args.mbit[1]:g} Mbit/s and {args.rtt_ms[1]:g} ms, queues of "
             f"{args.queue_ms:g} ms; {args.mode}, primary {args.primary}"

@@ -129,6 +129,7 @@ class Bench:
             "server_tcp_wmem": there["net.ipv4.tcp_wmem"],
             "probe_tcp_wmem": probe["net.ipv4.tcp_wmem"],
             "links": links,
+            "send_buffer_bytes": getattr(args, "send_buffer_bytes", None),
             "seed": args.seed,
             "repetitions": args.repetitions,
             "quick": args.quick,
@@ -136,6 +137,7 @@ class Bench:
         print(
             f"kernel {found['kernel']}, scheduler {found['scheduler']}, path manager {found['path_manager']}, controller "
             f"{found['congestion_control']}\nlinks: {links}\nseed {args.seed}, {args.repetitions} repetitions"
+            + (f", send buffer {found['send_buffer_bytes']} B" if found["send_buffer_bytes"] else "")
             + (", quick form: no figures to go by" if args.quick else ""),
             flush=True,
         )
