@@ -4,11 +4,12 @@ its primary, all in one random order (Adarsh et al., §IV.B). Path 1 is the benc
 from __future__ import annotations
 
 import random
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from trends import Bench, Progress, Spread, spread
+from trends import Bench, Progress, Spread, positive, spread
 
 NUMBER = {"a": 1, "b": 2}
 
@@ -60,12 +61,30 @@ class Transfer:
     failure: str | None = None
 
 
-def measure(
-    bench: Bench, cells: Sequence[Cell], repetitions: int, seed: int, congestion_control: str
-) -> list[Transfer]:
+def with_links(parser: ArgumentParser) -> None:
+    """The options that both of its scripts have."""
+    parser.add_argument("--bytes", type=int, nargs="+", metavar="N", help="sizes (default: 128 KB to 2 MB, or to 8 MB)")
+    parser.add_argument(
+        "--loss-percent", type=float, nargs="+", metavar="P", help="on path 2, of what the probe receives"
+    )
+    parser.add_argument(
+        "--mbit", type=float, default=100.0, help="of each path (default: %(default)s; the paper: 1000)"
+    )
+    parser.add_argument(
+        "--queue-ms", type=float, default=100.0, help="what a link's queue holds (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--send-buffer-bytes",
+        type=positive,
+        metavar="N",
+        help="the endpoint's SO_SNDBUF (default: the kernel tunes it)",
+    )
+
+
+def measure(bench: Bench, cells: Sequence[Cell], args: Namespace) -> list[Transfer]:
     """Every cell so many times."""
-    order = [Transfer(cell, n) for cell in cells for n in range(repetitions)]
-    random.Random(f"tandem path 2 {seed}").shuffle(order)
+    order = [Transfer(cell, n) for cell in cells for n in range(args.repetitions)]
+    random.Random(f"tandem path 2 {args.seed}").shuffle(order)
     progress = Progress(len(order), "transfers")
     for one in order:
         condition, way = one.cell.condition, one.cell.way
@@ -77,7 +96,8 @@ def measure(
             kind=way.kind,
             path=way.path,
             bytes=one.cell.bytes,
-            congestion_control=congestion_control,
+            congestion_control=args.congestion_control,
+            send_buffer_bytes=args.send_buffer_bytes,
             whoami=False,  # nothing is translated between here and there
             control_timeout_s=4,
             deadline_s=90,

@@ -92,17 +92,8 @@ def drawn(args: Namespace, found: list[Transfer], foot: str) -> None:
 def main() -> int:
     """See the module."""
     parser = options(__doc__)
-    parser.add_argument("--bytes", type=int, nargs="+", metavar="N", help="sizes (default: 128 KB to 8 MB)")
-    parser.add_argument(
-        "--loss-percent", type=float, nargs="+", metavar="P", help="on path 2, of what the probe receives"
-    )
-    parser.add_argument(
-        "--mbit", type=float, default=100.0, help="of each path (default: %(default)s; the paper: 1000)"
-    )
+    sweep.with_links(parser)
     parser.add_argument("--rtt-ms", type=float, default=20.0, help="of each path (default: %(default)s, the paper's)")
-    parser.add_argument(
-        "--queue-ms", type=float, default=100.0, help="what a link's queue holds (default: %(default)s)"
-    )
     args = parser.parse_args()
     settle(args, FULL, QUICK)
     cells = [
@@ -113,7 +104,7 @@ def main() -> int:
     with bench(both, dict.fromkeys("ab", args.rtt_ms), args.queue_ms) as made:
         links = f"{args.mbit:g} Mbit/s and {args.rtt_ms:g} ms each, queues of {args.queue_ms:g} ms, path 2 loses on the way to the probe"
         setting = made.setting(args, links)
-        found = sweep.measure(made, cells, args.repetitions, args.seed, args.congestion_control)
+        found = sweep.measure(made, cells, args)
     rows = [row(found, size, loss, args.rtt_ms) for size in args.bytes for loss in args.loss_percent]
     printed(rows)
     finish(args, setting, rows, found)

@@ -105,18 +105,9 @@ def drawn(args: Namespace, found: list[Transfer], foot: str) -> None:
 def main() -> int:
     """See the module."""
     parser = options(__doc__)
-    parser.add_argument("--bytes", type=int, nargs="+", metavar="N", help="sizes (default: 128 KB to 2 MB)")
+    sweep.with_links(parser)
     parser.add_argument("--rtt-ms", type=float, nargs="+", metavar="MS", help="of path 2 in the first series")
-    parser.add_argument(
-        "--loss-percent", type=float, nargs="+", metavar="P", help="on path 2 in the second, of what the probe receives"
-    )
-    parser.add_argument(
-        "--mbit", type=float, default=100.0, help="of each path (default: %(default)s; the paper: 1000)"
-    )
-    parser.add_argument(
-        "--queue-ms", type=float, default=100.0, help="what a link's queue holds (default: %(default)s)"
-    )
-    args = parser.parse_args()  # fmt: skip
+    args = parser.parse_args()
     settle(args, FULL, QUICK)
     conditions = [("ms", v, slower(v)) for v in args.rtt_ms] + [("% lost", v, lossier(v)) for v in args.loss_percent]
     cells = [Cell(c, size, way) for _, _, c in conditions for size in args.bytes for way in (MPTCP_1, MPTCP_2)]
@@ -124,7 +115,7 @@ def main() -> int:
     with bench(both, dict.fromkeys("ab", LEAST_RTT_MS), args.queue_ms) as made:
         links = f"{args.mbit:g} Mbit/s each, path 1 {LEAST_RTT_MS:g} ms, queues of {args.queue_ms:g} ms, loss on the way to the probe"
         setting = made.setting(args, links)
-        found = sweep.measure(made, cells, args.repetitions, args.seed, args.congestion_control)
+        found = sweep.measure(made, cells, args)
     rows = [row(found, series, v, c, size) for series, v, c in conditions for size in args.bytes]
     printed(rows)
     finish(args, setting, rows, found)
