@@ -178,10 +178,10 @@ def main() -> int:
         radio_pair(link, rates, dict(zip("ab", args.rtt_ms, strict=True))) as pair,
     ):
         for name, loss, queue_ms in zip("ab", args.loss, args.queue_ms, strict=True):
-            pair.tell(name, f"down loss {loss}", f"down buffer_bytes {queue_bytes(rates[name], queue_ms)}")
-            pair.tell(
-                name, f"up rate {int(rates[name] / 4)}", f"up buffer_bytes {queue_bytes(rates[name] / 4, queue_ms)}"
-            )
+            pair.set(name, "loss", loss, "down")
+            pair.set(name, "buffer_bytes", queue_bytes(rates[name], queue_ms), "down")
+            pair.set(name, "rate", int(rates[name] / 4), "up")
+            pair.set(name, "buffer_bytes", queue_bytes(rates[name] / 4, queue_ms), "up")
         pair.server.run(f"ip addr add {SECOND}/32 dev lo; ip mptcp limits set subflow 8")
         with lone_endpoint(pair.server, SERVER, Path(folder), (SECOND,)) as server:
             rows = all_runs(pair, server, args)

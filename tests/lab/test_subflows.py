@@ -35,8 +35,8 @@ def two() -> Iterator[Lab]:
 class Server:
     """The endpoint in the lab's server namespace and the parameters that lead there."""
 
-    def __init__(self, two: Lab, folder: Any, behaviour: Behaviour) -> None:
-        self.endpoint = two.server.inside(lambda: Endpoint(behaviour))
+    def __init__(self, two: Lab, folder: Any, behaviour: Behaviour, protocol: int = 262) -> None:
+        self.endpoint = two.server.inside(lambda: Endpoint(behaviour, protocol))
         self._token = folder / "token"
         self._token.write_text("secret")
 
@@ -138,6 +138,15 @@ def test_odd_answers_leave_two(two, tmp_path, told):
     assert line["failure"] is None
     assert set(places(line["result"])) == {("a", SERVER), ("b", SERVER)}
     assert {o["server_address"] for o in line["result"]["subflow_orders"]} == {SERVER}
+
+
+def test_a_server_without_mptcp_is_a_fallback_with_one(two, tmp_path):
+    server = Server(two, tmp_path, Behaviour(rate=RATE, further_addresses=[SECOND]), protocol=0)
+    line = Run(server.parameters(subflows=4, seconds=0.5), two.probe.enter).end()
+    assert line["failure"] is None
+    result = line["result"]
+    assert (result["fallback"], result["subflows_asked"], result["subflows_reached"]) == (True, 4, 1)
+    assert result["subflow_orders"] == []
 
 
 @pytest.mark.skipif(shutil.which("ss") is None, reason="ss is not installed")

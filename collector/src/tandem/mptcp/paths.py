@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from tandem.mptcp import sockets
+from tandem.mptcp import kernels, sockets
 from tandem.mptcp.iproute import Interface, IpError, interfaces
 from tandem.mptcp.nat import Nat
-from tandem.mptcp.path_manager import Limits, PathManager, UpstreamKernel
+from tandem.mptcp.path_manager import Limits, PathManager
 from tandem.mptcp.path_state import Path, PathStatus, judge
 from tandem.mptcp.resting import Resting
 from tandem.mptcp.routing import ENDPOINTS, MOST, Kernel, Way, became, clear, mend, renew
@@ -52,7 +52,7 @@ class Paths:
         if len(paths) > MOST:
             raise ValueError(f"{len(paths)} paths; at most {MOST} are supported, as many as the kernel takes endpoints")
         self.paths = tuple(paths)
-        self._manager: PathManager = UpstreamKernel() if manager is None else manager
+        self._manager: PathManager = kernels.here().path_manager() if manager is None else manager
         self._ways: dict[str, Way] = {}
         self._statuses: dict[str, PathStatus] = {}
         self._nats: dict[str, Nat] = {}
@@ -148,6 +148,7 @@ class Paths:
         resting = self.resting.told
         for index, path in enumerate(self.paths):
             events += self._settle(index, path, seen[path.name], kernel, resting)
+        self._manager.only_endpoints(present.keys())
         self.resting.done(resting)
         return events
 
@@ -295,3 +296,4 @@ class Paths:
         if self._limits_before is not None:
             self._manager.set_limits(self._limits_before)
             self._limits_before = None
+        self._manager.restore()

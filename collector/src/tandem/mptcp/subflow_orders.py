@@ -69,11 +69,12 @@ class SubflowOrders:
         except StatisticsError:
             return False
         first = sample.subflows[0] if sample.subflows else None
-        if sample.mptcp is None or first is None or first.local is None or first.remote is None:
+        token = None if sample.mptcp is None else sample.mptcp.token
+        if token is None or first is None or first.local is None or first.remote is None:
             return False
-        told(sample.mptcp.token)
+        told(token)
         ends = (first.local.host, first.remote.host, first.remote.port)
-        self._chosen.begin(sample.mptcp.token, path, *ends, time.monotonic_ns())
+        self._chosen.begin(token, path, *ends, time.monotonic_ns())
         self._thread = threading.Thread(target=self._run, name="subflows", daemon=True)
         self._thread.start()
         return True
