@@ -1,4 +1,5 @@
-"""The real server and the real collector on the bench: two operators and a Wi-Fi, radio that stays as it is."""
+"""The real server and the real collector on the bench: two operators and a Wi-Fi, radio that stays as it is; the server
+has two addresses and announces the second in its connections."""
 
 from __future__ import annotations
 
@@ -145,7 +146,7 @@ def kit_on_rig(
     owner = Owner.of_caller()
     for place in (folder, *folder.rglob("*")):
         owner.give(place)
-    rig = Rig(play(load("still", duration_s=PLAYED_S, seed=1)), bench, owner, wifi=True)
+    rig = Rig(play(load("still", duration_s=PLAYED_S, seed=1)), bench, owner, wifi=True, server_addresses=2)
     with rig, Programs(logs) as programs:
 
         def serve(*args: str) -> list[str]:

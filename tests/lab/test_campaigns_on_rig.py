@@ -65,6 +65,12 @@ def test_a_short_form_runs_to_its_end(kit: KitOnRig, name: str) -> None:
     assert all(m["campaign"]["short"] and m["campaign"]["substituted"]["scheduler"]["used"] == "stock" for m in made)
     assert {m["campaign"]["step"] for m in made} == set(told["steps"])
     assert all(m["failure"] is None for m in made)
+    # Of its roles' paths and no others, with the subflows that were asked for where a transfer lasted long enough for them.
+    roles = set(made[0]["campaign"]["roles"].values())
+    assert all({p["name"] for p in m["parameters"]["paths"]} <= roles for m in made)
+    wanted = [m["result"] for m in made if m["parameters"].get("subflows")]
+    assert {r["subflows_asked"] for r in wanted} == ({2, 4} if name == "chen-sizes" else set())
+    assert {r["subflows_reached"] for r in wanted if r["bytes"] >= 500_000} == {r["subflows_asked"] for r in wanted}
     used = {role: plan["used_bytes"] for role, plan in told["budget"].items()}
     assert min(used.values()) > 1000, used
 

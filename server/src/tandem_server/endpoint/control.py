@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.applications import Starlette
@@ -34,9 +35,11 @@ def control_app(
     captures: Captures | None = None,
     reflector: Reflector | None = None,
     measurement_tls_port: int | None = None,
+    further_addresses: Sequence[str] = (),
 ) -> Starlette:
     """The ASGI application. ``captures``: None when none are allowed. ``reflector``: None when there is none; then its part of
-    the answers is null. ``measurement_tls_port``: None when the measurement listener speaks no TLS."""
+    the answers is null. ``measurement_tls_port``: None when the measurement listener speaks no TLS. ``further_addresses``: where the
+    measurement listeners are reached besides."""
 
     async def post(request: Request) -> JSONResponse:
         probe = await run_in_threadpool(probe_of, registry, request.headers.get("authorization"))
@@ -77,6 +80,7 @@ def control_app(
             "expires_s": int(session.idle_s),
             "budget_bytes": session.budget_bytes,
             "measurement_port": port,
+            "further_addresses": list(further_addresses),
             "reflector": None if reflector is None else reflector.told(session.id),
             "options": options.told(),
             "environment": read_environment(),

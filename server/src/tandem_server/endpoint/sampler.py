@@ -25,12 +25,14 @@ _NO_FULL_INFO = (errno.EOPNOTSUPP, errno.ENOPROTOOPT, errno.EINVAL)
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One subflow now. ``id`` is unique within the connection; ``remote`` and ``port`` are the peer's as seen here."""
+    """One subflow now. ``id`` is unique within the connection; ``remote`` and ``port`` are the peer's as seen here, ``local`` is which of
+    our addresses it came to."""
 
     id: str
     remote: str | None
     tcp: abi.TcpInfo
     port: int | None = None
+    local: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ class Sampler:
                 f.remote.host if f.remote else None,
                 f.tcp,
                 f.remote.port if f.remote else None,
+                f.local.host if f.local else None,
             )
             for f in full.subflows
             if not abi.unused(f.tcp, f.remote)
@@ -131,7 +134,13 @@ class Sampler:
         abi.array_request(ends, abi.ADDRESSES_BYTES)
         self._call(abi.MPTCP_SUBFLOW_ADDRS, ends)
         flows = tuple(
-            Flow(self._number(local, remote), remote.host if remote else None, one, remote.port if remote else None)
+            Flow(
+                self._number(local, remote),
+                remote.host if remote else None,
+                one,
+                remote.port if remote else None,
+                local.host if local else None,
+            )
             # A subflow may come or go between the two calls; the pairs that both saw are right.
             for one, (local, remote) in zip(abi.decode_tcp_array(tcp), abi.decode_address_array(ends), strict=False)
             if not abi.unused(one, remote)
