@@ -18,6 +18,7 @@ from tandem_server.cli.measurement_process import DATABASE_WAIT_S, limits_of
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import open_registry, open_store, private_influx
 from tandem_server.cli.supervise import supervise
+from tandem_server.content.page.shelf import Shelf
 from tandem_server.endpoint.capture import Captures
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.listener import Acceptor, ListenError, NoMultipathError, listen
@@ -126,7 +127,15 @@ def _endpoint(config: ServerConfig) -> None:
             port = config.listen.measurement_port
             wanted = config.capture
             captures = Captures(wanted.folder, wanted.budget_bytes, port) if wanted.allowed else None
-            app = control_app(registry, sessions, port, Results(config.results.folder), captures, reflector)
+            app = control_app(
+                registry,
+                sessions,
+                port,
+                Results(config.results.folder),
+                captures,
+                reflector,
+                Shelf(config.content.folder),
+            )
             serve_https(app, listener, config.tls.certificate, config.tls.key, ready)
         finally:
             swept.set()

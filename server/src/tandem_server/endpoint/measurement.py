@@ -1,4 +1,4 @@
-"""What the measurement listener answers: whoami, download, upload and content (server/spec/endpoint-api.md)."""
+"""What the measurement listener answers: whoami, download, upload, content and pages (server/spec/endpoint-api.md)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from tandem_server.content.library import Library
-from tandem_server.endpoint import handshake
+from tandem_server.content.page.shelf import Shelf
+from tandem_server.endpoint import handshake, replay
 from tandem_server.endpoint.content import PREFIX, ContentService
 from tandem_server.endpoint.desk import Desk, Grant
 from tandem_server.endpoint.download import Download
 from tandem_server.endpoint.flows import FlowAccount, Labels
 from tandem_server.endpoint.options import OptionsError, apply, effective
+from tandem_server.endpoint.paths import told_path
 from tandem_server.endpoint.recorder import Recorder
 from tandem_server.endpoint.request import HEAD_LIMIT_BYTES, Ask, BadRequest, Request, read_ask, read_head
 from tandem_server.endpoint.sampler import Sampler
@@ -33,10 +35,16 @@ class Measurement:
     """Serves one connection at a time per thread (``Acceptor``). ``boot``: this machine's boot id, for the records."""
 
     def __init__(
-        self, desk: Desk, limits: Limits, recorder: Recorder, boot: str, content: Library | None = None
+        self,
+        desk: Desk,
+        limits: Limits,
+        recorder: Recorder,
+        boot: str,
+        content: Library | None = None,
+        pages: Shelf | None = None,
     ) -> None:
         self._desk, self._limits, self._recorder, self._boot = desk, limits, recorder, boot
-        self._content = content
+        self._content, self._pages = content, pages
 
     def serve(self, connection: socket.socket, address: str, port: int, stopped: threading.Event) -> None:
         """One request, one answer, closed. OSError when the peer goes away meanwhile."""
@@ -45,13 +53,14 @@ class Measurement:
             arrived_s = time.monotonic()
             request = read_head(head)
             resources = {"/v1/whoami": "GET", "/v1/download": "GET", "/v1/upload": "POST"}
-            if self._content is not None and request.path.startswith(PREFIX):
+            page = self._pages is not None and request.path.startswith(replay.PREFIX)
+            if page or (self._content is not None and request.path.startswith(PREFIX)):
                 resources[request.path] = "GET"
             if request.path not in resources:
                 raise BadRequest(404, f"there are {', '.join(resources)}")
             if request.method != resources[request.path]:
                 raise BadRequest(405, f"only {resources[request.path]}")
-            if begun and request.method != "POST":
+            if begun and request.method != "POST" and not page:
                 raise BadRequest(400, "something follows the head")
             if request.path == "/v1/whoami":
                 further = handshake.seen(connection) if self._in_session(request) else {}
@@ -82,14 +91,16 @@ class Measurement:
         stopped: threading.Event,
     ) -> None:
         content = self._content if request.path.startswith(PREFIX) else None
-        ask = Ask(None, None) if content is not None else read_ask(request.query)
+        pages = self._pages if request.path.startswith(replay.PREFIX) else None
+        page = None if pages is None else replay.open_page(pages, request)
+        ask = Ask(None, None, many=page is not None) if content or page else read_ask(request.query)
         upload = request.path == "/v1/upload"
         if upload and ask.payload_bytes != request.body_bytes:
             raise BadRequest(400, "an upload has Content-Length as bytes= says, with seconds= none")
         session = self._desk.admit(request.headers.get("x-tandem-session", ""), ask)
         summary: dict[str, object] | None = None
         try:
-            path = _path(request, session)
+            path = told_path(request.headers.get("x-tandem-path"), session.path, session.paths, session.kind)
             apply(connection, session.options)
             own = {"request": request.line, "peer": peer, **effective(connection).told()}
             labels = Labels(session.probe, self._boot, session.run, session.kind, path, session.paths)
@@ -97,7 +108,10 @@ class Measurement:
             def stop() -> bool:
                 return stopped.is_set() or session.over()
 
-            if content is not None:
+            if page is not None:
+                stall_s = self._limits.stall_s
+                summary = own | replay.serve(connection, begun, page, session, labels, self._recorder, stop, stall_s)
+            elif content is not None:
                 summary = own | self._serve_content(connection, content, request, session, labels, stop)
             elif upload:
                 summary = own | self._upload(connection, ask, begun, session, labels, stop)
@@ -215,17 +229,6 @@ class Measurement:
             "request_to_last_ack_s": None,
             "last_ack_resolution_s": None,
         }
-
-
-def _path(request: Request, session: Grant) -> str | None:
-    """The path of the connection's first subflow, as far as the request or the session tells."""
-    told = request.headers.get("x-tandem-path")
-    if told is None:
-        # In a session of any kind connections begin on several paths: only an address tells.
-        return session.path if session.kind != "any" else None
-    if told != session.path and told not in session.paths:
-        raise BadRequest(400, "X-Tandem-Path names none of the session's paths")
-    return told
 
 
 def _receive_head(connection: socket.socket, within_s: float) -> tuple[bytes, bytes]:
