@@ -39,7 +39,6 @@ FLAGS = (
     "--disable-site-isolation-trials",
     "--disable-sync",
     "--disable-features=DialMediaRouteProvider,HttpsUpgrades,MediaRouter,OptimizationHints,SpareRendererForSitePerProcess,Translate",
-    "--disk-cache-dir=/dev/null",
     "--disk-cache-size=1",
     "--metrics-recording-only",
     "--password-store=basic",
@@ -52,11 +51,19 @@ class NoBrowserError(RuntimeError):
 
 
 def find() -> str | None:
-    """The program: ``TANDEM_CHROMIUM``, else the first of ``PROGRAMS`` in PATH; None when there is none."""
+    """The program: ``TANDEM_CHROMIUM``, else the first of ``PROGRAMS`` in PATH; None when there is none. Ubuntu's is a snap, whose
+    confinement keeps it from our pipes and folders: passed over."""
     told = os.environ.get("TANDEM_CHROMIUM")
     if told:
         return shutil.which(told)
-    return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    return next((found for name in PROGRAMS if (found := shutil.which(name)) and not _is_snap(Path(found))), None)
+
+
+def _is_snap(program: Path) -> bool:
+    if "/snap" in str(program.resolve()):
+        return True
+    with program.open("rb") as file:
+        return b"/snap/bin" in file.read(4096)  # the script of a package that only leads there
 
 
 class Browser:
@@ -85,7 +92,7 @@ class Browser:
             words = [program, *FLAGS, f"--user-data-dir={self._folder / 'profile'}", *flags]
             if not self.sandbox:
                 words.append("--no-sandbox")
-            quiet = os.open(self._errors, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            quiet = _high(os.open(self._errors, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
             try:
                 self.pid = os.posix_spawn(
                     program,
@@ -135,9 +142,10 @@ class Browser:
             lines = self._errors.read_text("utf-8", "replace").splitlines()
         except OSError:
             return ""
-        telling = [line for line in lines if "FATAL" in line or "rror" in line or "sandbox" in line]
+        first = [line for line in lines if "FATAL" in line or "sandbox!" in line]
+        telling = first + [line for line in lines if "ERROR" in line and "dbus" not in line]
         text = " ".join((telling[0] if telling else "").split())[:200]
-        return text + ("; mend: install chromium-sandbox, or sandbox = false" if "andbox" in text else "")
+        return text + ("; mend: install chromium-sandbox, or sandbox = false" if "sandbox!" in text else "")
 
     def close(self) -> None:
         """End it and all that it started, at once; the profile goes. Never raises for a browser that has gone already."""

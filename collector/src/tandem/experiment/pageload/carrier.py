@@ -8,8 +8,10 @@ import socket
 import threading
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from tandem.experiment.control import Session, describe
+from tandem.experiment.environment import environment
 from tandem.experiment.pageload.request import Request
 from tandem.experiment.path_names import PathNames
 from tandem.mptcp import sockets
@@ -30,7 +32,7 @@ class Carried:
 
 class Carrier:
     """Opens and watches connections, from any thread. ``refused``: why connections were refused or broke, in the order it happened.
-    ``lack``: what this machine cannot do at all. ``environment`` is read from ``last``, the socket opened last."""
+    ``lack``: what this machine cannot do at all."""
 
     def __init__(self, request: Request, session: Session, page: str) -> None:
         self._request, self._names = request, PathNames(request.paths)
@@ -121,11 +123,11 @@ class Carrier:
         with contextlib.suppress(StatisticsError):
             carried.series.add(carried.reader.read(), carried.received)
 
-    @property
-    def last(self) -> socket.socket | None:
-        """An open connection, for what the kernel says of its options."""
+    def environment(self) -> dict[str, Any]:
+        """The machine now, and what the kernel says of a connection that is open."""
         with self._lock:
-            return next((c.connected.socket for c in reversed(self.carried) if not c.over), None)
+            made = next((c.connected.socket for c in reversed(self.carried) if not c.over), None)
+            return environment(self._request, made)
 
 
 def by_path(carried: list[Carried]) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from typing import Any
 
 from tandem.devtools.browser import Browser, NoBrowserError, find
@@ -56,7 +57,9 @@ class PageLoad:
         except (StoppedError, DevToolsError):
             failure = STOPPED
         except NoBrowserError as error:
-            raise EnvironmentLackError(str(error)) from error
+            if not stop.requested:
+                raise EnvironmentLackError(str(error)) from error
+            failure = STOPPED
         if failure is None:
             failure = found.failure()
         return Outcome(outcome.result(found.done, request.kind), failure, found.environment, found.further)
@@ -136,8 +139,7 @@ class _Loads:
                 self._output.line("load", monotonic_ns=int(now_s() * 1e9), **outcome.row(loaded))
 
     def _loaded(self, page: StoredPage, way: str, session: Session) -> Loaded:
-        request = self._request
-        carrier = Carrier(request, session, page.name)
+        carrier = Carrier(self._request, session, page.name)
         relay = Relay(carrier, page.origins, self._until_s)
         loaded = Loaded(Load(page.name, way), carrier.carried, None, 0, None, page.certificate is not None)
         self.done.loads.append(loaded)
@@ -145,7 +147,9 @@ class _Loads:
         def at_end() -> None:
             carrier.sample()
             loaded.shares = outcome.shares(carrier.carried)
+            self.environment |= carrier.environment()
 
+        request = self._request
         try:
             if way == "browser":
                 loaded.load = self._by_browser(page, relay, at_end)
@@ -156,9 +160,6 @@ class _Loads:
         except ssl.SSLError as error:
             raise PageError(f"its certificate: {error}") from error
         finally:
-            last = carrier.last
-            if last is not None:
-                self.environment |= environment(request, last)
             relay.close()
             carrier.close()
             loaded.elsewhere = relay.elsewhere
@@ -169,13 +170,18 @@ class _Loads:
             loaded.load.failure = f"{carrier.refused[0]} ({loaded.load.failure})"
         return loaded
 
-    def _by_browser(self, page: StoredPage, relay: Relay, at_end: Any) -> Load:  # noqa: ANN401
+    def _by_browser(self, page: StoredPage, relay: Relay, at_end: Callable[[], None]) -> Load:
         request, stop = self._request, lambda: self._stop.requested
-        browser = Browser(
-            self._program or "", browser_load.flags(page, relay.port), stop, None if request.sandbox else False
-        )
+        sandbox = None if request.sandbox else False
+        browser = Browser(self._program or "", browser_load.flags(page, relay.port), stop, sandbox)
         try:
-            session = browser.page(now_s() + request.start_timeout_s)
+            try:
+                session = browser.page(now_s() + request.start_timeout_s)
+            except NoBrowserError as error:
+                if self.done.browser is None or stop():
+                    raise
+                # It has come up before: this time it is what was measured.
+                return Load(page.name, "browser", failure=str(error))
             if self.done.browser is None:
                 told = browser.devtools.call("Browser.getVersion", until_s=now_s() + request.start_timeout_s)
                 self.done.browser = str(told.get("product", ""))[:80]
