@@ -12,7 +12,7 @@ from typing import Any
 
 from two_paths import Space
 
-CONTROL_PORT, MEASUREMENT_PORT = 8444, 8480
+CONTROL_PORT, MEASUREMENT_PORT, MEASUREMENT_TLS_PORT = 8444, 8480, 8481
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCES = os.pathsep.join(str(REPOSITORY / part) for part in ("collector/src", "server/src"))
 
@@ -21,7 +21,7 @@ SOURCES = os.pathsep.join(str(REPOSITORY / part) for part in ("collector/src", "
 def lone_endpoint(space: Space, address: str, folder: Path) -> Iterator[dict[str, Any]]:
     """Serve at ``address`` from within ``space``; the experiment's parameter ``server``."""
     config = folder / "server.toml"
-    config.write_text("[listen]\n[store]\n")
+    config.write_text(f"[listen]\nmeasurement_tls_port = {MEASUREMENT_TLS_PORT}\n[store]\n")
     (folder / "influxdb").mkdir(parents=True)
     (folder / "influxdb/tandem.password").write_text("unused")
     program = [sys.executable, "-m", "tandem_server"]

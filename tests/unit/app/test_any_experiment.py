@@ -98,16 +98,36 @@ def gateway_text(gateway: Gateway, run: str) -> str:
 def test_the_phase_under_way_is_in_the_status_and_a_cancelled_run_is_kept(tmp_path: Path, gateway: Gateway) -> None:
     collector = rehearsal(tmp_path, gateway)
     collector.start()
-    collector.supervisor.request("steps", {"parameters": {"how": "hang"}})
+    collector.supervisor.answers.request("steps", {"parameters": {"how": "hang"}})
 
     def phase() -> dict[str, Any] | None:
-        runs = (collector.supervisor.status()["run"] or {}).get("runs", [])
+        runs = (collector.supervisor.answers.status()["run"] or {}).get("runs", [])
         return runs[0]["phase"] if runs else None
 
     collector.until(lambda: phase() == {"name": "step 2", "number": 2, "of": 2})
     assert collector.stop()
     (manifest,) = manifests(tmp_path)
     assert manifest["failure"] == {"reason": "stopped", "retry": False}
+
+
+def test_what_is_cancelled_is_kept_and_the_next_may_begin(tmp_path: Path, gateway: Gateway) -> None:
+    collector = rehearsal(tmp_path, gateway)
+    collector.start()
+    answers = collector.supervisor.answers
+    with pytest.raises(ValueError, match="nothing is being measured"):
+        answers.cancel(None)
+    pair = answers.request("steps", {"parameters": {"how": "hang"}})
+    collector.until(lambda: bool((answers.status()["run"] or {}).get("runs")))
+    with pytest.raises(ValueError, match=f"{pair} is"):
+        answers.cancel("pair-of-yesterday")
+    assert answers.cancel(pair) == pair
+    collector.until(lambda: answers.done(pair) is not None)
+    done = answers.done(pair)
+    assert done is not None
+    assert [r["failure"] for r in done["results"]] == ["stopped"]
+    assert measured(collector, parameters={"how": "well"})[-1]["ok"] is True
+    collector.stop()
+    assert [m["failure"] for m in manifests(tmp_path)].count(None) == 1
 
 
 def test_a_deadline_ends_it(tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +192,7 @@ def test_a_request_that_cannot_be_is_refused_with_the_reason(
     collector.start()
     try:
         with pytest.raises(ValueError, match=what):
-            collector.supervisor.request(experiment, given)
+            collector.supervisor.answers.request(experiment, given)
     finally:
         collector.stop()
 
@@ -198,7 +218,7 @@ def test_what_the_machine_is_known_to_lack_is_refused_beforehand(tmp_path: Path,
     collector.start()
     try:
         with pytest.raises(ValueError, match="no netem"):
-            collector.supervisor.request("steps", {"shape": {"a": {"up_delay_ms": 5}}})
+            collector.supervisor.answers.request("steps", {"shape": {"a": {"up_delay_ms": 5}}})
     finally:
         collector.stop()
     assert manifests(tmp_path) == []
@@ -222,10 +242,10 @@ def test_a_pair_of_downloads_takes_conditions_too(tmp_path: Path, gateway: Gatew
     made = Made()
     collector = rehearsal(tmp_path, gateway, made)
     collector.start()
-    pair = collector.supervisor.request(
+    pair = collector.supervisor.answers.request(
         "download", {"pairing": "simultaneous", "sysctl": {"net.ipv4.tcp_sack": 0}, "parameters": {"stall_s": 3}}
     )
-    collector.until(lambda: collector.supervisor.done(pair) is not None)
+    collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
     collector.stop()
     found = manifests(tmp_path)
     assert len(found) == 3

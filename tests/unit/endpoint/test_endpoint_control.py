@@ -74,12 +74,18 @@ def test_a_budget_may_be_asked_for_by_itself(channel):
 
 
 def test_options_are_negotiated_told_and_held(channel):
-    options = {"congestion_control": "reno", "send_buffer_bytes": 100_000, "nodelay": True}
+    options = {
+        "congestion_control": "reno",
+        "send_buffer_bytes": 100_000,
+        "receive_buffer_bytes": 50_000,
+        "nodelay": True,
+    }
     status, opened = channel("POST", "/v1/sessions", {**ASK, "options": options})
     assert status == 201
     told = opened["options"]
     assert (told["congestion_control"], told["nodelay"]) == ("reno", True)
-    assert told["send_buffer_bytes"] == 200_000  # the kernel counts its own overhead
+    # The kernel counts its own overhead.
+    assert (told["send_buffer_bytes"], told["receive_buffer_bytes"]) == (200_000, 100_000)
     channel.endpoint.get("/v1/download?bytes=1000", opened["session"])
     (connection,) = channel("DELETE", f"/v1/sessions/{opened['session']}")[1]["connections"]
     assert {key: connection[key] for key in told} == told
@@ -166,6 +172,7 @@ def test_more_than_a_probes_share_is_refused_with_the_reason(channel):
         {"options": {"congestion_control": 5}},
         {"options": {"congestion_control": "olia"}},
         {"options": {"send_buffer_bytes": 1}},
+        {"options": {"receive_buffer_bytes": 2**31}},
         {"options": {"send_buffer_bytes": True}},
         {"options": {"nodelay": 1}},
         {"path": ""},

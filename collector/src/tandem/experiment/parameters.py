@@ -29,6 +29,8 @@ class Parameter:
     choices: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     """Keys that an object (or each object of a list) must have, as text; others are left alone."""
+    file: bool = False
+    """Names a file or folder of this machine: campaigns that the server pushed may name those of the probe's folder only."""
 
     def describe(self) -> dict[str, Any]:
         """For ``--describe``: what is not the default."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from tandem import mptcp_abi as abi
+from tandem.stream import Stream, TlsStream
 
 Kind = Literal["mptcp", "tcp"]
 
@@ -50,12 +51,20 @@ DEFAULT_OPTIONS = Options()
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """An open connection. ``connect_ms``: connect(2) took so long, which is the primary path's handshake."""
+    """An open connection. ``connect_ms``: connect(2) took so long, which is the primary path's handshake. ``tls``: over ``socket``, and
+    how long its handshake took; None without."""
 
     socket: socket.socket
     connect_ms: float
     started_monotonic_ns: int
     connected_monotonic_ns: int
+    tls: TlsStream | None = None
+    tls_ms: float | None = None
+
+    @property
+    def stream(self) -> Stream:
+        """What carries payload."""
+        return self.socket if self.tls is None else self.tls
 
 
 def resolve(host: str, port: int, interface: str | None = None) -> tuple[str, int]:

@@ -16,13 +16,15 @@ from tandem_server.registry import valid_name
 @dataclass(frozen=True, slots=True)
 class Listen:
     """Where the listeners are. ``host`` ``::``: every address of both families, of IPv4 alone where the kernel has no IPv6.
-    ``multipath`` ``optional``: go on without Multipath TCP when the kernel has none. ``processes`` serve the measurements; 0: as many
+    ``measurement_tls_port``: measurements with TLS, too, on another port; None: none. ``multipath`` ``optional``: go on without
+    Multipath TCP when the kernel has none. ``processes`` serve the measurements; 0: as many
     as there are cores."""
 
     host: str = "::"
     gateway_port: int = 8443
     control_port: int = 8444
     measurement_port: int = 8480
+    measurement_tls_port: int | None = None
     multipath: Literal["required", "optional"] = "required"
     processes: int = 0
 
@@ -240,7 +242,7 @@ def _check(config: ServerConfig, where: _Places) -> None:
     ports = [(s, k) for s, c in (("listen", config.listen), ("store", config.store)) for k in _port_keys(c)]
     for section, key in ports:
         port = getattr(getattr(config, section), key)
-        if not 1 <= port <= 65535:
+        if port is not None and not 1 <= port <= 65535:
             raise ConfigError(f"{where(section, key)}: [{section}] {key} is {port}; mend: a port from 1 to 65535")
     if config.capture.budget_bytes < 1:
         raise ConfigError(
@@ -250,7 +252,7 @@ def _check(config: ServerConfig, where: _Places) -> None:
         raise ConfigError(
             f"{where('listen', 'processes')}: [listen] processes is {config.listen.processes}; mend: 1 to 256, or 0 for one a core"
         )
-    mine = [config.listen.gateway_port, config.listen.control_port, config.listen.measurement_port]
+    mine = [port for key in _port_keys(config.listen) if (port := getattr(config.listen, key)) is not None]
     if len(set(mine)) < len(mine):
         raise ConfigError(f"{where('listen')}: two of the ports in [listen] are the same; mend: give each its own")
     for field in fields(Bounds):
@@ -277,4 +279,5 @@ def _check(config: ServerConfig, where: _Places) -> None:
 
 
 def _port_keys(section: object) -> list[str]:
-    return [name for name in ("gateway_port", "control_port", "measurement_port", "port") if hasattr(section, name)]
+    known = ("gateway_port", "control_port", "measurement_port", "measurement_tls_port", "port")
+    return [name for name in known if hasattr(section, name)]

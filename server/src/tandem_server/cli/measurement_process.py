@@ -17,6 +17,7 @@ from tandem_server.endpoint.environment import boot_id
 from tandem_server.endpoint.measurement import Measurement
 from tandem_server.endpoint.pool_member import serve_channel
 from tandem_server.endpoint.recorder import Recorder
+from tandem_server.endpoint.secure import tls_context
 from tandem_server.endpoint.sessions import Limits
 
 DATABASE_WAIT_S = 30.0
@@ -46,9 +47,13 @@ def main() -> None:
     store = open_store(config, DATABASE_WAIT_S)
     recorder, limits, boot = Recorder(lambda: store), limits_of(config), boot_id()
     content, pages = Library(config.content.folder), Shelf(config.content.folder)
+    context = tls_context(config.tls.certificate, config.tls.key) if config.listen.measurement_tls_port else None
 
-    def serve(desk: Desk, connection: socket.socket, address: str, port: int, stopped: threading.Event) -> None:
-        Measurement(desk, limits, recorder, boot, content, pages).serve(connection, address, port, stopped)
+    def serve(
+        desk: Desk, connection: socket.socket, address: str, port: int, stopped: threading.Event, tls: bool
+    ) -> None:
+        measurement = Measurement(desk, limits, recorder, boot, content, context, pages)
+        (measurement.serve_tls if tls else measurement.serve)(connection, address, port, stopped)
 
     with socket.socket(fileno=int(sys.argv[2])) as channel:
         try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import logging
 import signal
 import socket
 import sys
 import threading
 from argparse import Namespace
+from contextlib import ExitStack
 from pathlib import Path
 
 from tandem_server.cli.configuration import ServerConfig, load
@@ -25,6 +27,7 @@ from tandem_server.endpoint.listener import Acceptor, ListenError, NoMultipathEr
 from tandem_server.endpoint.pool import Pool, PoolError, cores
 from tandem_server.endpoint.reflector import Reflector, ReflectorError, reflector_socket
 from tandem_server.endpoint.results import Results
+from tandem_server.endpoint.secure import tls_context
 from tandem_server.endpoint.sessions import SessionTable
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.store import StoreStartError
@@ -95,17 +98,17 @@ def _gateway(config: ServerConfig) -> None:
 
 
 def _endpoint(config: ServerConfig) -> None:
-    try:
-        measurement = listen(config.listen.host, config.listen.measurement_port)
-    except NoMultipathError as error:
-        if config.listen.multipath == "required":
-            raise EnvironmentLacks(str(error)) from error
-        _LOG.warning("%s; going on with plain TCP: every MPTCP run will fall back", error)
-        measurement = _plain(config)
-    except ListenError as error:
-        raise EnvironmentLacks(str(error)) from error
+    bounds, tls_port = config.limits, config.listen.measurement_tls_port
+    measurement = _measurement_listener(config, config.listen.measurement_port)
     listener = bind(config.listen.host, config.listen.control_port)
-    with measurement, listener, open_registry(config) as registry:
+    with ExitStack() as held:
+        held.enter_context(measurement)
+        held.enter_context(listener)
+        registry = held.enter_context(open_registry(config))
+        further = []
+        if tls_port is not None:
+            _check_certificate(config)
+            further.append(held.enter_context(_measurement_listener(config, tls_port)))
         registry.sessions.end_abandoned()
         sessions = SessionTable(registry, limits_of(config), config.probes)
         command = [sys.executable, "-m", "tandem_server.cli.measurement_process", str(config.file)]
@@ -114,10 +117,19 @@ def _endpoint(config: ServerConfig) -> None:
         except PoolError as error:
             raise EnvironmentLacks(str(error)) from error
         reflector = _reflector(config, sessions)
-        acceptor = Acceptor(measurement, pool.serve, config.limits.connections, config.limits.connections_per_address)
+        serve_tls = functools.partial(pool.serve, tls=True)
+        acceptor = Acceptor(
+            measurement,
+            pool.serve,
+            bounds.connections,
+            bounds.connections_per_address,
+            [(one, serve_tls) for one in further],
+        )
 
         def ready() -> None:
             announce("measurement", measurement)
+            for one in further:
+                announce("measurement with TLS", one)
             announce("endpoint", listener)
 
         swept = threading.Event()
@@ -126,15 +138,10 @@ def _endpoint(config: ServerConfig) -> None:
         try:
             port = config.listen.measurement_port
             wanted = config.capture
-            captures = Captures(wanted.folder, wanted.budget_bytes, port) if wanted.allowed else None
+            shelf = Shelf(config.content.folder)
+            captures = Captures(wanted.folder, wanted.budget_bytes) if wanted.allowed else None
             app = control_app(
-                registry,
-                sessions,
-                port,
-                Results(config.results.folder),
-                captures,
-                reflector,
-                Shelf(config.content.folder),
+                registry, sessions, port, Results(config.results.folder), captures, reflector, tls_port, shelf
             )
             serve_https(app, listener, config.tls.certificate, config.tls.key, ready)
         finally:
@@ -162,8 +169,25 @@ def _sweep(sessions: SessionTable, stopped: threading.Event) -> None:
         sessions.sweep()
 
 
-def _plain(config: ServerConfig) -> socket.socket:
+def _measurement_listener(config: ServerConfig, port: int) -> socket.socket:
     try:
-        return listen(config.listen.host, config.listen.measurement_port, multipath=False)
+        return listen(config.listen.host, port)
+    except NoMultipathError as error:
+        if config.listen.multipath == "required":
+            raise EnvironmentLacks(str(error)) from error
+        _LOG.warning("%s; going on with plain TCP: every MPTCP run will fall back", error)
     except ListenError as error:
         raise EnvironmentLacks(str(error)) from error
+    try:
+        return listen(config.listen.host, port, multipath=False)
+    except ListenError as error:
+        raise EnvironmentLacks(str(error)) from error
+
+
+def _check_certificate(config: ServerConfig) -> None:
+    """Here, in one line, and not from each of the processes that will use it."""
+    try:
+        tls_context(config.tls.certificate, config.tls.key)
+    except OSError as error:
+        mend = "mend: tandem-server tls"
+        raise EnvironmentLacks(f"{config.tls.certificate}, {config.tls.key}: {error}; {mend}") from error

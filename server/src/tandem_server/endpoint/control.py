@@ -35,10 +35,11 @@ def control_app(
     results: Results,
     captures: Captures | None = None,
     reflector: Reflector | None = None,
+    measurement_tls_port: int | None = None,
     pages: Shelf | None = None,
 ) -> Starlette:
     """The ASGI application. ``captures``: None when none are allowed. ``reflector``: None when there is none; then its part of
-    the answers is null. ``pages``: None when none are stored."""
+    the answers is null. ``measurement_tls_port``: None when the measurement listener speaks no TLS. ``pages``: None: there are none."""
 
     async def post(request: Request) -> JSONResponse:
         probe = await run_in_threadpool(probe_of, registry, request.headers.get("authorization"))
@@ -50,6 +51,9 @@ def control_app(
             options = negotiate(ask.options)
             if ask.capture and captures is None:
                 raise BadAsk("this endpoint allows no captures ([capture] allowed in its server.toml)")
+            port = measurement_tls_port if ask.tls else measurement_port
+            if port is None:
+                raise BadAsk("this endpoint measures without TLS ([listen] measurement_tls_port in its server.toml)")
             session = await run_in_threadpool(
                 sessions.open,
                 probe,
@@ -61,9 +65,10 @@ def control_app(
                 ask.seconds,
                 ask.budget_bytes,
                 ask.options,
+                ask.tls,
             )
             if ask.capture and captures is not None:
-                await run_in_threadpool(_begin_capture, captures, sessions, session)
+                await run_in_threadpool(_begin_capture, captures, sessions, session, port)
         except (BadAsk, OptionsError) as error:
             return JSONResponse({"error": str(error)}, 400)
         except (Refused, CaptureRefused) as error:
@@ -74,7 +79,7 @@ def control_app(
             "session": session.id,
             "expires_s": int(session.idle_s),
             "budget_bytes": session.budget_bytes,
-            "measurement_port": measurement_port,
+            "measurement_port": port,
             "reflector": None if reflector is None else reflector.told(session.id),
             "options": options.told(),
             "environment": read_environment(),
@@ -134,9 +139,9 @@ def control_app(
     )
 
 
-def _begin_capture(captures: Captures, sessions: SessionTable, session: Session) -> None:
+def _begin_capture(captures: Captures, sessions: SessionTable, session: Session, port: int) -> None:
     try:
-        session.capture = captures.begin(session.probe, session.run, session.id)
+        session.capture = captures.begin(session.probe, session.run, session.id, port)
     except CaptureRefused:
         sessions.end(session.id, session.probe)  # who wanted a capture does not want to measure without
         raise

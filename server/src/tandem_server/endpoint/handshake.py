@@ -7,11 +7,12 @@ import socket
 from pathlib import Path
 
 from tandem import mptcp_abi as abi
+from tandem.stream import Stream
 
 _NETSTAT = Path("/proc/thread-self/net/netstat")
 
 
-def seen(connection: socket.socket) -> dict[str, object]:
+def seen(connection: Stream) -> dict[str, object]:
     """``multipath``: ``native``, ``fallback`` (it was Multipath TCP and is TCP now), ``none`` (accepted as TCP: MP_CAPABLE was missing
     from the SYN or from what followed our answer); ``handshake_rtt_ms``: the kernel's round-trip time, null when it has none yet;
     ``multipath_syns``: SYNs with MP_CAPABLE that this network namespace has had, null when unknown."""
@@ -33,7 +34,7 @@ def multipath_syns() -> int | None:
         return None  # no Multipath TCP in this kernel
 
 
-def _multipath(connection: socket.socket) -> str:
+def _multipath(connection: Stream) -> str:
     if connection.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) != abi.IPPROTO_MPTCP:
         return "none"
     try:

@@ -9,7 +9,7 @@ import select
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tandem.mptcp_abi import IPPROTO_MPTCP
 
@@ -71,8 +71,13 @@ def _has(family: socket.AddressFamily, protocol: int) -> bool:
     return True
 
 
+Serve = Callable[[socket.socket, str, int, threading.Event], None]
+"""Serves one connection: the socket, the peer's address and port, and what says that the endpoint stops."""
+
+
 class Acceptor:
-    """Runs ``serve(connection, address, port, stopped)`` in a thread for each connection; closes it afterwards.
+    """Runs ``serve(connection, address, port, stopped)`` in a thread for each connection; closes it afterwards. ``further``: more
+    listeners, each with its own ``serve``, within the same bounds.
 
     More than ``connections`` in all or ``per_address`` of one address are answered 503 at once. ``stop`` ends accepting, sets
     ``stopped`` and waits for the threads.
@@ -81,18 +86,20 @@ class Acceptor:
     def __init__(
         self,
         listener: socket.socket,
-        serve: Callable[[socket.socket, str, int, threading.Event], None],
+        serve: Serve,
         connections: int,
         per_address: int,
+        further: Sequence[tuple[socket.socket, Serve]] = (),
     ) -> None:
-        self._listener, self._serve = listener, serve
+        self._listeners = {one.fileno(): (one, serving) for one, serving in ((listener, serve), *further)}
         self._connections, self._per_address = connections, per_address
         self._stopped = threading.Event()
         self._lock = threading.Condition()
         self._by_address: Counter[str] = Counter()
         self._thread = threading.Thread(target=self._accept, name="acceptor", daemon=True)
         self._wake_read, self._wake_write = os.pipe()
-        listener.setblocking(False)
+        for one, _ in self._listeners.values():
+            one.setblocking(False)
         self._thread.start()
 
     def stop(self, timeout_s: float = 3.0) -> None:
@@ -101,52 +108,57 @@ class Acceptor:
         os.close(self._wake_write)
         self._thread.join()
         os.close(self._wake_read)
-        self._listener.close()
+        for one, _ in self._listeners.values():
+            one.close()
         with self._lock:
             self._lock.wait_for(lambda: not self._by_address, timeout_s)
 
     def _accept(self) -> None:
         poll = select.poll()
-        poll.register(self._listener, select.POLLIN)
-        poll.register(self._wake_read, select.POLLIN)
+        for number in (*self._listeners, self._wake_read):
+            poll.register(number, select.POLLIN)
         while not self._stopped.is_set():
-            poll.poll()
-            try:
-                connection, peer = self._listener.accept()
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                # A connection reset before it was accepted, or descriptors used up: neither ends the listener.
-                _LOG.warning("accept: %s", error)
-                self._stopped.wait(0.05)
-                continue
-            connection.setblocking(True)
-            address, port = str(peer[0]).removeprefix("::ffff:"), int(peer[1])
-            with self._lock:
-                full = self._by_address.total() >= self._connections or self._by_address[address] >= self._per_address
-                if not full:
-                    self._by_address[address] += 1
-            if full:
-                with connection:
-                    connection.setblocking(False)
-                    try:
-                        connection.send(_BUSY)
-                    except OSError as error:
-                        _LOG.debug("%s: %s", address, error)
-                continue
-            try:
-                threading.Thread(
-                    target=self._run, args=(connection, address, port), name=f"connection {address}", daemon=True
-                ).start()
-            except RuntimeError as error:  # no thread to be had: the address must be free again
-                _LOG.warning("%s", error)
-                connection.close()
-                self._leave(address)
+            for number, _ in poll.poll():
+                if number in self._listeners:
+                    self._accept_one(*self._listeners[number])
 
-    def _run(self, connection: socket.socket, address: str, port: int) -> None:
+    def _accept_one(self, listener: socket.socket, serve: Serve) -> None:
+        try:
+            connection, peer = listener.accept()
+        except BlockingIOError:
+            return
+        except OSError as error:
+            # A connection reset before it was accepted, or descriptors used up: neither ends the listener.
+            _LOG.warning("accept: %s", error)
+            self._stopped.wait(0.05)
+            return
+        connection.setblocking(True)
+        address, port = str(peer[0]).removeprefix("::ffff:"), int(peer[1])
+        with self._lock:
+            full = self._by_address.total() >= self._connections or self._by_address[address] >= self._per_address
+            if not full:
+                self._by_address[address] += 1
+        if full:
+            with connection:
+                connection.setblocking(False)
+                try:
+                    connection.send(_BUSY)
+                except OSError as error:
+                    _LOG.debug("%s: %s", address, error)
+            return
+        try:
+            threading.Thread(
+                target=self._run, args=(serve, connection, address, port), name=f"connection {address}", daemon=True
+            ).start()
+        except RuntimeError as error:  # no thread to be had: the address must be free again
+            _LOG.warning("%s", error)
+            connection.close()
+            self._leave(address)
+
+    def _run(self, serve: Serve, connection: socket.socket, address: str, port: int) -> None:
         try:
             with connection:
-                self._serve(connection, address, port, self._stopped)
+                serve(connection, address, port, self._stopped)
         except OSError as error:
             _LOG.info("%s: %s", address, error)
         except Exception:  # noqa: BLE001  (logged with its trace: one connection's fault must not end the others)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tandem_server.endpoint.request import BadRequest
-
 
 @dataclass(frozen=True, slots=True)
 class PathPeer:
@@ -40,13 +38,3 @@ def name_subflows(
         for subflow, _ in unnamed:
             named[subflow] = left[0]
     return named
-
-
-def told_path(told: str | None, primary: str | None, paths: Mapping[str, PathPeer], kind: str) -> str | None:
-    """The path of a connection's first subflow, as far as the request (``told``: its X-Tandem-Path) or the session tells. BadRequest."""
-    if told is None:
-        # In a session of any kind connections begin on several paths: only an address tells.
-        return primary if kind != "any" else None
-    if told != primary and told not in paths:
-        raise BadRequest(400, "X-Tandem-Path names none of the session's paths")
-    return told

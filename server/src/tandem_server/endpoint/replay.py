@@ -4,15 +4,15 @@ follows the head is what a browser says to any of the page's origins, plain or b
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+from tandem.stream import Stream, TlsStream
 from tandem_server.content.page.index import PageError
 from tandem_server.content.page.shelf import Opened, Shelf
-from tandem_server.endpoint.byte_stream import ByteStream, End, Ended, Secure, Wire
+from tandem_server.endpoint.byte_stream import ByteStream, End, Ended
 from tandem_server.endpoint.desk import Grant
 from tandem_server.endpoint.download import Budget
 from tandem_server.endpoint.flows import FlowAccount, Labels
@@ -28,7 +28,7 @@ _HEAD_S = 20.0
 _LONGEST_HEAD = 65536
 _LONGEST_BODY = 16 << 20
 _CHUNK_BYTES = 1 << 18
-_TLS_HANDSHAKE = 22
+_TLS_HANDSHAKE = b"\x16"
 _LINE = re.compile(rb"([A-Z]{1,16}) ([!-~]{1,32768}) HTTP/1\.1\Z")
 _LENGTH = re.compile(rb"[0-9]{1,12}\Z")
 _BODILESS = (204, 205, 304)
@@ -36,8 +36,10 @@ _BODILESS = (204, 205, 304)
 SWITCHING = f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n\r\n".encode()
 
 
-def open_page(shelf: Shelf, request: Request) -> Opened:
+def open_page(shelf: Shelf, request: Request, connection: Stream) -> Opened:
     """The page that ``request`` names; BadRequest."""
+    if isinstance(connection, TlsStream):
+        raise BadRequest(400, "pages bring their own TLS: ask on the measurement port without")
     if request.headers.get("upgrade", "").lower() != PROTOCOL or request.query:
         raise BadRequest(400, f"a page takes Upgrade: {PROTOCOL}, and no query")
     name = request.path.removeprefix(PREFIX)
@@ -65,46 +67,48 @@ class Asked:
 
 
 class Replay:
-    """One connection. ``on_head``: so many bytes are no payload. After ``serve``: ``sent_bytes`` of bodies, ``requests``, of which
-    ``near`` were answered by the nearest query and ``missed`` not at all."""
+    """One connection. ``on_head``: so many bytes of what was sent are no payload. After ``serve``: ``sent_bytes`` of bodies, ``requests``,
+    of which ``near`` were answered by the nearest query and ``missed`` not at all."""
 
     def __init__(self, opened: Opened, budget: Budget, on_head: Callable[[int], None]) -> None:
         self._opened, self._budget, self._on_head = opened, budget, on_head
         self.sent_bytes = self.requests = self.near = self.missed = 0
         self.secure = False
 
-    def serve(self, wire: Wire) -> End:
-        """Answer until the client closes or is silent for ``KEPT_S``."""
+    def serve(self, stream: ByteStream, secured: Callable[[bytes], ByteStream]) -> End:
+        """Answer until the client closes or is silent for ``KEPT_S``. ``secured``: TLS over the same connection, whose first bytes
+        have been read; OSError."""
         try:
-            wire.write(SWITCHING)
-            self._on_head(len(SWITCHING))
-            self._answer_all(wire)
+            stream.write(SWITCHING)
+            if stream.peek(KEPT_S).startswith(_TLS_HANDSHAKE):
+                if self._opened.tls is None:
+                    return "client gone"  # nothing of this page is https
+                stream, self.secure = secured(stream.begun), True
+            else:
+                self._on_head(len(SWITCHING))
+            self._answer_all(stream)
         except Ended as ended:
             return ended.end
         except TimeoutError:
             return "complete"  # nothing more was asked for
+        except OSError:
+            return "client gone"
         return "complete"
 
-    def _answer_all(self, wire: Wire) -> None:
-        stream: ByteStream = wire
-        counted = wire.sent
-        if wire.first_byte(KEPT_S) == _TLS_HANDSHAKE:
-            if self._opened.tls is None:
-                raise Ended("client gone")  # nothing of this page is https
-            stream, self.secure = Secure(wire, self._opened.tls, _HEAD_S), True
+    def _answer_all(self, stream: ByteStream) -> None:
         begun = b""
         while True:
             asked, begun = _read(stream, begun)
             if asked is None:
                 return
             self.requests += 1
-            before = self.sent_bytes
-            closes = asked.closes
             self._answer(stream, asked)
-            self._on_head(wire.sent - counted - (self.sent_bytes - before))
-            counted = wire.sent
-            if closes:
+            if asked.closes:
                 return
+
+    def _say(self, stream: ByteStream, head: bytes, body: bytes = b"") -> None:
+        self._on_head(len(head))
+        stream.write(head + body)
 
     def _answer(self, stream: ByteStream, asked: Asked) -> None:
         scheme = "https" if self.secure else "http"
@@ -115,11 +119,11 @@ class Replay:
             # A preflight that was not stored, of an object that was: without an answer the browser would not ask for it.
             match = self._opened.matcher.find(method, scheme, authority, asked.target)
             if match is not None:
-                stream.write(_preflight(asked, method))
+                self._say(stream, _preflight(asked, method))
                 return
         if match is None:
             self.missed += 1
-            stream.write(_head(404, [("X-Tandem-Page", "miss")], 0))
+            self._say(stream, _head(404, [("X-Tandem-Page", "miss")], 0))
             return
         self.near += not match.exact
         one = self._opened.page.objects[match.number]
@@ -127,13 +131,13 @@ class Replay:
             body = self._opened.body(match.number)
         except (PageError, OSError) as error:
             self.missed += 1
-            stream.write(_head(503, [("X-Tandem-Page", f"broken {type(error).__name__}")], 0))
+            self._say(stream, _head(503, [("X-Tandem-Page", f"broken {type(error).__name__}")], 0))
             return
         bodiless = one.status in _BODILESS or one.status < 200
         # an interim answer alone would leave the browser waiting
         head = _head(one.status if one.status >= 200 else 204, list(one.headers), None if bodiless else len(body))
         if bodiless or asked.method == "HEAD":
-            stream.write(head)
+            self._say(stream, head)
             return
         self._send(stream, head, body)
 
@@ -141,13 +145,12 @@ class Replay:
         reserved = self._budget.take(len(body))
         if reserved < len(body):
             self._budget.give_back(reserved)
-            stream.write(_head(429, [("X-Tandem-Page", "budget"), ("Connection", "close")], 0))
+            self._say(stream, _head(429, [("X-Tandem-Page", "budget"), ("Connection", "close")], 0))
             raise Ended("budget")
         sent = 0
         try:
             # head and the body's beginning in one segment, as servers do
-            pending = head + body[:_CHUNK_BYTES]
-            stream.write(pending)
+            self._say(stream, head, body[:_CHUNK_BYTES])
             sent = min(_CHUNK_BYTES, len(body))
             while sent < len(body):
                 stream.write(body[sent : sent + _CHUNK_BYTES])
@@ -158,7 +161,7 @@ class Replay:
 
 
 def serve(
-    connection: socket.socket,
+    connection: Stream,
     begun: bytes,
     opened: Opened,
     session: Grant,
@@ -168,15 +171,23 @@ def serve(
     stall_s: float,
 ) -> dict[str, Any]:
     """Replay over ``connection``, of which ``begun`` has been read; its summary."""
-    account, sampler = FlowAccount(labels), Sampler(connection)
+    account, samplers = FlowAccount(labels), [Sampler(connection)]
 
     def sample() -> None:
-        snapshot = sampler.read()
+        snapshot = samplers[-1].read()
         if snapshot is not None:
             recorder.put(account.take(snapshot))
 
+    def secured(begun: bytes) -> ByteStream:
+        if opened.tls is None or isinstance(connection, TlsStream):
+            raise ConnectionError("no TLS here")
+        stream = TlsStream(connection, opened.tls)
+        stream.handshake(_HEAD_S, begun)
+        samplers.append(Sampler(stream))
+        return ByteStream(stream, b"", sample, stop, stall_s)
+
     replay = Replay(opened, session, account.head)
-    end = replay.serve(Wire(connection, begun, sample, stop, stall_s))
+    end = replay.serve(ByteStream(connection, begun, sample, stop, stall_s), secured)
     sample()
     connection.setblocking(True)
     return {
@@ -185,7 +196,7 @@ def serve(
         "requests": replay.requests,
         "near": replay.near,
         "missed": replay.missed,
-        "tls": replay.secure,
+        "page_tls": replay.secure,
         "end": end,
         "request_to_last_ack_s": None,
     }

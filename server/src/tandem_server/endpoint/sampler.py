@@ -7,9 +7,10 @@ import errno
 import os
 import socket
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tandem import mptcp_abi as abi
+from tandem.stream import Stream, TlsStream
 
 _ROOM = 8
 """Subflows read at most; the kernel's own limit is 8 (MPTCP_PM_ADDR_MAX)."""
@@ -31,7 +32,8 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One reading. ``multipath`` False for TCP and after fallback; then ``flows`` is the one connection, with id 1."""
+    """One reading. ``multipath`` False for TCP and after fallback; then ``flows`` is the one connection, with id 1. ``acked_bytes``: of
+    what was written; with TLS its payload in whole records, not what encrypting adds."""
 
     monotonic_ns: int
     utc_ns: int
@@ -43,7 +45,7 @@ class Snapshot:
 class Sampler:
     """Reads one connected socket; use it from one thread. Costs 20 to 200 µs a reading."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: Stream) -> None:
         self._socket = connection
         peer = connection.getpeername()
         self._peer, self._port = _plain(peer[0]), int(peer[1])
@@ -56,6 +58,12 @@ class Sampler:
 
     def read(self) -> Snapshot | None:
         """The statistics now; None when the connection has none any more (closed, reset)."""
+        snapshot = self._read()
+        if snapshot is not None and snapshot.acked_bytes is not None and isinstance(self._socket, TlsStream):
+            return replace(snapshot, acked_bytes=self._socket.payload_in(snapshot.acked_bytes))
+        return snapshot
+
+    def _read(self) -> Snapshot | None:
         utc_ns, monotonic_ns = time.time_ns(), time.monotonic_ns()
         try:
             return self._multipath(monotonic_ns, utc_ns)

@@ -69,6 +69,7 @@ class Session:
     idle_since_s: float = field(default_factory=time.monotonic)
     ended: threading.Event = field(default_factory=threading.Event)
     summaries: list[dict[str, Any]] = field(default_factory=list)
+    tls: bool = False
     capture: Capture | None = None
     captured: dict[str, Any] | None = None
     on_cut: set[Callable[[], None]] = field(default_factory=set)
@@ -153,6 +154,7 @@ class SessionTable:
         seconds: float | None,
         budget_bytes: int | None = None,
         options: Options = Options(),  # noqa: B008  (frozen)
+        tls: bool = False,
     ) -> Session:
         """Open a session, or Refused with the reason; sqlite3.Error when it cannot be written down (a full disk), and then there is
         none. The budget is what is asked for (``payload_bytes`` or ``budget_bytes``), or the endpoint's bound."""
@@ -190,6 +192,7 @@ class SessionTable:
                 limits.connections_per_session,
                 limits.page_connections_per_session,
                 options,
+                tls=tls,
             )
             self._open[session_id] = session
             return session
@@ -202,11 +205,14 @@ class SessionTable:
             return None
         return session
 
-    def admit(self, session_id: str, ask: Ask) -> Session:
-        """The session for one connection that asks for so much, entered: call its ``leave`` afterwards. BadRequest says why not."""
+    def admit(self, session_id: str, ask: Ask, tls: bool) -> Session:
+        """The session for one connection, with TLS or without, that asks for so much, entered: call its ``leave`` afterwards.
+        BadRequest says why not."""
         session = self.get(session_id)
         if session is None:
             raise BadRequest(403, "no open session; open one at the control channel")
+        if session.tls != tls:
+            raise BadRequest(403, "the session is for TLS" if session.tls else "the session is not for TLS")
         left = session.budget_bytes - session.used_bytes
         if ask.payload_bytes is not None and ask.payload_bytes > left:
             raise BadRequest(429, f"{left} bytes are left of the session's budget")

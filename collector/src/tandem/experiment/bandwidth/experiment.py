@@ -57,7 +57,7 @@ class Bandwidth:
         return Outcome(
             json.loads(json.dumps(result)),
             failure,
-            environment(asked.terms.asked),
+            environment(asked.terms.asked) | asked.terms.buffers.told(),
             {"failed_phases": rounds.failed, "first_failed": rounds.first_failed},
         )
 

@@ -15,6 +15,7 @@ from tandem.experiment.results import BYTES_BY_PATH, FIGURES, bytes_by_path
 RESULTS = (
     *FIGURES,
     Parameter("connect_ms", "float", "establishment of the first connection", "ms"),
+    Parameter("tls_ms", "float", "TLS's handshake on it; null without TLS", "ms"),
     Parameter("reconnects", "int", "connections after the first", "1"),
     Parameter("fallback", "bool", "Multipath TCP that fell back to TCP, in any of the connections"),
     Parameter("first_byte_ms", "float", "of the first segment, from its request on", "ms"),
@@ -64,6 +65,7 @@ def result(request: Request, play: Play, link: Link, sender: dict[str, Any] | No
         "duration_s": loading_s,
         "goodput_bit_per_s": size * 8 / loading_s if loading_s > 0 else 0.0,
         "connect_ms": link.connect_ms,
+        "tls_ms": link.tls_ms,
         "reconnects": max(0, link.connects - 1),
         "fallback": request.kind == "mptcp" and any(series.fallback for series in link.series),
         "first_byte_ms": play.first_byte_ms,

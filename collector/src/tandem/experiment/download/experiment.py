@@ -12,6 +12,7 @@ from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Outpu
 from tandem.experiment.control import Control, ControlError, Session, describe, whoami
 from tandem.experiment.download import outcome
 from tandem.experiment.download.request import PARAMETERS, Request, read
+from tandem.experiment.measured import connect
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.path_names import PathNames
 from tandem.experiment.sampler import Sampler
@@ -46,10 +47,13 @@ class Download:
             with stop.interruptible():
                 if request.whoami:
                     used = request.paths if request.kind == "mptcp" else request.paths[:1]
-                    further["public_addresses"] = whoami(request.measurement, used, _WHOAMI_TIMEOUT_S)
+                    further["public_addresses"] = whoami(request, used, _WHOAMI_TIMEOUT_S)
                 wanted: dict[str, Any] = {"bytes": request.bytes, "seconds": request.seconds}
+                far: dict[str, Any] = dict(request.buffers.there(sends=True))
                 if request.congestion_control is not None:
-                    wanted["options"] = {"congestion_control": request.congestion_control}
+                    far["congestion_control"] = request.congestion_control
+                if far:
+                    wanted["options"] = far
                 session = control.open(request.kind, further["public_addresses"], **wanted)
                 further["control_path"] = session.path
             return self._measure(request, control, session, deadline_ns, further, output, stop)
@@ -78,14 +82,10 @@ class Download:
         # Subflows of both families take a socket of IPv6, also where the primary path has IPv4.
         lone6 = request.kind == "mptcp" and any(sockets.only6(p.interface) for p in request.paths)
         both = lone6 and sockets.multipath6()
-        options = sockets.Options(receive_buffer_bytes=request.receive_buffer_bytes, both_families=both)
-        server = request.measurement
+        options = sockets.Options(receive_buffer_bytes=request.buffers.receive_bytes, both_families=both)
         try:
             with stop.interruptible():
-                address = sockets.resolve(server.host, server.port, request.primary.interface)
-                connected = sockets.connect(
-                    request.kind, address, request.primary.source, request.connect_timeout_s, options
-                )
+                connected = connect(request, request.kind, request.primary, request.connect_timeout_s, options)
         except OSError as error:
             sender = control.close(session, request.control_timeout_s)
             refused = Failure(reason=f"connect: {describe(error)}", retry=True)
@@ -99,7 +99,7 @@ class Download:
             sampler.start()
             try:
                 failure = transfer.run(
-                    connected.socket,
+                    connected.stream,
                     _get(request, session),
                     request.bytes,
                     request.seconds,
@@ -124,10 +124,8 @@ class Download:
 def _get(request: Request, session: Session) -> bytes:
     """The measured request."""
     wanted = {"bytes": request.bytes} if request.seconds is None else {"seconds": f"{request.seconds:g}"}
-    server = request.measurement
-    host = f"[{server.host}]" if ":" in server.host else server.host
     headers = {"X-Tandem-Session": session.id, "Accept-Encoding": "identity"}
-    return http_head.request(f"/v1/download?{urlencode(wanted)}", f"{host}:{server.port}", headers)
+    return http_head.request(f"/v1/download?{urlencode(wanted)}", request.measurement.authority, headers)
 
 
 EXPERIMENT = Download()

@@ -17,6 +17,7 @@ from tandem.schema.manifest import RunResult, SubflowResult
 RESULTS = (
     *FIGURES,
     Parameter("connect_ms", "float", "connection establishment", "ms"),
+    Parameter("tls_ms", "float", "TLS's handshake; null without TLS", "ms"),
     Parameter("first_byte_ms", "float", "from the request sent to the first payload byte", "ms"),
     Parameter("fallback", "bool", "Multipath TCP that fell back to TCP"),
     Parameter("subflows", "list", "each subflow: path, bytes, share, RTT, delay of its join"),
@@ -36,8 +37,10 @@ class DownloadSubflow(SubflowResult):
 
 
 class DownloadResult(RunResult):
-    """Beside the schema's: ``sender`` is the server's answer when the session was closed, None when it gave none."""
+    """Beside the schema's: ``tls_ms``, how long TLS's handshake took after connecting, None without TLS;
+    ``sender`` is the server's answer when the session was closed, None when it gave none."""
 
+    tls_ms: float | None
     sender: dict[str, Any] | None
     bytes_by_path: dict[str, dict[str, int | None]]
 
@@ -62,6 +65,7 @@ def result(
         duration_s=duration_s,
         goodput_bit_per_s=transfer.received * 8 / duration_s if duration_s > 0 else 0.0,
         connect_ms=connected.connect_ms,
+        tls_ms=connected.tls_ms,
         first_byte_ms=first_byte_ms,
         fallback=request.kind == "mptcp" and series.fallback,
         subflows=list(rows),
@@ -113,6 +117,4 @@ def environment(request: Request, connection: socket.socket | None) -> dict[str,
     sender's is in its answer."""
     found = machine_and_connection(request, connection)
     found["sample_hz"] = request.sample_hz
-    if connection is not None:
-        found["receive_buffer_asked_bytes"] = request.receive_buffer_bytes
-    return found
+    return found | request.buffers.told()

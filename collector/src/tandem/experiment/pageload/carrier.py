@@ -38,11 +38,9 @@ class Carrier:
         self._request, self._names = request, PathNames(request.paths)
         lone6 = request.kind == "mptcp" and any(sockets.only6(p.interface) for p in request.paths)
         self._options = sockets.Options(both_families=lone6 and sockets.multipath6())
-        server = request.measurement
-        host = f"[{server.host}]" if ":" in server.host else server.host
         head = (
             f"GET /v1/page/{page} HTTP/1.1",
-            f"Host: {host}:{server.port}",
+            f"Host: {request.measurement.authority}",
             f"X-Tandem-Session: {session.id}",
             "Connection: Upgrade",
             "Upgrade: tandem-page",

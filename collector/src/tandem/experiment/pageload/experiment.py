@@ -83,7 +83,7 @@ class _Loads:
         ways = ["browser", "graph"] if request.browser == "both" else ["graph" if self._program is None else "browser"]
         with stop.interruptible():
             used = [path for path in request.paths if path.name in request.used]
-            self.further["public_addresses"] = whoami(request.measurement, used, _WHOAMI_TIMEOUT_S)
+            self.further["public_addresses"] = whoami(request, used, _WHOAMI_TIMEOUT_S)
             names = request.names or self._all(control)
         plan = [(name, way) for _ in range(request.repetitions) for name in names for way in ways]
         if len(plan) > MOST_LOADS:
@@ -171,7 +171,11 @@ class _Loads:
         return loaded
 
     def _by_browser(self, page: StoredPage, relay: Relay, at_end: Callable[[], None]) -> Load:
-        request, stop = self._request, lambda: self._stop.requested
+        request = self._request
+
+        def stop() -> bool:
+            return self._stop.requested
+
         sandbox = None if request.sandbox else False
         browser = Browser(self._program or "", browser_load.flags(page, relay.port), stop, sandbox)
         try:

@@ -71,6 +71,10 @@ def read(parameters: dict[str, Any]) -> Request:
     if len(p["names"]) * p["repetitions"] * (1 + (p["browser"] == "both")) > MOST_LOADS:
         raise ParameterError(f"parameters 'pages' and 'repetitions': more than {MOST_LOADS} loads in one run")
     common = read_common(p, p["path"])
+    if common.measurement.scheme != "http":
+        raise ParameterError(
+            "parameter 'server': pages bring their own TLS; mend: measurement = http://HOST:PORT for page loads"
+        )
     of_asked = {f.name: getattr(common, f.name) for f in fields(common)}
     own = [f.name for f in fields(Request) if f.name not in of_asked]
     return Request(**of_asked, **{name: p[name] for name in own})
