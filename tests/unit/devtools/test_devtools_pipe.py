@@ -146,6 +146,11 @@ def test_it_stops_waiting_when_told():
         peer.close()
 
 
+def ask_until_it_ends(peer):
+    while True:
+        peer.client.call("X", until_s=soon())
+
+
 @given(st.lists(st.binary(max_size=40), max_size=6))
 def test_any_bytes_are_messages_or_one_error(pieces):
     peer = Peer()
@@ -154,7 +159,6 @@ def test_any_bytes_are_messages_or_one_error(pieces):
             os.write(peer.their_write, piece + b"\0")
         peer.end()
         with pytest.raises(DevToolsError):
-            for _ in range(len(pieces) + 1):
-                peer.client.call("X", until_s=soon())
+            ask_until_it_ends(peer)
     finally:
         peer.close()
