@@ -125,6 +125,10 @@ def _load(tools: DevTools, session: str, url: str, until_s: float) -> Recorded:
     room = {"maxTotalBufferSize": LONGEST_MESSAGE, "maxResourceBufferSize": LONGEST_BODY_BYTES * 2}
     tools.call("Network.enable", room, session, until_s=until_s)
     tools.call("Page.enable", {}, session, until_s=until_s)
+    # With stacks over asynchronous calls, or what a script asks for later has no initiator. A ``debugger`` statement must not stop the page.
+    tools.call("Debugger.enable", {}, session, until_s=until_s)
+    tools.call("Debugger.setSkipAllPauses", {"skip": True}, session, until_s=until_s)
+    tools.call("Debugger.setAsyncCallStackDepth", {"maxDepth": 16}, session, until_s=until_s)
     told = tools.call("Page.navigate", {"url": url}, session, until_s=until_s)
     if told.get("errorText"):
         raise RecordError(f"{url}: {str(told['errorText'])[:100]}")
@@ -178,8 +182,6 @@ def _recorded(log: _Log, version: str) -> Recorded:
             break
         late = log.load_s is not None and one.asked_s > log.load_s and bool(objects)
         by = numbers.get(one.by_url.partition("#")[0]) if one.by_url else None
-        if by is None and objects:
-            by = 0 if one.by_url is None or not objects else None
         objects.append(Captured(one.method, url, one.status, one.headers, one.body, one.wire_bytes, by, late))
         numbers[url] = len(objects) - 1
     if not objects:
