@@ -125,7 +125,7 @@ def _load(tools: DevTools, session: str, url: str, until_s: float) -> Recorded:
     room = {"maxTotalBufferSize": LONGEST_MESSAGE, "maxResourceBufferSize": LONGEST_BODY_BYTES * 2}
     tools.call("Network.enable", room, session, until_s=until_s)
     tools.call("Page.enable", {}, session, until_s=until_s)
-    # With stacks over asynchronous calls, or what a script asks for later has no initiator. A ``debugger`` statement must not stop the page.
+    # With stacks over asynchronous calls, or what a script asks for later has no initiator; a ``debugger`` statement stops nothing.
     tools.call("Debugger.enable", {}, session, until_s=until_s)
     tools.call("Debugger.setSkipAllPauses", {"skip": True}, session, until_s=until_s)
     tools.call("Debugger.setAsyncCallStackDepth", {"maxDepth": 16}, session, until_s=until_s)
