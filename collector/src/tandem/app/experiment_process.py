@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from tandem.experiment.base import STOPPED
@@ -45,7 +46,8 @@ class Ending:
 
 
 class ExperimentProcess:
-    """``on_line`` is called from a thread of this object with every object that the process writes, the last excepted."""
+    """``on_line`` is called from a thread of this object with every object that the process writes, the last excepted. ``folder``:
+    where relative names of its parameters start from, as those of the configuration do."""
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class ExperimentProcess:
         parameters: Mapping[str, Any],
         on_line: Callable[[dict[str, Any]], None],
         name: str,
+        folder: Path | None = None,
     ) -> None:
         self._on_line, self._name = on_line, name
         self._words: deque[str] = deque(maxlen=20)
@@ -61,7 +64,12 @@ class ExperimentProcess:
         self._heard, self._beats = 0, False
         # Its own session: Ctrl-C in a terminal must not end the run before the collector says so.
         self._process = subprocess.Popen(
-            list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            cwd=folder,
         )
         out, err = self._process.stdout, self._process.stderr
         if out is None or err is None:

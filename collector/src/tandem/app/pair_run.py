@@ -203,7 +203,9 @@ class PairRun:
                 around.paths.leave(token)
 
         started_ns, modems, usage = time.monotonic_ns(), around.modems(), self._usage(run)
-        process = ExperimentProcess(self._command(), self._parameters(run), on_line, run.id)
+        process = ExperimentProcess(
+            self._command(), self._parameters(run), on_line, run.id, around.config.folder.resolve()
+        )
         return _Running(run, process, started_ns, modems, usage, counts, version)
 
     def _command(self) -> Sequence[str]:
