@@ -15,8 +15,9 @@ from tandem.mptcp.kernel_v094 import V094
 from tandem.mptcp.kernels import Kernel, here
 from tandem.mptcp.path_manager import PathManager
 from tandem.mptcp.samples import StatisticsError
-from tandem.mptcp.statistics_v094 import MultipathSocket, Reader
+from tandem.mptcp.statistics_v094 import Reader
 from tandem.mptcp_abi import Address, v094
+from tandem.mptcp_abi.v094_sockets import MultipathSocket
 
 
 @pytest.fixture
