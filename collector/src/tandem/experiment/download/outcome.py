@@ -8,7 +8,7 @@ from typing import Any
 from tandem.experiment.download.request import Request
 from tandem.experiment.environment import environment as machine_and_connection
 from tandem.experiment.parameters import Parameter
-from tandem.experiment.results import BYTES_BY_PATH, FIGURES, bytes_by_path
+from tandem.experiment.results import BYTES_BY_PATH, FIGURES, SENDER, bytes_by_path
 from tandem.experiment.transfer import Transfer
 from tandem.mptcp import sockets
 from tandem.mptcp.series import Series, SubflowTotal, shares
@@ -21,7 +21,7 @@ RESULTS = (
     Parameter("fallback", "bool", "Multipath TCP that fell back to TCP"),
     Parameter("subflows", "list", "each subflow: path, bytes, share, RTT, delay of its join"),
     Parameter("subflow_losses", "list", "subflows that the connection lost; the collector adds them"),
-    Parameter("sender", "object", "the server's answer when the session was closed"),
+    SENDER,
     BYTES_BY_PATH,
 )
 
