@@ -100,6 +100,17 @@ gps_daemon() {
     keep_unpacked "$build/gpsd.tmp" gpsd
 }
 
+# --- VLC: for the tests in which it plays; without it they skip ------------------------------------------------------
+
+vlc_program() { first_program "${TANDEM_VLC:-}" "$build/vlc/vlc" vlc; }
+
+vlc_player() {
+    [ -z "$(vlc_program)" ] && has apt-get && has dpkg || return 0
+    unpack_packages "$build/vlc.tmp" vlc-bin vlc-plugin-base || { say "the tests of VLC will skip"; return 0; }
+    beside_its_libraries "$build/vlc.tmp" usr/bin/vlc
+    keep_unpacked "$build/vlc.tmp" vlc
+}
+
 beside_its_libraries() { # beside_its_libraries FOLDER PROGRAM: FOLDER/NAME, which starts FOLDER/root/PROGRAM with the libraries unpacked beside it
     cat >"$1/${2##*/}" <<WRAPPER
 #!/bin/sh

@@ -31,7 +31,8 @@ _LOOK_MS = 100
 """How often it is looked whether to stop."""
 _MOST_LOOK_S = 0.5
 """What one look counts at most: while the collector itself was stopped it could hear nothing."""
-_LONGEST_LINE = 4 * 1024 * 1024
+_LONGEST_LINE = 64 * 1024 * 1024
+"""Of a result: a day's play in segments of a second has some 50 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,12 @@ class ExperimentProcess:
     def _read(self, out: IO[bytes]) -> None:
         with out:
             while line := out.readline(_LONGEST_LINE):
+                if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
+                    self._words.append(f"a line of more than {_LONGEST_LINE >> 20} MiB, which is not taken")
+                    log.error("%s: %s", self._name, self._words[-1])
+                    while (rest := out.readline(1 << 20)) and not rest.endswith(b"\n"):
+                        pass  # it must not stand still with a full pipe
+                    continue
                 try:
                     said = json.loads(line, parse_constant=_no_constant)
                 except (ValueError, RecursionError):

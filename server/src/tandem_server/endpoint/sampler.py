@@ -96,7 +96,7 @@ class Sampler:
 
     def _by_v094(self, reader: InfoReader, monotonic_ns: int, utc_ns: int) -> Snapshot:
         told = reader.read()
-        flows = tuple(_flow(self._numbers.of(s.local, s.remote), s.remote, s.tcp) for s in told.subflows)
+        flows = tuple(_flow(self._numbers.of(s.local, s.remote), s.local, s.remote, s.tcp) for s in told.subflows)
         return Snapshot(monotonic_ns, utc_ns, True, flows, told.meta.bytes_acked)
 
     def _by_full_info(self, monotonic_ns: int, utc_ns: int) -> Snapshot:
