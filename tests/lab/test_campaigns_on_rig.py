@@ -91,6 +91,46 @@ def test_what_the_kernel_lacks_is_refused_plainly(kit: KitOnRig) -> None:
     assert "--allow-substitutes" in done.stderr
 
 
+def test_the_result_tables_are_there(kit: KitOnRig) -> None:
+    """Of every campaign's experiments above, and of others that are measured by hand, a person's own among them."""
+    others = {"handshake": ("times=2",), "latency": ("seconds=1", "load=none")}
+    for name, settings in others.items():
+        kit.measured(*(word for one in settings for word in ("--set", one)), "--paths", "a,b", name=name)
+    argv = [sys.executable, "-m", "tandem_server", "report", str(kit.folder), "--print-tables"]
+    command = kit.rig.command("server", confined(argv, Owner.of_caller()))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1, done.stderr  # a rig writes no campaign.json, which the report misses
+    assert {line.partition("missing: ")[2] for line in done.stderr.splitlines()} >= {"campaign.json is not there"}
+    told = json.loads((kit.folder / "summary.json").read_text())
+    assert {c["name"] for c in told["campaigns"]} == {*CAMPAIGNS, ""}
+    for one in told["campaigns"]:
+        for step in one["steps"]:
+            assert step["planned"] == (step["measured"] if one["name"] else None), step
+            assert step["failed"] == {}
+    rows = {
+        name: [dict(zip((c["key"] for c in t["columns"]), row, strict=True)) for row in t["rows"]]
+        for name, t in told["tables"].items()
+    }
+    assert set(rows) == {
+        "download", "download-gain", "bandwidth", "bandwidth-alone", "delay", "dash", "latency", "traceroute",
+        "traceroute-disjointness", "handshake",
+    }  # fmt: skip
+    assert {r["campaign"] for r in rows["download"]} == {
+        n for n in CAMPAIGNS if "cordero" not in n and n != "mohan-dash"
+    }
+    assert {r["segment_s"] for r in rows["dash"]} == {1, 6, 15}
+    assert all(r["bitrate_bit_per_s"] > 0 and r["startup_delay_ms"] > 0 for r in rows["dash"])
+    assert {round(r["ratio"]) for r in rows["bandwidth"] if r["step"] == "ratios"} >= {1, 4}
+    assert all(r["c_max_bit_per_s"] < r["c_total_bit_per_s"] and r["benefit"] is not None for r in rows["bandwidth"])
+    assert {r["timed_at"] for r in rows["delay"]} == {"agent", "server"}
+    page = (kit.folder / "report.html").read_text()
+    for table in told["tables"].values():
+        assert table["title"] in page
+    for name in rows:
+        assert len((kit.folder / "tables" / f"{name}.csv").read_text().splitlines()) == 1 + len(rows[name])
+        assert (kit.folder / "tables" / f"{name}-values.csv").is_file()
+
+
 def test_without_a_collector_and_after_a_power_cut_it_goes_on_where_it_was(kit: KitOnRig) -> None:
     """The last of this module: it ends the collector, whose place the command line takes."""
     kit.programs.end(kit.collector, 45)

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from markupsafe import escape
 
 WIDTH, HEIGHT = 640, 230
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 10, 34
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 24, 34
 MOST = 8
 """Curves in one chart: four colours, drawn through and dashed."""
 
 Points = Sequence[tuple[float, float]]
+
+_DOTTED = 25
+"""Points of a curve that are drawn as spots too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +65,14 @@ def lines(
         told = _short(10**value) if log_x else _short(value)
         parts.append(f'<text x="{across}" y="{HEIGHT - _BOTTOM + 15}" text-anchor="middle">{told}</text>')
     parts.append(f'<text class="name" x="{WIDTH - _RIGHT}" y="{HEIGHT - 3}" text-anchor="end">{escape(x_name)}</text>')
-    parts.append(f'<text class="name" x="{_LEFT + 6}" y="{_TOP + 10}">{escape(y_name)}</text>')
+    parts.append(f'<text class="name" x="4" y="11">{escape(y_name)}</text>')
     legend = []
     for n, (name, points) in enumerate(shown):
         css = f"op{n % 4}" + (" dashed" if n >= 4 else "")
         parts.append(f'<path class="line {css}" d="M{"L".join(place(x, y) for x, y in points)}"/>')
+        if len(points) <= _DOTTED:
+            spots = (place(x, y).split() for x, y in points)
+            parts += [f'<circle class="spot {css}" cx="{across}" cy="{down}" r="2.6"/>' for across, down in spots]
         legend.append((css, name))
     left_out = len(curves) - len(shown)
     more = f" {left_out} more in the CSV." if left_out > 0 and len(shown) == MOST else ""

@@ -53,6 +53,15 @@ def shown(results: Results) -> list[ShownExperiment]:
     ]
 
 
+def substituted(results: Results) -> list[tuple[list[str], list[str]]]:
+    """What stood in for what was asked, each with the campaigns of which that holds."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for campaign in results.campaigns:
+        if campaign.substitutes:
+            found.setdefault(tuple(campaign.substitutes), []).append(campaign.name or "runs of no campaign")
+    return [(list(lines), names) for lines, names in found.items()]
+
+
 def value(cell: Cell, unit: str) -> str:
     """A cell in words."""
     if cell is None or cell == "":
@@ -74,6 +83,8 @@ def _table(table: Table) -> ShownTable:
     keys = [column.key for column in table.columns]
     # Groups that are the same in every row say nothing: a page has a phone's width.
     alike = {key for key, _ in GROUP if len({row[keys.index(key)] for row in table.rows}) == 1}
+    if all(column.unit or column.key in alike for column in table.columns):
+        alike.discard("step")  # a row begins with a word
     quartiles = {key: (keys.index(f"{key}_p25"), keys.index(f"{key}_p75")) for key in keys if f"{key}_p25" in keys}
     hidden = {n for pair in quartiles.values() for n in pair} | {keys.index(key) for key in alike}
     empty = {n for n in range(len(keys)) if n not in hidden and all(row[n] in (None, "") for row in table.rows)}

@@ -115,11 +115,22 @@ def _asked(m: Mapping[str, Any]) -> dict[str, str]:
         for key, value in (mapping(shape, "asked") if isinstance(shape, dict) else {}).items():
             if isinstance(value, str | int | float):
                 found[f"{path}.{key}"] = _word(value)
-    return found
+    return dict(map(_in_mega, found.items()))
 
 
 def _word(value: str | float) -> str:
     return f"{value:g}" if isinstance(value, float) and abs(value) < 1e15 else str(value)[:60]
+
+
+def _in_mega(asked: tuple[str, str]) -> tuple[str, str]:
+    """A rate as people say it."""
+    key, value = asked
+    if not key.endswith("_bit_per_s"):
+        return asked
+    try:
+        return key.removesuffix("_bit_per_s"), f"{float(value) / 1e6:.6g} Mbit/s"
+    except ValueError:
+        return asked
 
 
 def _labels(manifests: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tandem_server.analysis.folder import CampaignFolder
 from tandem_server.analysis.reading import json_object, mapping
@@ -46,8 +48,13 @@ class Results:
 def results(campaign: CampaignFolder) -> Results:
     """From the folder's manifests. Raises nothing, whatever they hold."""
     own = campaign.folder / "probe" / campaign.probe
-    runs = gather(campaign.manifests, own)
-    found = Results(runs, overviews(runs, _planned(own / "campaigns")))
+    return of_manifests(campaign.manifests, own, _planned(own / "campaigns"))
+
+
+def of_manifests(manifests: Sequence[Mapping[str, Any]], own: Path, planned: dict[str, dict[str, int]]) -> Results:
+    """From manifests; files of the runs lie in ``own``. ``planned``: runs by campaign and step."""
+    runs = gather(manifests, own)
+    found = Results(runs, overviews(runs, planned))
     seen = {run.experiment for run in runs}
     for name in [*(n for n in VIEWS if n in seen), *sorted(seen - VIEWS.keys())]:
         mine = found.of(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -93,11 +94,15 @@ def tabulate(view: View, runs: Sequence[Facts]) -> Table | None:
     return Table(view.name, view.title, view.note, tuple(columns), rows, own, values)
 
 
-def _order(cell: Cell) -> tuple[int, float, str]:
-    """Numbers by size, then texts; a number at the beginning of a text counts, as in "10 Mbit/s"."""
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)")
+
+
+def _order(cell: Cell) -> tuple[tuple[int, float, str], ...]:
+    """Numbers by size, then texts, in which numbers count by size too: "2 Mbit/s" before "10 Mbit/s"."""
     if isinstance(cell, int | float):
-        return 0, float(cell), ""
-    return 1, 0.0, cell or ""
+        return ((0, float(cell), ""),)
+    pieces = _NUMBER.split((cell or "")[:300])
+    return tuple((1, float(piece[:300]), "") if n % 2 else (2, 0.0, piece) for n, piece in enumerate(pieces))
 
 
 def _cells(figure: Figure, seen: Sequence[Values]) -> list[Cell]:
