@@ -136,9 +136,9 @@ class KitOnRig:
 
 @contextmanager
 def kit_on_rig(
-    folder: Path, influxd: Path, tandem: Sequence[str] = (sys.executable, "-m", "tandem")
+    folder: Path, influxd: Path, tandem: Sequence[str] = (sys.executable, "-m", "tandem"), more: str = ""
 ) -> Iterator[KitOnRig]:
-    """Up and polling; the scenario's first instant is past. ``tandem``: the collector's program."""
+    """Up and polling; the scenario's first instant is past. ``tandem``: the collector's program; ``more``: of its configuration."""
     server, probe, logs, bench = folder / "server", folder / "probe" / PROBE, folder / "logs", folder / "bench"
     for place in (server, probe, logs, bench):
         place.mkdir(parents=True)
@@ -164,7 +164,9 @@ def kit_on_rig(
         (probe / "ca.pem").write_text((server / "tls" / "ca.pem").read_text())
         rig.start_radio()
         own = f'\n[experiments]\nfolder = "{REPOSITORY / "collector/examples/experiments"}"\n'
-        (probe / "config.toml").write_text(configuration.collector_toml(PROBE, rig.probe_paths(), 3.0, 1.0, 1) + own)
+        (probe / "config.toml").write_text(
+            configuration.collector_toml(PROBE, rig.probe_paths(), 3.0, 1.0, 1) + own + more
+        )
         argv = [*tandem, "run", "--config", str(probe / "config.toml")]
         collector = programs.start("collector", rig.command("probe", confined(argv, owner, COLLECTOR)), 20)
         kit = KitOnRig(rig, folder, programs, collector)

@@ -1,6 +1,7 @@
 """A campaign against what is installed, against kernels, and as it is asked of a collector."""
 
 import re
+import types
 
 import pytest
 from road import campaign, step
@@ -11,7 +12,7 @@ from tandem.app.campaign.check import fitted
 from tandem.app.campaign.estimate import estimate
 from tandem.app.campaign.files import load
 from tandem.app.campaign.request import bound, request_of, shaped, used_instead
-from tandem.app.campaign.requires import scheduler_here, settled
+from tandem.app.campaign.requires import settings, settled
 from tandem.app.config import parse as parse_config
 from tandem.app.registry import Registry
 from tandem.experiment import names
@@ -148,9 +149,20 @@ def has(**there):
     return lambda wanted: {name: there.get(name) for name in wanted}
 
 
+def kernel(scheduler="minsrtt", controllers=None, *, more=(), way=None):
+    """A kernel as ``settled`` asks it; ``more``: schedulers that could be had."""
+    return types.SimpleNamespace(
+        scheduler=lambda: scheduler,
+        schedulers=lambda: {name: name for name in (scheduler, *more)},
+        scheduler_sysctl="net.mptcp.it",
+        controllers=lambda: None if controllers is None else frozenset(controllers),
+        brings={} if way is None else dict.fromkeys(("lia", "olia"), way),
+    )
+
+
 def test_what_is_missing_is_refused_or_replaced_and_told():
     made = campaign(COUPLED, NEEDY)
-    lack = {"scheduler": "stock", "here": has(), "there": has(lia=False, olia=False)}
+    lack = {"kernel": kernel("stock"), "there": has(lia=False, olia=False)}
     with pytest.raises(CampaignError) as caught:
         settled(made, allow=False, **lack)
     for words in (
@@ -177,27 +189,41 @@ def test_what_is_missing_is_refused_or_replaced_and_told():
 
 def test_what_is_there_or_not_known_is_not_refused():
     made = campaign(COUPLED, NEEDY)
-    assert settled(made, allow=False, scheduler="minsrtt", here=has(), there=has(lia=True, olia=None)) == {}
+    assert settled(made, allow=False, kernel=kernel(), there=has(lia=True, olia=None)) == {}
 
 
 def test_who_sends_needs_the_controller():
     text = step(more='[step.parameters]\nmode = "oneway"\ncongestion_control = "lia"').replace("download", "bandwidth")
     with pytest.raises(CampaignError, match="lia \\(the probe's kernel"):
-        settled(campaign(text, NEEDY), allow=False, scheduler="minsrtt", here=has(lia=False), there=has(lia=True))
+        settled(campaign(text, NEEDY), allow=False, kernel=kernel(controllers=["reno"]), there=has(lia=True))
 
 
-@pytest.mark.parametrize(
-    ("file", "value", "word"),
-    [
-        ("mptcp_scheduler", "default", "minsrtt"),
-        ("mptcp_scheduler", "roundrobin", "roundrobin"),
-        ("scheduler", "default", "stock"),
-        (None, "", None),
-    ],
-)
-def test_the_scheduler_by_the_kernels_own_files(file, value, word, tmp_path):
-    """After the public documentation of the v0.94 kernel, and the stock kernel's; not run on v0.94."""
-    if file:
-        (tmp_path / "net/mptcp").mkdir(parents=True)
-        (tmp_path / "net/mptcp" / file).write_text(value + "\n")
-    assert scheduler_here(tmp_path) == word
+def test_a_scheduler_that_can_be_had_is_set_for_the_run_and_nothing_is_substituted():
+    made, here = campaign(COUPLED, NEEDY), kernel("roundrobin", more=["minsrtt"])
+    assert settled(made, allow=False, kernel=here, there=has()) == {}
+    assert settings(made, {}, here) == {"net.mptcp.it": "minsrtt"}
+    request = request_of(
+        made.steps[0], next(iter(items(made, made.steps[0]))), {"a": "one", "b": "two"}, {}, settings(made, {}, here)
+    )
+    assert request["sysctl"] == {"net.mptcp.it": "minsrtt"}
+    assert settings(made, {}, kernel("minsrtt")) == {}, "it is so already"
+    assert settings(made, {"scheduler": {"asked": "minsrtt", "used": "stock"}}, here) == {}
+    assert settings(campaign(COUPLED), {}, here) == {}
+    with pytest.raises(ValueError, match="no more"):
+        settings(made, {}, kernel("roundrobin"))
+
+
+def test_the_servers_scheduler_counts_for_it_sends():
+    made = campaign(COUPLED, NEEDY)
+    asked = {"kernel": kernel(), "there": has()}
+    assert settled(made, allow=False, sends=lambda: "minsrtt", **asked) == {}
+    with pytest.raises(CampaignError, match="the server's kernel, which sends, has roundrobin"):
+        settled(made, allow=False, sends=lambda: "roundrobin", **asked)
+    instead = settled(made, allow=True, sends=lambda: "roundrobin", **asked)
+    assert instead == {"scheduler": {"asked": "minsrtt", "used": "roundrobin"}}
+
+
+def test_a_controller_that_a_module_would_bring_is_refused_with_the_command():
+    made = campaign(COUPLED, NEEDY)
+    with pytest.raises(CampaignError, match=r"controller olia \(the server's kernel has none: modprobe mptcp_olia\)"):
+        settled(made, allow=False, kernel=kernel(way="modprobe mptcp_olia"), there=has(lia=True, olia=False))

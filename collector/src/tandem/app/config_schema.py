@@ -58,7 +58,11 @@ def _url(*schemes: str) -> Callable[[str], str | None]:
             good = good and parts.port != 0
         except ValueError:
             good = False
-        return None if good else f"{value!r} is not of the form {' or '.join(schemes)}://HOST:PORT"
+        return (
+            None
+            if good
+            else f"{value!r} is not of the form {' or '.join(f'{scheme}://HOST:PORT' for scheme in schemes)}"
+        )
 
     return check
 
@@ -212,9 +216,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
     ),
     "campaigns": (
         Key("from_server", "truth", "true or false: whether campaigns that the server pushed are run", default=True),
-        Key(
-            "ask_every_s", "number", "seconds between questions, 10 to 86400", default=300.0, minimum=10, maximum=86400
-        ),
+        Key("ask_every_s", "number", "seconds between questions, 1 to 86400", default=300.0, minimum=1, maximum=86400),
     ),
     "experiments": (Key("folder", "text", "a folder with experiments of your own, one folder each"),),
     "position": (

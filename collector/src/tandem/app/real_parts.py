@@ -23,8 +23,8 @@ from tandem.capture import Budget, Capture, CaptureError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
 from tandem.modem.discovery import network_interface
+from tandem.mptcp import kernels, sysctls
 from tandem.mptcp import paths as kernel_paths
-from tandem.mptcp import sysctls
 from tandem.mptcp.iproute import IpError
 from tandem.mptcp.watch import Watch
 from tandem.schema.manifest import SubflowLoss
@@ -55,7 +55,7 @@ def real_parts(find: FindInterface = network_interface) -> Parts:
         paths=paths,
         captures=_Captures,
         set_sysctls=_set_sysctls,
-        environment=lambda: {"sysctls": sysctls.read()},
+        environment=lambda: {"sysctls": sysctls.read((*kernels.here().sysctls, *sysctls.RECORDED))},
         experiment=experiment_command,
         actions=ModemActions,
         position=position_receiver,
@@ -141,6 +141,8 @@ class _Paths:
 
 def _lack(error: IpError) -> EnvironmentLackError:
     text = str(error)
+    if "; mend: " in text:
+        return EnvironmentLackError(text)
     if "not permitted" in text:
         return EnvironmentLackError(f"{text}; mend: run as root, or with the capability NET_ADMIN")
     if "mptcp" in text and ("not found" in text or "No such" in text or "Unknown" in text or "not supported" in text):

@@ -100,7 +100,7 @@ def origin(url: str, schemes: tuple[str, ...]) -> Origin:
     except ValueError as error:
         raise ParameterError(f"{url!r} is no URL: {error}") from error
     if parts.scheme not in schemes or not parts.hostname or parts.path not in ("", "/"):
-        raise ParameterError(f"{url!r} is not of the form {' or '.join(schemes)}://HOST:PORT")
+        raise ParameterError(f"{url!r} is not of the form {' or '.join(f'{scheme}://HOST:PORT' for scheme in schemes)}")
     return Origin(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80))
 
 

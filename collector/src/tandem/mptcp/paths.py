@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from tandem.mptcp import sockets
+from tandem.mptcp import kernels, sockets
 from tandem.mptcp.iproute import Interface, IpError, interfaces
 from tandem.mptcp.nat import Nat
-from tandem.mptcp.path_manager import Limits, PathManager, UpstreamKernel
+from tandem.mptcp.path_manager import Limits, PathManager
 from tandem.mptcp.path_state import Path, PathStatus, judge
 from tandem.mptcp.routing import ENDPOINTS, MOST, Kernel, Way, clear, mend, renew
 
@@ -51,7 +51,7 @@ class Paths:
         if len(paths) > MOST:
             raise ValueError(f"{len(paths)} paths; at most {MOST} are supported, as many as the kernel takes endpoints")
         self.paths = tuple(paths)
-        self._manager: PathManager = UpstreamKernel() if manager is None else manager
+        self._manager: PathManager = kernels.here().path_manager() if manager is None else manager
         self._ways: dict[str, Way] = {}
         self._statuses: dict[str, PathStatus] = {}
         self._nats: dict[str, Nat] = {}
@@ -139,6 +139,7 @@ class Paths:
         self._set_limits([status.address for status in seen.values() if status.state == "up" and status.address])
         for index, path in enumerate(self.paths):
             events += self._settle(index, path, seen[path.name], kernel)
+        self._manager.only_endpoints(present.keys())
         return events
 
     def _mind_nat(self, path: Path, found: dict[str, str | None], present: dict[str, Interface]) -> None:
@@ -281,6 +282,7 @@ class Paths:
         if self._limits_before is not None:
             self._manager.set_limits(self._limits_before)
             self._limits_before = None
+        self._manager.restore()
 
 
 def _became(had: Way, way: Way) -> str:

@@ -126,7 +126,7 @@ class Spool:
         """
         with self._lock:
             chosen: list[tuple[int, Row]] = []
-            self._choose(chosen, limit // 2, newest=True)
+            self._choose(chosen, limit if newest_only else limit // 2, newest=True)
             if not newest_only:
                 self._choose(chosen, limit, newest=False)
             items: list[Item] = []

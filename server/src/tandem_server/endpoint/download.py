@@ -98,19 +98,20 @@ class Download:
                 return "complete"
             if now_s - progress_s > self._stall_s:
                 return "stalled"
+            wanted = _BLOCK_BYTES
+            if self._ask.payload_bytes is not None:
+                wanted = min(wanted, self._ask.payload_bytes - self.sent_bytes)
+            all_given = wanted == 0 and not pending
+            if all_given and not backlog(self._socket):
+                return "complete"  # before looking whether the client has closed: one that has all may
             events = self._poll.poll(1000 * max(0.0, min(self._next_sample_s, over_s) - now_s))
             if not events:
                 continue
             if events[0][1] & select.POLLRDHUP:
                 # A Multipath TCP client that closes with nothing unread sends no reset, and its kernel takes data for a
                 # minute more. Nobody who still wants the payload closes, so this is the end.
-                return "client gone"
-            wanted = _BLOCK_BYTES
-            if self._ask.payload_bytes is not None:
-                wanted = min(wanted, self._ask.payload_bytes - self.sent_bytes)
-            all_given = wanted == 0 and not pending
-            if all_given and not backlog(self._socket):
-                return "complete"
+                # It may have closed by its own clock, too, and we be told of it late, on a busy machine.
+                return "complete" if time.monotonic() >= over_s else "client gone"
             allowed = self._budget.take(wanted)
             if allowed == 0 and not pending and not all_given:
                 return "budget"

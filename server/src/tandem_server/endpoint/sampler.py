@@ -10,13 +10,16 @@ import time
 from dataclasses import dataclass, replace
 
 from tandem import mptcp_abi as abi
+from tandem.mptcp_abi import v094
 from tandem.stream import Stream, TlsStream
+from tandem_server.endpoint.multipath import V094Info
 
 _ROOM = 8
 """Subflows read at most; the kernel's own limit is 8 (MPTCP_PM_ADDR_MAX)."""
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _FELL_BACK = (errno.EOPNOTSUPP, errno.ENOPROTOOPT)
+_PLAIN_V094 = (errno.EINVAL,)
 _NO_FULL_INFO = (errno.EOPNOTSUPP, errno.ENOPROTOOPT, errno.EINVAL)
 
 
@@ -55,6 +58,7 @@ class Sampler:
         self._addresses = (_address(self._subflows), _address(self._tcp))
         self._numbers: dict[tuple[object, object], str] = {}
         self._full_info = True
+        self._v094 = V094Info(connection, _ROOM) if v094.present() else None
 
     def read(self) -> Snapshot | None:
         """The statistics now; None when the connection has none any more (closed, reset)."""
@@ -66,9 +70,11 @@ class Sampler:
     def _read(self) -> Snapshot | None:
         utc_ns, monotonic_ns = time.time_ns(), time.monotonic_ns()
         try:
+            if self._v094 is not None:
+                return self._by_v094(self._v094, monotonic_ns, utc_ns)
             return self._multipath(monotonic_ns, utc_ns)
         except OSError as error:
-            if error.errno not in _FELL_BACK:
+            if error.errno not in (_FELL_BACK if self._v094 is None else _PLAIN_V094):
                 return None
         try:
             tcp = abi.decode_tcp_info(self._socket.getsockopt(socket.IPPROTO_TCP, abi.TCP_INFO, abi.TCP_INFO_BYTES))
@@ -87,6 +93,19 @@ class Sampler:
         info = abi.decode_mptcp_info(self._socket.getsockopt(abi.SOL_MPTCP, abi.MPTCP_INFO, abi.MPTCP_INFO_BYTES))
         self._full_info = False  # MPTCP_INFO answers and MPTCP_FULL_INFO does not: a kernel before 6.5
         return self._by_arrays(info, monotonic_ns, utc_ns)
+
+    def _by_v094(self, info: V094Info, monotonic_ns: int, utc_ns: int) -> Snapshot:
+        told = info.read()
+        flows = tuple(
+            Flow(
+                self._number(s.local, s.remote),
+                s.remote.host if s.remote else None,
+                s.tcp,
+                s.remote.port if s.remote else None,
+            )
+            for s in told.subflows
+        )
+        return Snapshot(monotonic_ns, utc_ns, True, flows, told.meta.bytes_acked)
 
     def _by_full_info(self, monotonic_ns: int, utc_ns: int) -> Snapshot:
         abi.full_info_request(self._header, *self._addresses, _ROOM)

@@ -16,6 +16,7 @@ from tandem.app.campaign import progress
 from tandem.app.campaign.current import Current, current_of, made_of
 from tandem.app.campaign.progress import Begun, Origin, Progress
 from tandem.app.campaign.request import request_of, used_instead
+from tandem.app.campaign.requires import settings
 from tandem.app.campaign.runner import Runner
 from tandem.app.campaign.state import Done, Entry, Happening, Moment, Outcome, Sight, Start, Wait
 from tandem.app.campaign.told import describe
@@ -201,10 +202,11 @@ class Campaigns:
             "substituted": instead,
             **({} if begun.origin is None else {"push": begun.origin.push}),
         }
-        request = request_of(step, start.item, begun.paths, begun.substitutes)
         current.used_before = self._usage()
         failure = None
         try:
+            sysctl = settings(begun.campaign, begun.substitutes)
+            request = request_of(step, start.item, begun.paths, begun.substitutes, sysctl)
             current.running = self._runner.begin(step.experiment, request, told)
             if current.running is None:
                 current.said = "something else is being measured"

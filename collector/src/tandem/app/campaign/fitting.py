@@ -11,6 +11,7 @@ from tandem.app.campaign.check import Installed, fitted
 from tandem.app.campaign.request import bound
 from tandem.app.campaign.requires import Substitutes
 from tandem.app.config import Config
+from tandem.mptcp import kernels
 from tandem.schema.campaign import Campaign
 from tandem.schema.campaign_reader import parse
 
@@ -35,8 +36,8 @@ def fit(
     substitutes = requires.settled(
         campaign,
         allow=allow,
-        scheduler=requires.scheduler_here(),
-        here=requires.controllers_here,
+        kernel=kernels.here(),
         there=partial(requires.controllers_there, config),
+        sends=partial(requires.scheduler_there, config),
     )
     return Fitted(campaign, left_out, by_role, substitutes)

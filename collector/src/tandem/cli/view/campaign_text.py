@@ -69,7 +69,7 @@ def begins(step: Step) -> str:
         case "window":
             words = f"between {clock(trigger.start)} and {clock(trigger.end)} UTC"
         case "event":
-            words = f"within {trigger.within_s:g} s of {trigger.event}"
+            words = f"within {trigger.within_s:g} s of {' or '.join(trigger.event)}"
         case "mobility_start":
             words = f"within {trigger.within_s:g} s of the start of mobility"
         case "speed_class":
