@@ -95,9 +95,9 @@ def measure(made: Bench, args: Namespace, variants: Sequence[Variant]) -> list[d
         made.buffers({"net.ipv4.tcp_wmem": variant.tcp_wmem})
         made.pair.offer({"a": args.ratio * 1e6, "b": 1e6})
         if variant.queue_b_bytes is not None:
-            made.pair.set("b", "buffer_bytes", variant.queue_b_bytes)
+            made.pair.tell("b", f"both buffer_bytes {variant.queue_b_bytes}")
         for path, rtt_ms in zip("ab", variant.rtt_ms or args.rtt_ms, strict=True):
-            made.pair.set(path, "delay_us", rtt_ms * 500)
+            made.pair.tell(path, f"both delay_us {rtt_ms * 500}")
         with Watch(sender.enter) as watch:
             told = one_round(
                 made, args, number, primary=variant.primary, congestion_control=variant.congestion_control or args.congestion_control,

@@ -88,9 +88,8 @@ def measure(bench: Bench, cells: Sequence[Cell], args: Namespace) -> list[Transf
     progress = Progress(len(order), "transfers")
     for one in order:
         condition, way = one.cell.condition, one.cell.way
-        bench.pair.set("b", "delay_us", condition.rtt_ms * 500)
-        bench.pair.set("a", "loss", condition.loss_1, "down")
-        bench.pair.set("b", "loss", condition.loss_2, "down")
+        bench.pair.tell("a", f"down loss {condition.loss_1}")
+        bench.pair.tell("b", f"both delay_us {condition.rtt_ms * 500}", f"down loss {condition.loss_2}")
         line = bench.experiment(
             "download",
             kind=way.kind,
