@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -147,6 +148,8 @@ def main() -> int:
     parser.add_argument("--ratio", type=float, default=20.0, help="(default: %(default)s)")
     parser.add_argument("--seconds", type=float, help="of each transfer (default: 5)")
     args = parser.parse_args()
+    if shutil.which("ss") is None:
+        raise SystemExit("no ss; mend: install iproute2")
     settle(args, {"seconds": 5.0, "repetitions": 2}, {"seconds": 0.5, "repetitions": 1})
     variants = QUICK_VARIANTS if args.quick else VARIANTS
     with bench({"a": args.ratio, "b": 1.0}, dict(zip("ab", args.rtt_ms, strict=True)), args.queue_ms) as made:
