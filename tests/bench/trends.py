@@ -114,7 +114,7 @@ class Bench:
         last = done.stdout.splitlines()[-1:]
         line: dict[str, Any] = json.loads(last[0]) if last else {"type": None}
         if line["type"] != "result":
-            raise SystemExit(f"{name} ended with status {done.returncode}: {last[0] if last else 'nothing said'}")
+            raise SystemExit(f"{name} ended with status {done.returncode}; it says why above")
         if line["failure"] is not None and not line["failure"]["retry"]:
             raise SystemExit(
                 f"{name}: {line['failure']['reason']}"
