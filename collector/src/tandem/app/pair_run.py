@@ -188,7 +188,7 @@ class PairRun:
 
         def on_line(said: dict[str, Any]) -> None:
             if said.get("type") == "started":
-                version.update({k: said[k] for k in ("experiment", "version") if k in said})
+                version.update({k: said[k] for k in ("experiment", "version", "units") if k in said})
             elif said.get("type") == "sample":
                 monotonic_ns = said.get("monotonic_ns")
                 utc_ns = around.clock.utc_ns(monotonic_ns) if isinstance(monotonic_ns, int) else None
@@ -203,7 +203,9 @@ class PairRun:
                 around.paths.leave(token)
 
         started_ns, modems, usage = time.monotonic_ns(), around.modems(), self._usage(run)
-        process = ExperimentProcess(self._command(), self._parameters(run), on_line, run.id)
+        process = ExperimentProcess(
+            self._command(), self._parameters(run), on_line, run.id, around.config.folder.resolve()
+        )
         return _Running(run, process, started_ns, modems, usage, counts, version)
 
     def _command(self) -> Sequence[str]:

@@ -95,8 +95,9 @@ class Bounds:
     session_idle_s: float = 120.0
     stall_s: float = 30.0
     connections: int = 256
-    connections_per_address: int = 32
+    connections_per_address: int = 64
     connections_per_session: int = 4
+    page_connections_per_session: int = 48
     requests_at_once: int = 16
     clock_ahead_s: float = 600.0
 

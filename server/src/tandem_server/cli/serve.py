@@ -21,6 +21,7 @@ from tandem_server.cli.measurement_process import DATABASE_WAIT_S, limits_of
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import open_registry, open_store, private_influx
 from tandem_server.cli.supervise import supervise
+from tandem_server.content.page.shelf import Shelf
 from tandem_server.endpoint.capture import Captures
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.limits import accepted_subflows
@@ -139,11 +140,12 @@ def _endpoint(config: ServerConfig) -> None:
         try:
             port = config.listen.measurement_port
             wanted = config.capture
+            shelf = Shelf(config.content.folder)
             captures = Captures(wanted.folder, wanted.budget_bytes) if wanted.allowed else None
             told = config.listen.further_addresses
             _say_limits(told)
             results = Results(config.results.folder)
-            app = control_app(registry, sessions, port, results, captures, reflector, tls_port, told)
+            app = control_app(registry, sessions, port, results, captures, reflector, tls_port, told, shelf)
             serve_https(app, listener, config.tls.certificate, config.tls.key, ready)
         finally:
             swept.set()

@@ -10,7 +10,7 @@ from tandem.experiment.download.request import Request
 from tandem.experiment.download.sender_side import SenderSide
 from tandem.experiment.environment import environment as machine_and_connection
 from tandem.experiment.parameters import Parameter
-from tandem.experiment.results import BYTES_BY_PATH, FIGURES, bytes_by_path
+from tandem.experiment.results import BYTES_BY_PATH, FIGURES, SENDER, bytes_by_path
 from tandem.experiment.transfer import Transfer
 from tandem.mptcp import sockets
 from tandem.mptcp.series import Series, SubflowTotal, shares
@@ -28,7 +28,7 @@ RESULTS = (
     Parameter("subflows_reached", "int", "how many there were; of ordered ones those that were not taken back at once"),
     Parameter("subflow_orders", "list", "each order: path, server's address, when ordered, when there, or why not"),
     Parameter("subflow_losses", "list", "subflows that the connection lost; the collector adds them"),
-    Parameter("sender", "object", "the server's answer when the session was closed"),
+    SENDER,
     BYTES_BY_PATH,
 )
 

@@ -146,6 +146,9 @@ class Topology:
         self.run("internet", ["ip", "address", "add", f"{router}/{size}", "dev", "server0"])
         lines = [f"address add {address}/{size} dev eth0" for address in self.spec.server_addresses]
         # By the route and not by sysctl: a namespace may only choose by sysctl among what the host's root allowed.
+        lines += [f"address add {address}/32 dev eth0" for address in self.spec.sites.values()]
+        for address in self.spec.sites.values():
+            self.run("internet", ["ip", "route", "add", f"{address}/32", "via", str(self.spec.server_addresses[0])])
         lines.append(f"route add default via {router} congctl {self.spec.congestion_control}")
         self.run("server", ["ip", "-batch", "-"], "\n".join(lines) + "\n")
         self._announce()
