@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,24 +18,35 @@ SOURCES = os.pathsep.join(str(REPOSITORY / part) for part in ("collector/src", "
 
 
 @contextmanager
-def lone_endpoint(space: Space, address: str, folder: Path) -> Iterator[dict[str, Any]]:
-    """Serve at ``address`` from within ``space``; the experiment's parameter ``server``."""
+def lone_endpoint(
+    space: Space,
+    address: str,
+    folder: Path,
+    account: Sequence[str] = (),
+    more: str = "",
+    path: str | None = None,
+) -> Iterator[dict[str, Any]]:
+    """Serve at ``address`` from within ``space``; the experiment's parameter ``server``. ``account``: the command that gives it another
+    one (nobody's, 65534), which then has the folder; ``more`` of server.toml; ``path``: PATH."""
     config = folder / "server.toml"
-    config.write_text(f"[listen]\nmeasurement_tls_port = {MEASUREMENT_TLS_PORT}\n[store]\n")
+    config.write_text(f"[listen]\nmeasurement_tls_port = {MEASUREMENT_TLS_PORT}\n[store]\n{more}")
     (folder / "influxdb").mkdir(parents=True)
     (folder / "influxdb/tandem.password").write_text("unused")
     program = [sys.executable, "-m", "tandem_server"]
-    environment = {**os.environ, "PYTHONPATH": SOURCES}
+    environment = {**os.environ, "PYTHONPATH": SOURCES, **({} if path is None else {"PATH": path})}
     for args in (
         ("tls", "--folder", folder / "tls", "--name", "server.tandem.test", "--address", address),
         ("probe", "add", "probe-1", "--config", config, "--token-file", folder / "token"),
     ):
         subprocess.run([*program, *map(str, args)], check=True, env=environment, capture_output=True, cwd=folder)
+    if account:
+        for one in (folder, *folder.rglob("*")):
+            os.chown(one, 65534, 65534)
     log = folder / "endpoint.log"
     with (
         log.open("ab") as errors,
         subprocess.Popen(
-            [*space.enter, *program, "serve", "endpoint", "--config", str(config)],
+            [*space.enter, *account, *program, "serve", "endpoint", "--config", str(config)],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

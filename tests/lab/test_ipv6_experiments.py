@@ -106,8 +106,8 @@ def test_an_upload(six):
     assert len(told["transfers"]) == 4
     for transfer in told["transfers"]:
         assert (transfer["bytes"], transfer["fallback"]) == (500_000, False)
-        assert 0 < transfer["server_s"]
-        assert 0 < transfer["agent_s"]
+        assert transfer["server_s"] > 0
+        assert transfer["agent_s"] > 0
 
 
 def test_latency_idle_and_loaded(six):
@@ -156,4 +156,4 @@ def test_names_are_asked_for_and_addresses_pinged(six, tmp_path):
     assert (found["names"], found["resolved_aaaa"]) == (4, 2)
     (way,) = result["ways"]
     assert (way["addresses"], way["unresponsive_share"]) == (2, 0)
-    assert (way["pings"], way["address_rtt_ms"]["count"]) == (6, 2)
+    assert (way["pings"], way["address_rtt_ms"]["n"]) == (6, 2)
