@@ -22,14 +22,18 @@ def lone_endpoint(
     space: Space,
     address: str,
     folder: Path,
+    further: Sequence[str] = (),
+    *,
     account: Sequence[str] = (),
     more: str = "",
     path: str | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Serve at ``address`` from within ``space``; the experiment's parameter ``server``. ``account``: the command that gives it another
-    one (nobody's, 65534), which then has the folder; ``more`` of server.toml; ``path``: PATH."""
+    """Serve at ``address`` from within ``space``; the experiment's parameter ``server``. ``further``: addresses that sessions are told.
+    ``account``: the command that gives it another one (nobody's, 65534), which then has the folder; ``more`` of server.toml; ``path``:
+    PATH."""
     config = folder / "server.toml"
-    config.write_text(f"[listen]\nmeasurement_tls_port = {MEASUREMENT_TLS_PORT}\n[store]\n{more}")
+    listen = f"measurement_tls_port = {MEASUREMENT_TLS_PORT}\nfurther_addresses = {list(further)}"
+    config.write_text(f"[listen]\n{listen}\n[store]\n{more}")
     (folder / "influxdb").mkdir(parents=True)
     (folder / "influxdb/tandem.password").write_text("unused")
     program = [sys.executable, "-m", "tandem_server"]

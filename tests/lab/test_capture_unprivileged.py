@@ -24,6 +24,7 @@ from tandem_server.endpoint.pcap import HEADER_BYTES, ends_of, read_header, reco
 PROGRAMS = [name for name in ("tcpdump", "setcap", "setpriv") if shutil.which(name) is None]
 LACK = why_not() or (f"{', '.join(PROGRAMS)}: not installed" if PROGRAMS else None)
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+ALLOWED = "[capture]\nallowed = true\n"
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 WAYS = {"a copy of tcpdump": "--inh-caps=-all", "an ambient capability": "--inh-caps=-all,+net_raw"}
 
@@ -77,7 +78,7 @@ def test_a_session_is_captured(space, folder, way, tls):
         path = f"{folder / 'bin'}:{path}"
     else:
         account.append("--ambient-caps=-all,+net_raw")
-    with lone_endpoint(space, SERVER, folder, account, "[capture]\nallowed = true\n", path) as server:
+    with lone_endpoint(space, SERVER, folder, account=account, more=ALLOWED, path=path) as server:
         if way == "a copy of tcpdump":
             subprocess.run(["setcap", "cap_net_raw+ep", copy], check=True)
         told = space.inside(lambda: measured(server, tls))
@@ -95,7 +96,7 @@ def test_a_session_is_captured(space, folder, way, tls):
 
 def test_without_the_right_the_probe_is_told(space, folder):
     account = [*NOBODY, "--inh-caps=-all"]
-    with lone_endpoint(space, SERVER, folder, account, "[capture]\nallowed = true\n") as server:
+    with lone_endpoint(space, SERVER, folder, account=account, more=ALLOWED) as server:
         told = space.inside(lambda: measured(server, False))
     assert told["error"].startswith("the endpoint cannot capture: ")
     assert "permission" in told["error"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ from doubles import Rehearsal, manifests
 from https_gateway import Gateway
 
 from tandem.app.status_socket import ask
+from tandem.cli.main import main
+from tandem.schema.record import Record
 
 MOVED = """\
 format = "tandem-campaign-file/1"
@@ -106,7 +110,7 @@ def test_what_cannot_be_is_refused_and_the_collector_lives(tmp_path, request_, r
     answer = asked(tmp_path, **request_)
     assert answer["type"] == "refused"
     assert reason in answer["reason"]
-    assert asked(tmp_path, action="status") == {"type": "campaign", "campaign": None}
+    assert asked(tmp_path, action="status")["campaign"] is None
 
 
 def test_it_is_gone_on_with_by_the_next_life(tmp_path, gateway):
@@ -119,3 +123,89 @@ def test_it_is_gone_on_with_by_the_next_life(tmp_path, gateway):
     told = asked(tmp_path, action="status")["campaign"]
     second.stop()
     assert (told["name"], told["state"]) == ("own", "waiting")
+
+
+TRIGGERED = """\
+format = "tandem-campaign-file/1"
+name = "triggered"
+title = "t"
+roles = ["left", "right"]
+[[step]]
+name = "s"
+experiment = "download"
+[step.parameters]
+kind = "tcp"
+path = "left"
+bytes = 1000
+[step.trigger]
+"""
+
+
+def around_now() -> str:
+    """A span of the day, UTC, with an hour on both sides of now."""
+    now = int(time.time() // 60) % 1440
+    begin, end = (now - 60) % 1440, (now + 60) % 1440
+    return f"{begin // 60:02}:{begin % 60:02}-{end // 60:02}:{end % 60:02}"
+
+
+def record(kind: str, tags: dict[str, Any], fields: dict[str, Any]) -> Record:
+    return Record.make(kind, tags, fields, time.monotonic_ns())
+
+
+@pytest.mark.parametrize(
+    ("trigger", "waits"),
+    [
+        ('on = "event"\nevent = "handover"\nwithin_s = 60', "waits for handover"),
+        ('on = "place"\nlatitude_deg = 60.2\nlongitude_deg = 24.9\nradius_m = 500', "where the probe is is not known"),
+        ('on = "speed_class"\nspeed_class = "low"', "waits for speed class low"),
+        ('on = "window"\nbetween = "{now}"', None),
+        ('on = "periodic"\nevery_s = 3600', None),
+        ('on = "always"', None),
+    ],
+)
+def test_each_trigger_begins_a_run_of_the_running_collector(collector, tmp_path, trigger, waits):
+    text = TRIGGERED + trigger.replace("{now}", around_now())
+    asked(tmp_path, action="begin", text=text, file="t.toml", steps=["s"])
+    campaigns = collector.supervisor.campaigns.campaigns
+    if waits is not None:
+        collector.until(lambda: waits in campaigns.status().get("said", ""))
+        if "event" in trigger:
+            told = record("event", {"kind": "handover", "path": "a"}, {"detail": "x"})
+        elif "place" in trigger:
+            told = record("position", {}, {"latitude_deg": 60.2001, "longitude_deg": 24.9001})
+        else:
+            collector.detectors.speed_class = "low"
+            told = record("event", {"kind": "mobility_start", "path": "a"}, {"detail": "x"})
+            collector.detectors.mobile_since_ns = time.monotonic_ns()
+        collector.supervisor.collector.put([told])
+    collector.until(lambda: campaigns.status()["runs"] == {"ok": 1})
+    assert {m["campaign"]["name"] for m in manifests(tmp_path)} >= {"triggered"}
+
+
+def test_a_poisson_step_waits_its_drawn_gap_in_the_running_collector(collector, tmp_path):
+    asked(tmp_path, action="begin", text=TRIGGERED + 'on = "poisson"\nmean_s = 5000', file="t.toml", steps=["s"])
+    campaigns = collector.supervisor.campaigns.campaigns
+    collector.until(lambda: "next start in " in campaigns.status().get("said", ""))
+
+
+def test_idle_while_nothing_is_measured_and_held_while_something_is(tmp_path, gateway, capsys, monkeypatch):
+    collector = Rehearsal(tmp_path, gateway, "long")
+    (tmp_path / "config.toml").write_text((Path(__file__).parent / "good.toml").read_text())
+    config = ["--config", str(tmp_path / "config.toml")]
+    monkeypatch.setattr("tandem.app.config.load", lambda _file: collector.config)
+    assert main(["campaign", "idle", *config, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"held": None, "collector": False}
+    collector.start()
+    try:
+        assert main(["campaign", "idle", *config]) == 0
+        asked(tmp_path, action="begin", text=TRIGGERED + 'on = "always"', file="t.toml", steps=["s"])
+        collector.until(lambda: collector.supervisor.pairs.running)
+        capsys.readouterr()
+        assert main(["campaign", "idle", *config, "--json"]) == 1
+        assert json.loads(capsys.readouterr().out)["held"].startswith("campaign triggered: ")
+        assert collector.supervisor.exporter.held()
+        collector.supervisor.pairs.stop()
+        collector.until(lambda: not collector.supervisor.pairs.running)
+        assert main(["campaign", "idle", *config, "--wait", "20"]) == 0
+    finally:
+        collector.stop()

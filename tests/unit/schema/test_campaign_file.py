@@ -221,3 +221,39 @@ def test_an_unknown_key_is_never_taken(text, data):
     with pytest.raises(CampaignError) as caught:
         parse("\n".join(lines), "c.toml", short=True)
     assert str(caught.value).startswith(f"c.toml:{number + 2}: unknown key 'surely_unknown'")
+
+
+def test_one_event_or_several():
+    for told, kinds in (('"handover"', ("handover",)), ('["handover", "signal_drop"]', ("handover", "signal_drop"))):
+        text = GOOD.replace('on = "window"\nbetween = "23:30-01:15"', f'on = "event"\nevent = {told}')
+        assert parse(text, "c.toml").steps[0].trigger.event == kinds
+
+
+@pytest.mark.parametrize(
+    ("told", "what"),
+    [
+        ('"tea"', "'tea' is none of"),
+        ('["handover", "tea"]', "'tea' is none of"),
+        ("[]", "the text is empty"),
+        ("3", "is no list of texts"),
+        ('["handover", "handover"]', "occurs twice"),
+    ],
+)
+def test_an_event_that_is_none(told, what):
+    text = GOOD.replace('on = "window"\nbetween = "23:30-01:15"', f'on = "event"\nevent = {told}')
+    message = wrong(text, short=False)
+    assert what in message
+    assert message.startswith(f"c.toml:{line_of(text, 'event = ')}: ")
+    assert "a kind of event" in message
+
+
+def test_more_runs_than_a_probe_can_hold():
+    values = str(list(range(1, 151)))
+    many = GOOD.replace("bytes = [1000, { log_uniform = [100, 5000] }]", f"bytes = {values}\nseconds = {values}")
+    many = many.replace("repetitions = 4", "repetitions = 1")
+    assert "45000 arms, more than 20000; mend: fewer values" in wrong(many, short=False)
+    step = '[[step]]\nname = "s{}"\nexperiment = "download"\nrepetitions = 400000\n'
+    text = GOOD.partition("[[step]]")[0] + "".join(step.format(n) for n in range(3))
+    message = wrong(text, short=False)
+    assert "with step s2 the campaign has more than 1000000 runs" in message
+    assert message.startswith("c.toml:" + str(line_of(text, 'name = "s2"') - 1))

@@ -214,6 +214,10 @@ TABLES: dict[str, tuple[Key, ...]] = {
             maximum=10**14,
         ),
     ),
+    "campaigns": (
+        Key("from_server", "truth", "true or false: whether campaigns that the server pushed are run", default=True),
+        Key("ask_every_s", "number", "seconds between questions, 1 to 86400", default=300.0, minimum=1, maximum=86400),
+    ),
     "experiments": (Key("folder", "text", "a folder with experiments of your own, one folder each"),),
     "position": (
         Key("mode", "text", "off, coarse or full", default="off", choices=("off", "coarse", "full")),

@@ -140,6 +140,15 @@ class Control:
             raise ControlError(f"control channel: {session!r} is no session", retry=False)
         raise ControlError(f"control channel: {_refusal(status, answer)}", retry=status in (429, 500, 502, 503, 504))
 
+    def tell(self, url: str) -> Any:  # noqa: ANN401  any JSON value
+        """What the server says of ``url`` (``/v1/pages``, ``/v1/pages/NAME``). ControlError when it says nothing, or no."""
+        status, answer, _ = self._over_any("GET", url, None, self._request.control_timeout_s)
+        if status != 200:
+            raise ControlError(
+                f"control channel: {_refusal(status, answer)}", retry=status in (429, 500, 502, 503, 504)
+            )
+        return answer
+
     def close(self, session: Session, timeout_s: float) -> dict[str, Any] | None:
         """End the session; the sender's side, or None when the server no longer tells."""
         try:

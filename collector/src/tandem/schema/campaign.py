@@ -17,7 +17,9 @@ Order = Literal["blocks", "shuffled", "listed"]
 """``blocks``: each repetition has every arm once, in random order; ``shuffled``: all runs of the step in one random order."""
 
 MOST_RUNS = 1_000_000
-"""Of one step: what a stored sequence can hold."""
+"""Of all steps together: what stored sequences can hold."""
+MOST_ARMS = 20_000
+"""Of one step: each is looked at when the campaign is checked, also on a small probe beside what it measures."""
 
 
 class CampaignError(ValueError):
@@ -41,17 +43,17 @@ Arms = tuple[Any, ...]
 class Trigger:
     """When a step's next run begins. ``on``:
 
-    ``always`` as soon as it may; ``mobility_start`` and ``event`` (of kind ``event``) within ``within_s`` of it; ``speed_class`` while
-    the probe moves so (still, low, high); ``place`` while within ``radius_m``; ``window`` while the local time of day is between
-    ``start`` and ``end`` (minutes of the day; over midnight when end is smaller); ``periodic`` every ``every_s`` from start to
-    start; ``poisson`` with exponential gaps of mean ``mean_s`` from start to start; ``hand`` only when told, with one of ``labels``
-    when there are any. ``gap_s``: at least so long between the starts of two runs of this step.
+    ``always`` as soon as it may; ``mobility_start`` and ``event`` (of one of the kinds ``event``) within ``within_s`` of it;
+    ``speed_class`` while the probe moves so (still, low, high); ``place`` while within ``radius_m``; ``window`` while the time of day
+    (UTC) is between ``start`` and ``end`` (minutes of the day; over midnight when end is smaller); ``periodic`` every ``every_s`` from
+    start to start; ``poisson`` with exponential gaps of mean ``mean_s`` from start to start; ``hand`` only when told, with one of
+    ``labels`` when there are any. ``gap_s``: at least so long between the starts of two runs of this step.
     """
 
     on: str = "always"
     gap_s: float = 0.0
     within_s: float = 5.0
-    event: str | None = None
+    event: tuple[str, ...] = ()
     speed_class: str | None = None
     latitude_deg: float | None = None
     longitude_deg: float | None = None

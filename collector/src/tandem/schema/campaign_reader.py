@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tandem.schema.campaign import Budget, Campaign, Conditions, Requires, Step, Trigger
+from tandem.schema.campaign import MOST_ARMS, MOST_RUNS, Budget, Campaign, Conditions, Requires, Step, Trigger
 from tandem.schema.campaign_keys import (
     ASSUME,
     BUDGET,
     CONDITIONS,
+    EVENT,
     REQUIRES,
     SHAPE,
     STEP,
@@ -149,6 +150,9 @@ class _Reader:
                     ("step", index, "name"), f"step {step.name!r} is there already", "give each its own name"
                 )
             steps.append(step)
+            if sum(s.run_count for s in steps) > MOST_RUNS:
+                what = f"with step {step.name} the campaign has more than {MOST_RUNS} runs"
+                raise self._source.fail(("step", index), what, "fewer repetitions, or several campaigns")
         return tuple(steps)
 
     def _step(self, content: dict[str, Any], place: Place, roles: tuple[str, ...]) -> Step:
@@ -170,11 +174,12 @@ class _Reader:
         return step
 
     def _combinations(self, step: Step, place: Place, roles: tuple[str, ...]) -> None:
-        from tandem.schema.campaign import MOST_RUNS
-
         if step.run_count > MOST_RUNS:
             what = f"step {step.name}: {step.arm_count} arms × {step.repetitions} repetitions are more than {MOST_RUNS} runs"
             raise self._source.fail((*place, "repetitions"), what, "fewer values or fewer repetitions")
+        if step.arm_count > MOST_ARMS:
+            what = f"step {step.name}: {step.arm_count} arms, more than {MOST_ARMS}"
+            raise self._source.fail((*place, "parameters"), what, "fewer values, or several steps")
         for arm in step.arms:
             for name in arm:
                 if name in step.parameters:
@@ -192,12 +197,12 @@ class _Reader:
     def _trigger(self, value: object, place: Place) -> Trigger:
         source = self._source
         content = source.table(value, place)
-        source.only(content, (*(k.name for k in TRIGGER), "labels"), place, "[step.trigger]")
+        source.only(content, (*(k.name for k in TRIGGER), "labels", "event"), place, "[step.trigger]")
         told = source.checked(TRIGGER, content, place, "[step.trigger]")
         needs = TRIGGERS[told["on"]]
         for name in needs:
             if name not in content:
-                mend = next(k.mend for k in TRIGGER if k.name == name)
+                mend = next(k.mend for k in (*TRIGGER, EVENT) if k.name == name)
                 raise source.fail((*place, "on"), f"a trigger {told['on']!r} has no {name!r}", f"add it: {mend}")
         allowed = (*needs, "on", "gap_s", "expected_per_day")
         allowed += ("within_s",) if told["on"] in ("mobility_start", "event") else ()
@@ -205,9 +210,14 @@ class _Reader:
         for name in content:
             if name not in allowed:
                 raise source.fail((*place, name), f"a trigger {told['on']!r} takes no {name!r}", "take it out")
+        event = content.get("event", [])
+        kinds = source.texts([event] if isinstance(event, str) else event, (*place, "event"), EVENT.mend)
+        for kind in (*kinds, *([""] if "event" in content and not kinds else [])):
+            if (wrong := EVENT.wrong(kind)) is not None:
+                raise source.fail((*place, "event"), f"[step.trigger] event: {wrong}", EVENT.mend)
         labels = source.texts(content.get("labels", []), (*place, "labels"), 'as in labels = ["still", "walk"]')
         span = minutes(told.pop("between") or "") or (None, None)
-        return Trigger(**told, labels=labels, start=span[0], end=span[1])
+        return Trigger(**told, event=kinds, labels=labels, start=span[0], end=span[1])
 
     def _conditions(self, value: object, place: Place, paths: int) -> Conditions:
         content = self._source.table(value, place)

@@ -7,9 +7,11 @@ import socket
 from pathlib import Path
 
 from tandem import mptcp_abi as abi
+from tandem.mptcp_abi import v094
 from tandem.stream import Stream
 
 _NETSTAT = Path("/proc/thread-self/net/netstat")
+_V094_COUNTERS = "/" / v094.FOLDER / "snmp"
 
 
 def seen(connection: Stream) -> dict[str, object]:
@@ -27,6 +29,8 @@ def seen(connection: Stream) -> dict[str, object]:
 def multipath_syns() -> int | None:
     """The kernel's counter ``MPCapableSYNRX``."""
     try:
+        if v094.present():
+            return v094.parse_counters(_V094_COUNTERS.read_text())["MPCapableSYNRX"]
         rows = [line.split() for line in _NETSTAT.read_text().splitlines() if line.startswith("MPTcpExt:")]
         names, values = rows
         return int(dict(zip(names, values, strict=True))["MPCapableSYNRX"])
@@ -35,6 +39,8 @@ def multipath_syns() -> int | None:
 
 
 def _multipath(connection: Stream) -> str:
+    if v094.present():  # which does not say that it was Multipath TCP and is no more
+        return "native" if connection.getsockopt(socket.IPPROTO_TCP, v094.MPTCP_ENABLED) else "none"
     if connection.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) != abi.IPPROTO_MPTCP:
         return "none"
     try:

@@ -11,10 +11,10 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from tandem.mptcp_abi import IPPROTO_MPTCP
+from tandem_server.endpoint.multipath import MEND, open_socket
 
 _LOG = logging.getLogger("tandem.endpoint.listener")
-_NO_MULTIPATH = (errno.ENOPROTOOPT, errno.EPROTONOSUPPORT, errno.EINVAL)
+_NO_MULTIPATH = (errno.ENOPROTOOPT, errno.EPROTONOSUPPORT, errno.EINVAL, errno.EPERM)
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 5\r\nConnection: close\r\n\r\n"
 
 
@@ -28,15 +28,13 @@ class NoMultipathError(ListenError):
 
 def listen(host: str, port: int, *, multipath: bool = True) -> socket.socket:
     """A listening socket; NoMultipathError, ListenError. ``host`` ``::`` takes IPv4 too; with ``multipath`` plain TCP too."""
-    protocol = IPPROTO_MPTCP if multipath else socket.IPPROTO_TCP
-    host, family = family_of(host, protocol)
+    host, family = family_of(host, multipath=multipath)
     try:
-        listener = socket.socket(family, socket.SOCK_STREAM, protocol)
+        listener = open_socket(family, multipath=multipath)
     except OSError as error:
         if multipath and error.errno in _NO_MULTIPATH:
             raise NoMultipathError(
-                "the kernel has no Multipath TCP here; mend: sysctl net.mptcp.enabled=1 on Linux 5.6 or later,"
-                ' or [listen] multipath = "optional"'
+                f'the kernel has no Multipath TCP here; mend: {MEND}, or [listen] multipath = "optional"'
             ) from error
         raise ListenError(f"no socket: {error.strerror}") from error
     try:
@@ -52,20 +50,20 @@ def listen(host: str, port: int, *, multipath: bool = True) -> socket.socket:
     return listener
 
 
-def family_of(host: str, protocol: int) -> tuple[str, socket.AddressFamily]:
-    """Where to listen for ``host``, and the socket's family: for ``::`` everything that this kernel has of ``protocol``, which is IPv4
+def family_of(host: str, *, multipath: bool) -> tuple[str, socket.AddressFamily]:
+    """Where to listen for ``host``, and the socket's family: for ``::`` everything that this kernel has of the protocol, which is IPv4
     alone where it has no IPv6 (Raspberry Pi OS builds Multipath TCP without)."""
     if ":" not in host:
         return host, socket.AF_INET
-    if host == "::" and not _has(socket.AF_INET6, protocol) and _has(socket.AF_INET, protocol):
-        _LOG.warning("IPv4 alone: this kernel has no IPv6%s", " for Multipath TCP" * (protocol == IPPROTO_MPTCP))
+    if host == "::" and not _has(socket.AF_INET6, multipath=multipath) and _has(socket.AF_INET, multipath=multipath):
+        _LOG.warning("IPv4 alone: this kernel has no IPv6%s", " for Multipath TCP" * multipath)
         return "0.0.0.0", socket.AF_INET  # noqa: S104  (as was asked: every address)
     return host, socket.AF_INET6
 
 
-def _has(family: socket.AddressFamily, protocol: int) -> bool:
+def _has(family: socket.AddressFamily, *, multipath: bool) -> bool:
     try:
-        socket.socket(family, socket.SOCK_STREAM, protocol).close()
+        open_socket(family, multipath=multipath).close()
     except OSError:
         return False
     return True

@@ -7,8 +7,8 @@ import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tandem.mptcp_abi import IPPROTO_MPTCP
 from tandem.stream import Stream
+from tandem_server.endpoint.multipath import open_socket
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _NAME = re.compile(r"[a-z0-9_-]{1,15}\Z")
@@ -119,6 +119,6 @@ def effective(connection: Stream) -> Effective:
 
 def _trial() -> socket.socket:
     try:
-        return socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
+        return open_socket(socket.AF_INET, multipath=True)
     except OSError:
         return socket.socket(socket.AF_INET, socket.SOCK_STREAM)

@@ -197,9 +197,11 @@ class _Answering:
                 self._session.on_cut.discard(self._cut)
                 self._session.leave(_LOST)
 
-    def _admit(self, session: str, payload_bytes: int | None, seconds: float | None) -> dict[str, object]:
+    def _admit(
+        self, session: str, payload_bytes: int | None, seconds: float | None, many: bool = False
+    ) -> dict[str, object]:
         try:
-            mine = self._sessions.admit(session, Ask(payload_bytes, seconds), self._tls)
+            mine = self._sessions.admit(session, Ask(payload_bytes, seconds, many), self._tls)
         except BadRequest as refusal:
             return {"status": refusal.status, "reason": str(refusal)}
         except sqlite3.Error as error:

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from tandem_server.endpoint.desk import Desk
@@ -35,7 +36,7 @@ class WireDesk:
 
     def admit(self, session_id: str, ask: Ask, tls: bool) -> WireGrant:  # noqa: ARG002  (the other end has it with the connection)
         """See ``desk.Desk``."""
-        asked = {"ask": "admit", "session": session_id, "payload_bytes": ask.payload_bytes, "seconds": ask.seconds}
+        asked = {"ask": "admit", "session": session_id, **asdict(ask)}
         self._wire.send(json.dumps(asked).encode())
         terms = json.loads(_receive(self._wire))
         if "status" in terms:

@@ -7,7 +7,6 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tandem import mptcp_abi as abi
@@ -15,11 +14,10 @@ from tandem.experiment import http_head
 from tandem.experiment.asked import Asked, ProbePath
 from tandem.experiment.control import describe
 from tandem.experiment.measured import connect
-from tandem.mptcp import sockets
+from tandem.mptcp import kernels, sockets
 from tandem.mptcp.statistics import ConnectionSample, Reader, StatisticsError, SubflowSample
 from tandem.stream import Stream
 
-_NETSTAT = Path("/proc/thread-self/net/netstat")
 _LONGEST_ANSWER = 4096
 _LOOK_S = 0.02
 
@@ -28,18 +26,9 @@ class LookError(Exception):
     """The network failed while looking; one line."""
 
 
-def counters(text: str | None = None) -> dict[str, int]:
-    """The kernel's ``MPTcpExt`` counters of this network namespace; none where it has no Multipath TCP."""
-    lines = (_NETSTAT.read_text() if text is None else text).splitlines()
-    rows = [line.split()[1:] for line in lines if line.startswith("MPTcpExt:")]
-    if len(rows) < 2:
-        return {}
-    return {name: int(value) for name, value in zip(rows[0], rows[1], strict=False) if value.lstrip("-").isdigit()}
-
-
 def risen(before: dict[str, int]) -> dict[str, int]:
     """What rose since ``before``, and MPCapableSYNTX and MPJoinSynTx in any case: their 0 says something."""
-    now = counters()
+    now = kernels.here().counters()
     always = ("MPCapableSYNTX", "MPJoinSynTx")
     return {k: v - before.get(k, 0) for k, v in now.items() if v > before.get(k, 0) or (before and k in always)}
 
