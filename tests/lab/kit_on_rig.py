@@ -1,4 +1,5 @@
-"""The real server and the real collector on the bench: two operators and a Wi-Fi, radio that stays as it is."""
+"""The real server and the real collector on the bench: two operators and a Wi-Fi, radio that stays as it is; the server
+has two addresses and announces the second in its connections."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +28,8 @@ PROBE = "probe-1"
 PLAYED_S = 120.0
 """The scenario stands still afterwards too: links and modems stay in its last instant."""
 REPOSITORY = Path(__file__).resolve().parents[2]
+SITES = {f"site-{number}.tandem.test": IPv4Address(f"192.88.99.{number}") for number in (1, 2, 3)}
+"""Of a block that nobody uses any more, so that they count as public ones."""
 T = TypeVar("T")
 
 
@@ -136,16 +140,17 @@ class KitOnRig:
 
 @contextmanager
 def kit_on_rig(
-    folder: Path, influxd: Path, tandem: Sequence[str] = (sys.executable, "-m", "tandem")
+    folder: Path, influxd: Path, tandem: Sequence[str] = (sys.executable, "-m", "tandem"), more: str = ""
 ) -> Iterator[KitOnRig]:
-    """Up and polling; the scenario's first instant is past. ``tandem``: the collector's program."""
+    """Up and polling; the scenario's first instant is past. ``tandem``: the collector's program; ``more``: of its configuration."""
     server, probe, logs, bench = folder / "server", folder / "probe" / PROBE, folder / "logs", folder / "bench"
     for place in (server, probe, logs, bench):
         place.mkdir(parents=True)
     owner = Owner.of_caller()
     for place in (folder, *folder.rglob("*")):
         owner.give(place)
-    rig = Rig(play(load("still", duration_s=PLAYED_S, seed=1)), bench, owner, wifi=True)
+    scene = play(load("still", duration_s=PLAYED_S, seed=1))
+    rig = Rig(scene, bench, owner, wifi=True, server_addresses=2, sites=SITES)
     with rig, Programs(logs) as programs:
 
         def serve(*args: str) -> list[str]:
@@ -157,6 +162,7 @@ def kit_on_rig(
             serve("tls", "--folder", str(server / "tls"), "--name", SERVER_NAME, "--address", rig.server_address),
             serve("probe", "add", PROBE, *config, "--token-file", str(probe / "token")),
             serve("dash", "build", *config, "--seconds", "60"),
+            serve("page", "build", *config, "--objects", "12", "--bytes", "150000", "--origins", "3"),
         ):
             subprocess.run(once, check=True, capture_output=True, timeout=60)
         for part in ("database", "gateway", "endpoint"):
@@ -164,7 +170,9 @@ def kit_on_rig(
         (probe / "ca.pem").write_text((server / "tls" / "ca.pem").read_text())
         rig.start_radio()
         own = f'\n[experiments]\nfolder = "{REPOSITORY / "collector/examples/experiments"}"\n'
-        (probe / "config.toml").write_text(configuration.collector_toml(PROBE, rig.probe_paths(), 3.0, 1.0, 1) + own)
+        (probe / "config.toml").write_text(
+            configuration.collector_toml(PROBE, rig.probe_paths(), 3.0, 1.0, 1) + own + more
+        )
         argv = [*tandem, "run", "--config", str(probe / "config.toml")]
         collector = programs.start("collector", rig.command("probe", confined(argv, owner, COLLECTOR)), 20)
         kit = KitOnRig(rig, folder, programs, collector)

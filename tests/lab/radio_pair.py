@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path as File
 
 from two_paths import REPOSITORY, SERVER, Space, await_true
 
@@ -38,13 +39,17 @@ class RadioPair:
     def offer(self, bit_per_s: Mapping[str, float]) -> None:
         """Change the links' rates, and their queues with them."""
         for name, rate in bit_per_s.items():
-            for line in (f"rate {int(rate)}", f"buffer_bytes {queue_bytes(rate, self.queue_ms)}"):
-                link = self.links[name]
-                assert link.stdin is not None
-                assert link.stdout is not None
-                link.stdin.write(f"set both {line}\n")
-                link.stdin.flush()
-                assert link.stdout.readline() == "ok\n", line
+            self.set(name, "rate", int(rate))
+            self.set(name, "buffer_bytes", queue_bytes(rate, self.queue_ms))
+
+    def set(self, name: str, quantity: str, value: float, scope: str = "both") -> None:
+        """Change one quantity of a link (as ``tandem-link`` names it) in ``scope``: down, up or both."""
+        link, line = self.links[name], f"set {scope} {quantity} {value}"
+        assert link.stdin is not None
+        assert link.stdout is not None
+        link.stdin.write(line + "\n")
+        link.stdin.flush()
+        assert link.stdout.readline() == "ok\n", line
 
 
 def queue_bytes(bit_per_s: float, queue_ms: float) -> int:
@@ -56,7 +61,27 @@ def queue_bytes(bit_per_s: float, queue_ms: float) -> int:
 def radio_pair(
     binary: str, bit_per_s: Mapping[str, float], rtt_ms: Mapping[str, float], queue_ms: float = 200
 ) -> Iterator[RadioPair]:
-    """Both links up, both paths configured."""
+    """Both links up, both paths configured; what they offer may be changed."""
+    offers = {}
+    for name in "ab":
+        rate, queue = str(int(bit_per_s[name])), str(queue_bytes(bit_per_s[name], queue_ms))
+        offers[name] = ["--down-bit-per-s", rate, "--up-bit-per-s", rate, "--rtt-ms", str(rtt_ms[name])]
+        offers[name] += ["--buffer-down-bytes", queue, "--buffer-up-bytes", queue]
+    with _linked(binary, offers, queue_ms) as pair:
+        yield pair
+
+
+@contextmanager
+def played_pair(binary: str, timelines: Mapping[str, File], epoch_ns: int) -> Iterator[RadioPair]:
+    """Both links up, both paths configured; the links play their timelines from ``epoch_ns`` (CLOCK_MONOTONIC) on."""
+    offers = {name: ["--timeline", str(file), "--epoch-ns", str(epoch_ns)] for name, file in timelines.items()}
+    with _linked(binary, offers, 0) as pair:
+        yield pair
+
+
+@contextmanager
+def _linked(binary: str, offers: Mapping[str, list[str]], queue_ms: float) -> Iterator[RadioPair]:
+    """``offers``: what each link offers, as options of ``tandem-link``."""
     with ExitStack() as stack:
         probe, server = Space(), Space()
         stack.callback(server.close)
@@ -66,11 +91,8 @@ def radio_pair(
         for number, name in enumerate("ab", start=1):
             ends = ["--a-netns", f"/proc/{probe.pid}/ns/net", "--a-name", f"tmp5-{name}"]
             ends += ["--b-netns", f"/proc/{server.pid}/ns/net", "--b-name", f"tmp5-{name}s"]
-            rate, queue = str(int(bit_per_s[name])), str(queue_bytes(bit_per_s[name], queue_ms))
-            offer = ["--down-bit-per-s", rate, "--up-bit-per-s", rate, "--rtt-ms", str(rtt_ms[name])]
-            buffers = ["--buffer-down-bytes", queue, "--buffer-up-bytes", queue]
             made = subprocess.Popen(
-                [binary, *ends, *offer, *buffers], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                [binary, *ends, *offers[name]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             )
             stack.callback(made.communicate)
             stack.callback(made.terminate)

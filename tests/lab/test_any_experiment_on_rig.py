@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 
 import pytest
@@ -57,6 +58,38 @@ def test_a_download_under_conditions_is_slowed_on_its_path_and_nothing_stays(kit
     assert free["result"]["goodput_bit_per_s"] > 3e6
 
 
+def under_way(kit: KitOnRig) -> bool:
+    return bool((kit.status()["run"] or {}).get("runs"))
+
+
+def test_another_shell_ends_what_is_measured(kit: KitOnRig) -> None:
+    running = kit.experiment("--kind", "tcp", "--path", "wifi", "--seconds", "60")
+    awaited("it measures", lambda: under_way(kit))
+    told = json.loads(
+        kit.tool("probe", "tandem", "experiment", "stop", "--json", "--config", str(kit.probe / "config.toml"))
+    )
+    assert [r["failure"] for r in told["results"]] == ["stopped"]
+    out, _ = running.communicate(timeout=30)
+    assert running.returncode == 1
+    assert json.loads(out)["runs"] == told["runs"]
+
+
+def test_ctrl_c_ends_what_was_begun(kit: KitOnRig) -> None:
+    # A shell's background job ignores Ctrl-C, and hands that on to what it starts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        running = kit.experiment("--kind", "tcp", "--path", "wifi", "--seconds", "60")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    awaited("it measures", lambda: under_way(kit))
+    running.send_signal(signal.SIGINT)
+    out, errors = running.communicate(timeout=30)
+    assert running.returncode == 130, errors
+    assert "ending it" in errors
+    assert [r["failure"] for r in json.loads(out)["results"]] == ["stopped"]
+    awaited("the collector is free", lambda: kit.status()["run"] is None)
+
+
 def test_what_the_kernel_lacks_is_refused_plainly(kit: KitOnRig) -> None:
     running = kit.experiment("--sysctl", "net.ipv4.tcp_nosuch=1", name="handshake")
     _, errors = running.communicate(timeout=60)
@@ -65,11 +98,15 @@ def test_what_the_kernel_lacks_is_refused_plainly(kit: KitOnRig) -> None:
 
 
 def test_the_account_of_each_path_is_kept(kit: KitOnRig) -> None:
-    kit.measured("--kind", "tcp", "--path", "a", "--seconds", "2")
-
     def spent() -> dict[str, int]:
         file = kit.probe / "account.json"
         told = json.loads(file.read_text())["paths"] if file.exists() else {}
         return {path: sum(row["received"] for row in days.values()) for path, days in told.items()}
 
-    awaited("the account has the download", lambda: spent().get("a", 0) > 500_000)
+    before = spent()
+    (run,) = kit.measured("--kind", "tcp", "--path", "a", "--seconds", "2")
+    carried = run["usage"]["paths"]["a"]["received"]
+    assert carried > run["result"]["bytes"] > 500_000
+    awaited("the account has the download", lambda: spent().get("a", 0) - before.get("a", 0) >= carried)
+    grown = {path: received - before.get(path, 0) for path, received in spent().items()}
+    assert grown["b"] < carried / 4, "and only the path that carried it"

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import pytest
-from kit_on_rig import KitOnRig, awaited
+from kit_on_rig import SITES, KitOnRig, awaited
 
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
 
@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.slow]
 CAMPAIGNS = (
     "adarsh-controlled",
     "adarsh-field",
+    "adarsh-survey",
     "chen-sizes",
     "cordero-bandwidth",
     "cordero-delay",
@@ -54,17 +55,30 @@ def test_a_short_form_runs_to_its_end(kit: KitOnRig, name: str) -> None:
             "--seconds",
             "30",
         )
+    if name == "adarsh-survey":
+        (kit.probe / "names.csv").write_text("".join(f"{n},{site}\n" for n, site in enumerate(SITES, 1)))
     done = campaign(kit, "run", name, "--short", "--allow-substitutes", "--wait", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert told["state"] == "done"
     assert all(step["made"] == step["of"] > 0 for step in told["steps"].values())
     assert told["runs"] == {"ok": sum(step["of"] for step in told["steps"].values())}
-    assert told["substitutes"]["scheduler"] == {"asked": "minsrtt", "used": "stock"}
+    if name == "adarsh-survey":  # it is no matter of schedulers
+        assert (kit.probe / "survey").is_dir()
+    else:
+        assert told["substitutes"]["scheduler"] == {"asked": "minsrtt", "used": "stock"}
     made = manifests(kit, name)
-    assert all(m["campaign"]["short"] and m["campaign"]["substituted"]["scheduler"]["used"] == "stock" for m in made)
+    assert all(m["campaign"]["short"] for m in made)
+    if name != "adarsh-survey":
+        assert all(m["campaign"]["substituted"]["scheduler"]["used"] == "stock" for m in made)
     assert {m["campaign"]["step"] for m in made} == set(told["steps"])
     assert all(m["failure"] is None for m in made)
+    # Of its roles' paths and no others, with the subflows that were asked for where a transfer lasted long enough for them.
+    roles = set(made[0]["campaign"]["roles"].values())
+    assert all({p["name"] for p in m["parameters"]["paths"]} <= roles for m in made)
+    wanted = [m["result"] for m in made if m["parameters"].get("subflows")]
+    assert {r["subflows_asked"] for r in wanted} == ({2, 4} if name == "chen-sizes" else set())
+    assert {r["subflows_reached"] for r in wanted if r["bytes"] >= 500_000} == {r["subflows_asked"] for r in wanted}
     used = {role: plan["used_bytes"] for role, plan in told["budget"].items()}
     assert min(used.values()) > 1000, used
 
@@ -159,9 +173,9 @@ def test_without_a_collector_and_after_a_power_cut_it_goes_on_where_it_was(kit: 
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert told["state"] == "done"
-    assert told["runs"] == {"ok": 5, "cut_off": 1}
+    assert told["runs"] == {"ok": 6, "cut_off": 1}
     entries = {(e["step"], e["number"], e["attempt"]): e for e in map(json.loads, lines.read_text().splitlines())}
     whole = [key for key, entry in entries.items() if entry["ended"] is not None]
-    assert len(whole) == len({key[:2] for key in whole}) == 5
+    assert len(whole) == len({key[:2] for key in whole}) == 6
     (cut,) = [key for key, entry in entries.items() if entry["ended"] is None]
     assert (*cut[:2], 2) in whole

@@ -99,3 +99,17 @@ def test_delay_is_what_the_links_let_through(rig, mode, size):
             assert benefit["most_loaded_share"] > 0.9  # it is over before the second subflow is there
         else:
             assert 0.5 < benefit["most_loaded_share"] < 1
+
+
+@pytest.mark.parametrize("mode", ["oneway", "reqresp"])
+def test_buffers_are_set_at_both_ends_and_hold_the_goodput_down(rig, mode):
+    """8 kB received ahead at most: a window's worth a round trip, far below what the link carries."""
+    line = measure(
+        rig, "bandwidth", mode=mode, seconds=2, primary="a", receive_buffer_bytes=8192, send_buffer_bytes=100_000
+    )
+    (told,) = line["result"]["rounds"]
+    assert line["environment"]["receive_buffer_asked_bytes"] == 8192
+    for phase in told["phases"]:
+        for connection in phase["connections"]:
+            assert (connection["receive_buffer_bytes"], connection["send_buffer_bytes"]) == (16384, 200_000)
+    assert told["c_i_bit_per_s"]["a"] < 1.1 * 16384 * 8 / (RTT_MS["a"] / 1000)

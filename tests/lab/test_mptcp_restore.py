@@ -111,7 +111,9 @@ def test_an_address_that_came_back_tells_how_long_the_subflow_was_away(watched, 
 def test_an_ordinary_end_is_no_loss(watched, transfer):
     running = transfer("a")
     token = running.token
+    known = watched.watch._losses._connections
+    await_true(lambda: token in known, 10, "the kernel's word of the connection")
     running.close()
-    await_true(lambda: not watched.watch._losses._connections[token].alive, 10, "the kernel's word of the end")
+    await_true(lambda: not known[token].alive, 10, "the kernel's word of the end")
     assert watched.watch.losses(token) == []
     assert watched.of("subflow_restored") == []

@@ -3,6 +3,8 @@
 Nothing is installed and no package's script runs: apt resolves and fetches as if nothing were there, dpkg unpacks. The result is
 ``FOLDER/KEY/`` with ``vmlinuz``, ``initramfs`` and ``root.ext4``; KEY is the hash of what it is made from, so it is made once
 and works offline from then on. Standard library only: the kit runs it with the system's Python.
+
+Exit status: 0, 3 when the build failed, 4 when no machine is known for this system: the one case in which the kit goes on without.
 """
 
 from __future__ import annotations
@@ -59,6 +61,10 @@ class BuildError(RuntimeError):
     """The machine cannot be built; the message is one line with the mend."""
 
 
+class NoMachineError(BuildError):
+    """None is known for this system: nothing went wrong, and nothing can be mended."""
+
+
 def os_release() -> dict[str, str]:
     """/etc/os-release, its values without quotes."""
     lines = Path("/etc/os-release").read_text(encoding="utf-8").splitlines()
@@ -83,12 +89,19 @@ def _run(argv: list[str | Path], why: str, **more: object) -> str:
     return str(done.stdout)
 
 
-def kernel_packages() -> list[str]:
-    """The packages with today's kernel and its modules, by what this distribution's lists say."""
+def known() -> tuple[str, tuple[str, ...]]:
+    """The row of KERNELS for this system; NoMachineError when it has none."""
     distribution = os_release().get("ID", "")
     if distribution not in KERNELS or platform.machine() != "x86_64":
-        raise BuildError(f"no machine for {distribution} on {platform.machine()}; known: Debian and Ubuntu on x86_64")
-    meta, modules = KERNELS[distribution]
+        raise NoMachineError(
+            f"no machine for {distribution or 'a system without a name'} on {platform.machine()}; known: Debian and Ubuntu on x86_64"
+        )
+    return KERNELS[distribution]
+
+
+def kernel_packages() -> list[str]:
+    """The packages with today's kernel and its modules, by what this distribution's lists say."""
+    meta, modules = known()
     depends = _run(["apt-cache", "depends", meta], f"{meta} is not to be had")
     images = [line.split()[-1] for line in depends.splitlines() if "Depends: linux-image-" in line]
     if not images:
@@ -222,6 +235,7 @@ def build(folder: Path) -> Path:
     wanted = folder / key()
     if (wanted / "root.ext4").exists():
         return wanted
+    known()
     if os.geteuid() != 0:
         # So that the image's files belong to root.
         if shutil.which("fakeroot") is None:
@@ -252,10 +266,19 @@ def build(folder: Path) -> Path:
     return wanted
 
 
-def main() -> int:
-    """``build.py FOLDER``: build it when needed, print where it is."""
+def main(arguments: list[str]) -> int:
+    """``build.py FOLDER``: build it when needed, print where it is; ``build.py --known``: only whether one is known."""
     try:
-        print(build(Path(sys.argv[1]).absolute()))
+        if arguments == ["--known"]:
+            known()
+        elif len(arguments) == 1 and not arguments[0].startswith("-"):
+            print(build(Path(arguments[0]).absolute()))
+        else:
+            print("vm: usage: build.py FOLDER | --known", file=sys.stderr)
+            return 2
+    except NoMachineError as error:
+        print(f"vm: {error}", file=sys.stderr)
+        return 4
     except BuildError as error:
         print(f"vm: {error}", file=sys.stderr)
         return 3
@@ -263,4 +286,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

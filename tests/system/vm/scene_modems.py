@@ -122,6 +122,20 @@ class Story:
             modem if modem and modem["eci"] is not None and modem["age_s"] is not None and modem["age_s"] < 3 else None
         )
 
+    def await_carrier(self, path: str, interface: str) -> None:
+        """Until the interface has its carrier; every CARRIER_S without one the modem says again that its network is there."""
+        until = time.monotonic() + CARRIER_S
+
+        def has_it() -> bool:
+            nonlocal until
+            if time.monotonic() > until:
+                self.rig.tell_link_again(path)
+                seen["links_told_again"] += 1
+                until = time.monotonic() + CARRIER_S
+            return carrier(interface)
+
+        awaited(f"a carrier on {interface}", has_it, 10 * CARRIER_S)
+
     def connect(self, path: str) -> dict[str, Any]:
         """Through ModemManager, then an address by DHCP, as a network service does; what ModemManager says of it."""
         device = USB[path]
@@ -133,13 +147,7 @@ class Story:
         index = list(USB).index(path)
         interface = network_interface(device)
         assert interface is not None
-        until = time.monotonic() + CARRIER_S
-        while not carrier(interface):
-            if time.monotonic() > until:
-                self.rig.tell_link_again(path)
-                seen["links_told_again"] += 1
-                until = time.monotonic() + CARRIER_S
-            time.sleep(0.3)
+        self.await_carrier(path, interface)
         address = awaited(f"an address on {interface}", lambda: lease(interface, 700 + index), 30)
         return {
             "ports": shown["generic"]["ports"],

@@ -99,16 +99,36 @@ def gateway_text(gateway: Gateway, run: str) -> str:
 def test_the_phase_under_way_is_in_the_status_and_a_cancelled_run_is_kept(tmp_path: Path, gateway: Gateway) -> None:
     collector = rehearsal(tmp_path, gateway)
     collector.start()
-    collector.supervisor.request("steps", {"parameters": {"how": "hang"}})
+    collector.supervisor.answers.request("steps", {"parameters": {"how": "hang"}})
 
     def phase() -> dict[str, Any] | None:
-        runs = (collector.supervisor.status()["run"] or {}).get("runs", [])
+        runs = (collector.supervisor.answers.status()["run"] or {}).get("runs", [])
         return runs[0]["phase"] if runs else None
 
     collector.until(lambda: phase() == {"name": "step 2", "number": 2, "of": 2})
     assert collector.stop()
     (manifest,) = manifests(tmp_path)
     assert manifest["failure"] == {"reason": "stopped", "retry": False}
+
+
+def test_what_is_cancelled_is_kept_and_the_next_may_begin(tmp_path: Path, gateway: Gateway) -> None:
+    collector = rehearsal(tmp_path, gateway)
+    collector.start()
+    answers = collector.supervisor.answers
+    with pytest.raises(ValueError, match="nothing is being measured"):
+        answers.cancel(None)
+    pair = answers.request("steps", {"parameters": {"how": "hang"}})
+    collector.until(lambda: bool((answers.status()["run"] or {}).get("runs")))
+    with pytest.raises(ValueError, match=f"{pair} is"):
+        answers.cancel("pair-of-yesterday")
+    assert answers.cancel(pair) == pair
+    collector.until(lambda: answers.done(pair) is not None)
+    done = answers.done(pair)
+    assert done is not None
+    assert [r["failure"] for r in done["results"]] == ["stopped"]
+    assert measured(collector, parameters={"how": "well"})[-1]["ok"] is True
+    collector.stop()
+    assert [m["failure"] for m in manifests(tmp_path)].count(None) == 1
 
 
 def test_a_deadline_ends_it(tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,9 +172,12 @@ def test_a_failure_is_a_result(tmp_path: Path, gateway: Gateway) -> None:
         ("leaps", {}, "unknown experiment 'leaps'; known: .*download.*steps"),
         ("steps", {"kind": "tcp"}, "unknown parameter 'kind'; known: paths, parameters"),
         ("steps", {"paths": ["z"]}, "'z' is no path"),
+        ("download", {"paths": ["a"], "parameters": {"subflows": 4}}, "4 subflows take two paths, there is 1"),
+        ("download", {"parameters": {"subflows": 3}}, "3 is not one of 1, 2, 4"),
+        ("download", {"kind": "tcp", "path": "a", "parameters": {"subflows": 1}}, "is of MPTCP"),
         ("steps", {"paths": ["a", "a"]}, "no list of different names"),
         ("steps", {"parameters": {"run": "x"}}, "'run' is the collector's to give"),
-        ("steps", {"parameters": {"how": "badly"}}, "'badly' is not one of well, fail, hang"),
+        ("steps", {"parameters": {"how": "badly"}}, "'badly' is not one of well, fail, hang, order"),
         ("steps", {"parameters": {"sizes": [{}]}}, "'label' is missing"),
         ("steps", {"parameters": []}, "parameters is no object"),
         ("steps", {"seed": -1}, "seed -1 is no whole number"),
@@ -173,7 +196,7 @@ def test_a_request_that_cannot_be_is_refused_with_the_reason(
     collector.start()
     try:
         with pytest.raises(ValueError, match=what):
-            collector.supervisor.request(experiment, given)
+            collector.supervisor.answers.request(experiment, given)
     finally:
         collector.stop()
 
@@ -199,7 +222,7 @@ def test_what_the_machine_is_known_to_lack_is_refused_beforehand(tmp_path: Path,
     collector.start()
     try:
         with pytest.raises(ValueError, match="no netem"):
-            collector.supervisor.request("steps", {"shape": {"a": {"up_delay_ms": 5}}})
+            collector.supervisor.answers.request("steps", {"shape": {"a": {"up_delay_ms": 5}}})
     finally:
         collector.stop()
     assert manifests(tmp_path) == []
@@ -219,14 +242,48 @@ def test_what_cannot_be_made_is_a_recorded_failure(tmp_path: Path, gateway: Gate
     assert read_manifest(gateway_text(gateway, manifest["id"]), manifest["id"], "probe-1") == manifest
 
 
+def test_the_paths_that_are_not_the_pairs_rest_meanwhile(tmp_path: Path, gateway: Gateway) -> None:
+    collector = rehearsal(tmp_path, gateway)
+    collector.start()
+    pair = collector.supervisor.request("download", {"paths": ["b"], "pairing": "simultaneous"})
+    collector.until(lambda: collector.supervisor.done(pair) is not None)
+    pair = collector.supervisor.request("download", {"kind": "tcp", "path": "b"})  # which has no subflows
+    collector.until(lambda: collector.supervisor.done(pair) is not None)
+    pair = collector.supervisor.request("download", {})
+    collector.until(lambda: collector.supervisor.done(pair) is not None)
+    assert collector.paths.rested == [frozenset({"a"}), frozenset()]
+    assert collector.stop()
+    found = manifests(tmp_path)
+    assert sorted(len(m["paths"]) for m in found) == [1, 1, 1, 1, 1, 2]
+
+
+def test_paths_that_cannot_be_left_out_are_a_recorded_failure(tmp_path: Path, gateway: Gateway) -> None:
+    collector = rehearsal(tmp_path, gateway)
+    collector.paths.rests = False
+    collector.start()
+    assert measured(collector, paths=["b"])[-1]["ok"] is False
+    collector.stop()
+    (manifest,) = manifests(tmp_path)
+    assert manifest["failure"] == {"reason": "paths: a could not be left out within 5 s", "retry": True}
+    assert collector.paths.rested[-1] == frozenset()
+
+
+def test_a_connection_whose_subflows_the_experiment_orders_is_left_to_it(tmp_path: Path, gateway: Gateway) -> None:
+    collector = rehearsal(tmp_path, gateway)
+    collector.start()
+    measured(collector, parameters={"how": "order"})
+    collector.stop()
+    assert collector.paths.left == [0x71D77677]
+
+
 def test_a_pair_of_downloads_takes_conditions_too(tmp_path: Path, gateway: Gateway) -> None:
     made = Made()
     collector = rehearsal(tmp_path, gateway, made)
     collector.start()
-    pair = collector.supervisor.request(
+    pair = collector.supervisor.answers.request(
         "download", {"pairing": "simultaneous", "sysctl": {"net.ipv4.tcp_sack": 0}, "parameters": {"stall_s": 3}}
     )
-    collector.until(lambda: collector.supervisor.done(pair) is not None)
+    collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
     collector.stop()
     found = manifests(tmp_path)
     assert len(found) == 3

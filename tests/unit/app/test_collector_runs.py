@@ -116,7 +116,9 @@ def test_stopping_in_the_middle_of_a_run_keeps_what_was_measured(
     collector = Rehearsal(tmp_path, gateway, how)
     collector.start()
     collector.pollers["a"].poll(-70.0)
-    collector.until(lambda: any(r["subflows"] for r in (collector.supervisor.status()["run"] or {}).get("runs", [])))
+    collector.until(
+        lambda: any(r["subflows"] for r in (collector.supervisor.answers.status()["run"] or {}).get("runs", []))
+    )
     began = time.monotonic()
     assert collector.stop()
     assert time.monotonic() - began < 10
@@ -157,9 +159,9 @@ def test_a_run_that_cannot_be_started_ends_the_others_of_its_pair(
     monkeypatch.setattr("tandem.app.pair_run.ExperimentProcess", Scarce)
     collector = Rehearsal(tmp_path, gateway, "slow", on_mobility_start="simultaneous")
     collector.start()
-    pair = collector.supervisor.request("download", {"pairing": "simultaneous"})
-    collector.until(lambda: collector.supervisor.done(pair) is not None)
-    done = collector.supervisor.done(pair)
+    pair = collector.supervisor.answers.request("download", {"pairing": "simultaneous"})
+    collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
+    done = collector.supervisor.answers.done(pair)
     assert done is not None
     assert (done["runs"], done["ok"]) == (begun, False)
     assert [m["id"] for m in manifests(tmp_path)] == begun

@@ -52,7 +52,9 @@ def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gate
     collector.start()
     collector.pollers["a"].poll(-70.0)
     collector.pollers["b"].poll(None, failure="port_lost")
-    collector.until(lambda: any(r["subflows"] for r in (collector.supervisor.status()["run"] or {}).get("runs", [])))
+    collector.until(
+        lambda: any(r["subflows"] for r in (collector.supervisor.answers.status()["run"] or {}).get("runs", []))
+    )
     (status,) = ask(tmp_path / "status.sock", {"op": "status"})
     assert status["mobile"] is True
     assert status["mobile_since_s"] >= 0
@@ -84,9 +86,9 @@ def test_a_full_disk_stops_no_poll_and_loses_nothing_while_memory_lasts(
     monkeypatch.setattr(Spool, "append", refusing)
     for n in range(50):
         collector.pollers["a"].poll(-95.0 - n % 5)
-    collector.until(lambda: collector.supervisor.status()["trouble"] is not None)
-    assert "disk is full" in collector.supervisor.status()["trouble"]
-    collector.until(lambda: collector.supervisor.status()["polls"]["made"] == 50)
+    collector.until(lambda: collector.supervisor.answers.status()["trouble"] is not None)
+    assert "disk is full" in collector.supervisor.answers.status()["trouble"]
+    collector.until(lambda: collector.supervisor.answers.status()["polls"]["made"] == 50)
     time.sleep(1.2)  # one more commit that fails must not be one more line
     full[0] = False
     gateway.until(lambda: sum(p.measurement == "radio" for p in points(gateway)) == 50)
@@ -116,7 +118,7 @@ def test_what_was_not_sent_is_sent_by_the_next_life(tmp_path: Path, gateway: Gat
     object.__setattr__(collector.config, "drain_s", 0.2)
     collector.start()
     collector.pollers["a"].poll(-95.0)
-    collector.until(lambda: collector.supervisor.status()["spool"]["made"] >= 4)
+    collector.until(lambda: collector.supervisor.answers.status()["spool"]["made"] >= 4)
     assert not collector.stop()
     assert account(tmp_path)["records"]["sent"] == 0
     made = account(tmp_path)["records"]["made"]

@@ -37,6 +37,15 @@ class FakeAnswers:
             self.ended["pair-1"] = {"runs": ["run-1"], "results": [], "ok": True}
         return "pair-1"
 
+    def cancel(self, pair: str | None) -> str:
+        if pair not in (None, "pair-1"):
+            raise ValueError(f"{pair} is not what is being measured: pair-1 is")
+        self.ended["pair-1"] = {"runs": ["run-1"], "results": [], "ok": False}
+        return "pair-1"
+
+    def campaign(self, request: dict[str, Any]) -> dict[str, Any]:
+        raise ValueError(f"no campaign is {request['action']}")
+
     def done(self, pair: str) -> dict[str, Any] | None:
         return self.ended.get(pair)
 
@@ -94,6 +103,23 @@ def test_who_follows_a_pair_is_told_when_the_collector_stops(served: Served) -> 
     next(answers)
     served.server.stop()
     assert list(answers)[-1] == {"type": "done", "runs": [], "results": [], "ok": False}
+
+
+@pytest.mark.parametrize("which", [{}, {"pair": "pair-1"}])
+def test_who_cancels_is_told_the_end_and_so_is_who_began(served: Served, which: dict[str, str]) -> None:
+    begun = ask(served.path, {"op": "start", "experiment": "download", "parameters": {}}, 5)
+    next(begun)
+    answers = list(ask(served.path, {"op": "cancel", **which}, 5))
+    ended = {"type": "done", "runs": ["run-1"], "results": [], "ok": False}
+    assert (answers[0], answers[-1]) == ({"type": "accepted", "pair": "pair-1"}, ended)
+    assert list(begun)[-1] == ended
+
+
+@pytest.mark.parametrize(("pair", "why"), [("pair-2", "pair-2 is not what is being"), (3, "pair is no text")])
+def test_what_does_not_run_is_not_cancelled(served: Served, pair: object, why: str) -> None:
+    (answer,) = ask(served.path, {"op": "cancel", "pair": pair}, 5)
+    assert answer["type"] == "refused"
+    assert why in answer["reason"]
 
 
 def test_a_request_that_cannot_be_is_refused(served: Served) -> None:

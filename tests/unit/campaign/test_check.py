@@ -1,6 +1,8 @@
 """A campaign against what is installed, against kernels, and as it is asked of a collector."""
 
 import re
+import types
+from pathlib import Path
 
 import pytest
 from road import campaign, step
@@ -11,9 +13,11 @@ from tandem.app.campaign.check import fitted
 from tandem.app.campaign.estimate import estimate
 from tandem.app.campaign.files import load
 from tandem.app.campaign.request import bound, request_of, shaped, used_instead
-from tandem.app.campaign.requires import scheduler_here, settled
+from tandem.app.campaign.requires import settings, settled
 from tandem.app.config import parse as parse_config
+from tandem.app.plan import plan
 from tandem.app.registry import Registry
+from tandem.app.run_parameters import parameters_of
 from tandem.experiment import names
 from tandem.schema.campaign import CampaignError
 from tandem.schema.campaign_sequence import items
@@ -89,9 +93,11 @@ def test_a_short_form_is_short_and_the_long_one_is_the_papers(name):
         ("bytes = { uniform = [1.5, 3] }", "1.5 is not a whole number", "1 to 1e+12 B"),
         ('bytes = 1\nseconds = 2', "either 'bytes' or 'seconds'", "give one of them"),
         ('bytes = 1\nkind = "tcp"', "needs its 'path'", "add path"),
-        ('bytes = 1\npath = "a"', "a pair takes all paths", "take it out, or add kind"),
+        ('bytes = 1\npath = "a"', "a pair takes all of its paths", "take it out, or add kind"),
         ('bytes = 1\nkind = "tcp"\npath = "a"\npairing = "sequential"', "takes no 'kind'", "take kind or pairing out"),
         ('bytes = 1\nkind = "udp"\npath = "a"', "'udp' is not one of mptcp, tcp", "one of mptcp, tcp"),
+        ('bytes = 1\nkind = "tcp"\npath = "a"\nsubflows = 2', "subflows is of MPTCP", "take it out"),
+        ("bytes = 1\nsubflows = [2, 3]", "3 is not one of 1, 2, 4", "one of 1, 2, 4"),
         ('bytes = 1\nserver = "x"', "has no parameter 'server'", "known are"),
     ],
 )  # fmt: skip
@@ -109,6 +115,28 @@ def test_an_experiment_that_is_not_installed(registry):
     made, left_out = fitted(campaign(steps.replace('"telepathy"', '"telepathy"\noptional = true')), registry)
     assert [s.name for s in made.steps] == ["s"]
     assert "step t is left out" in left_out[0]
+
+
+def test_a_pair_takes_the_paths_of_its_roles_and_no_others(registry):
+    third = '\n[[path]]\nname = "three"\ninterface = "eth2"\n'
+    config = parse_config(CONFIG + third, Path("/x/config.toml"))
+    made = campaign(
+        step(more='[step.parameters]\npairing = "simultaneous"\nprimary = "random"\nbytes = 5\nsubflows = [2, 4]')
+    )
+    roles = bound(made.roles, ["one", "two", "three"], {made.roles[0]: "three"})
+    asked = set()
+    for one in items(made, made.steps[0]):
+        wish = any_wish(config, registry, "download", request_of(made.steps[0], one, roles, {}), "campaign")
+        planned = plan(config, wish, 0)
+        assert wish.paths == ("three", "one")
+        assert {path for run in planned.runs for path in run.paths} == {"three", "one"}
+        interfaces = {"one": "eth0", "two": "eth1", "three": "eth2"}
+        for run in planned.runs:
+            given = parameters_of(config, planned, run, interfaces, {})
+            assert {p["name"] for p in given["paths"]} == {"three", "one"}
+            assert ("subflows" in given) == (run.kind == "mptcp")
+            asked.add(given.get("subflows"))
+    assert asked == {None, 2, 4}
 
 
 def test_roles_are_played_by_paths():
@@ -148,9 +176,20 @@ def has(**there):
     return lambda wanted: {name: there.get(name) for name in wanted}
 
 
+def kernel(scheduler="minsrtt", controllers=None, *, more=(), way=None):
+    """A kernel as ``settled`` asks it; ``more``: schedulers that could be had."""
+    return types.SimpleNamespace(
+        scheduler=lambda: scheduler,
+        schedulers=lambda: {name: name for name in (scheduler, *more)},
+        scheduler_sysctl="net.mptcp.it",
+        controllers=lambda: None if controllers is None else frozenset(controllers),
+        brings={} if way is None else dict.fromkeys(("lia", "olia"), way),
+    )
+
+
 def test_what_is_missing_is_refused_or_replaced_and_told():
     made = campaign(COUPLED, NEEDY)
-    lack = {"scheduler": "stock", "here": has(), "there": has(lia=False, olia=False)}
+    lack = {"kernel": kernel("stock"), "there": has(lia=False, olia=False)}
     with pytest.raises(CampaignError) as caught:
         settled(made, allow=False, **lack)
     for words in (
@@ -177,27 +216,41 @@ def test_what_is_missing_is_refused_or_replaced_and_told():
 
 def test_what_is_there_or_not_known_is_not_refused():
     made = campaign(COUPLED, NEEDY)
-    assert settled(made, allow=False, scheduler="minsrtt", here=has(), there=has(lia=True, olia=None)) == {}
+    assert settled(made, allow=False, kernel=kernel(), there=has(lia=True, olia=None)) == {}
 
 
 def test_who_sends_needs_the_controller():
     text = step(more='[step.parameters]\nmode = "oneway"\ncongestion_control = "lia"').replace("download", "bandwidth")
     with pytest.raises(CampaignError, match="lia \\(the probe's kernel"):
-        settled(campaign(text, NEEDY), allow=False, scheduler="minsrtt", here=has(lia=False), there=has(lia=True))
+        settled(campaign(text, NEEDY), allow=False, kernel=kernel(controllers=["reno"]), there=has(lia=True))
 
 
-@pytest.mark.parametrize(
-    ("file", "value", "word"),
-    [
-        ("mptcp_scheduler", "default", "minsrtt"),
-        ("mptcp_scheduler", "roundrobin", "roundrobin"),
-        ("scheduler", "default", "stock"),
-        (None, "", None),
-    ],
-)
-def test_the_scheduler_by_the_kernels_own_files(file, value, word, tmp_path):
-    """After the public documentation of the v0.94 kernel, and the stock kernel's; not run on v0.94."""
-    if file:
-        (tmp_path / "net/mptcp").mkdir(parents=True)
-        (tmp_path / "net/mptcp" / file).write_text(value + "\n")
-    assert scheduler_here(tmp_path) == word
+def test_a_scheduler_that_can_be_had_is_set_for_the_run_and_nothing_is_substituted():
+    made, here = campaign(COUPLED, NEEDY), kernel("roundrobin", more=["minsrtt"])
+    assert settled(made, allow=False, kernel=here, there=has()) == {}
+    assert settings(made, {}, here) == {"net.mptcp.it": "minsrtt"}
+    request = request_of(
+        made.steps[0], next(iter(items(made, made.steps[0]))), {"a": "one", "b": "two"}, {}, settings(made, {}, here)
+    )
+    assert request["sysctl"] == {"net.mptcp.it": "minsrtt"}
+    assert settings(made, {}, kernel("minsrtt")) == {}, "it is so already"
+    assert settings(made, {"scheduler": {"asked": "minsrtt", "used": "stock"}}, here) == {}
+    assert settings(campaign(COUPLED), {}, here) == {}
+    with pytest.raises(ValueError, match="no more"):
+        settings(made, {}, kernel("roundrobin"))
+
+
+def test_the_servers_scheduler_counts_for_it_sends():
+    made = campaign(COUPLED, NEEDY)
+    asked = {"kernel": kernel(), "there": has()}
+    assert settled(made, allow=False, sends=lambda: "minsrtt", **asked) == {}
+    with pytest.raises(CampaignError, match="the server's kernel, which sends, has roundrobin"):
+        settled(made, allow=False, sends=lambda: "roundrobin", **asked)
+    instead = settled(made, allow=True, sends=lambda: "roundrobin", **asked)
+    assert instead == {"scheduler": {"asked": "minsrtt", "used": "roundrobin"}}
+
+
+def test_a_controller_that_a_module_would_bring_is_refused_with_the_command():
+    made = campaign(COUPLED, NEEDY)
+    with pytest.raises(CampaignError, match=r"controller olia \(the server's kernel has none: modprobe mptcp_olia\)"):
+        settled(made, allow=False, kernel=kernel(way="modprobe mptcp_olia"), there=has(lia=True, olia=False))

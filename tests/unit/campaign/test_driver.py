@@ -1,66 +1,15 @@
 """A campaign carried out and stored: begun, gone on with after a power cut, told by hand, stopped."""
 
 import json
-from pathlib import Path
 
 import pytest
-from road import campaign, step
+from driven import Kit, begun
+from road import step
 
 from tandem.app.campaign import progress
-from tandem.app.campaign.driver import Campaigns, stored
-from tandem.app.campaign.progress import Begun, Progress
-from tandem.app.campaign.state import Moment, Outcome, Sight
+from tandem.app.campaign.progress import Progress
+from tandem.app.campaign.told import stored
 from tandem.schema.campaign import CampaignError
-from tandem.schema.campaign_reader import parse
-
-
-class Kit:
-    """A collector's stand-in. Runs end when the test says so."""
-
-    def __init__(self, folder: Path, boot: str = "boot-1", t: float = 0.0):
-        self.folder, self.boot, self.t = folder, boot, t
-        self.asked, self.ended, self.busy, self.refusal, self.used = [], {}, False, None, {"wlan": 0, "lte": 0}
-        self.campaigns = Campaigns(folder, self, self.now, self.sight, lambda: dict(self.used))
-
-    def now(self):
-        return Moment(self.boot, self.t, 1.8e9 + self.t)
-
-    def sight(self, paths):
-        return Sight(paths_up=frozenset(paths), speed_class="still")
-
-    def begin(self, experiment, request, campaign):
-        if self.refusal:
-            raise ValueError(self.refusal)
-        if self.busy:
-            return None
-        self.asked.append((experiment, dict(request), dict(campaign)))
-        return f"pair-{len(self.asked)}"
-
-    def done(self, begun):
-        return self.ended.get(begun)
-
-    def end(self, ok=True):
-        self.ended[f"pair-{len(self.asked)}"] = Outcome(ok, None if ok else "timeout", ("run-1",))
-
-    def ticks(self, count=1):
-        for _ in range(count):
-            self.t += 1
-            self.campaigns.tick()
-
-    def to_the_end(self, most=200):
-        while self.campaigns.under_way and most:
-            self.ticks()
-            self.end()
-            most -= 1
-        assert most
-
-
-def begun(kit, steps=None, top=""):
-    made = campaign(steps or step(repetitions=3, more="[step.parameters]\nbytes = [1, 2]"), top)
-    text = f'format = "tandem-campaign-file/1"\nname = "x"\ntitle = "t"\nroles = ["a", "b"]\n{top}\n'
-    text += steps or step(repetitions=3, more="[step.parameters]\nbytes = [1, 2]")
-    assert parse(text, "c.toml") == made
-    return Begun(text, made, {"a": "wlan", "b": "lte"}, None, {}, kit.now(), {})
 
 
 def test_every_run_is_asked_for_stored_and_told(tmp_path):
@@ -73,7 +22,7 @@ def test_every_run_is_asked_for_stored_and_told(tmp_path):
     kit.ticks(5)
     assert len(kit.asked) == 1  # one at a time
     kit.used = {"wlan": 700, "lte": 30}
-    kit.end()
+    kit.finish()
     kit.ticks()
     state = kit.campaigns.status()
     assert (state["steps"], state["runs"]) == ({"s": {"made": 1, "of": 6}}, {"ok": 1})
@@ -95,7 +44,7 @@ def test_after_a_power_cut_it_goes_on_where_it_was(tmp_path, torn):
     kit = Kit(tmp_path)
     kit.campaigns.begin(begun(kit))
     kit.ticks()
-    kit.end()
+    kit.finish()
     kit.ticks(3)
     assert len(kit.asked) == 2  # the second is under way when the power goes
     with (tmp_path / "x" / "runs.jsonl").open("ab") as file:
@@ -120,7 +69,7 @@ def test_run_goes_on_with_what_was_stopped_and_anew_begins_again(tmp_path):
     kit.ticks()
     assert kit.campaigns.stop() == "x"
     assert kit.campaigns.under_way  # the run that is under way counts
-    kit.end()
+    kit.finish()
     kit.ticks()
     assert kit.campaigns.status()["state"] == "stopped"
     assert kit.campaigns.begin(begun(kit))["steps"] == {"s": {"made": 1, "of": 6}}
@@ -137,11 +86,11 @@ def test_a_finished_campaign_and_a_changed_one_begin_again(tmp_path):
     kit.to_the_end()
     assert kit.campaigns.begin(begun(kit))["steps"] == {"s": {"made": 0, "of": 6}}
     kit.ticks()
-    kit.end()
+    kit.finish()
     kit.ticks()
     kit.campaigns.stop()
     kit.ticks()
-    kit.end()
+    kit.finish()
     kit.ticks()
     assert kit.campaigns.begin(begun(kit, step(repetitions=2)))["steps"] == {"s": {"made": 0, "of": 2}}
 

@@ -65,6 +65,16 @@ def test_an_event_of_any_kind():
     assert road.starts == [4.0]
 
 
+def test_any_of_several_events():
+    road = Road(campaign(step(more='[step.trigger]\non = "event"\nevent = ["handover", "signal_drop"]')))
+    assert road.second().reasons == {"s": "waits for handover or signal_drop"}
+    road.happens("signal_drop")
+    road.seconds(8)
+    road.happens("handover")
+    road.seconds(2)
+    assert road.starts == [2.0, 10.0]
+
+
 def test_periodic_is_from_start_to_start_and_missed_slots_are_not_made_up_for():
     road = Road(campaign(step(repetitions=5, more='[step.trigger]\non = "periodic"\nevery_s = 10')))
     road.seconds(25)

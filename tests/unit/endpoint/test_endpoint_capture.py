@@ -24,7 +24,7 @@ def channel(endpoint, registry, tmp_path):
     token = registry.probes.rotate("probe-1")
 
     def start(budget_bytes=10_000_000):
-        captures = Captures(tmp_path / "captures", budget_bytes, here.port) if budget_bytes else None
+        captures = Captures(tmp_path / "captures", budget_bytes) if budget_bytes else None
         app = control_app(registry, here.sessions, here.port, Results(tmp_path / "results"), captures)
 
         def request(method, path, body=None):
@@ -108,8 +108,8 @@ def test_a_tcpdump_that_may_not_capture_is_a_refusal_and_leaves_no_session(chann
 
 def test_a_tcpdump_that_writes_nonsense_is_told(tmp_path, monkeypatch):
     pretend(tmp_path, monkeypatch, "echo 'listening on any' >&2; head -c 100000 /dev/zero; sleep 60")
-    captures = Captures(tmp_path / "captures", 10_000, 8480)
-    told = captures.begin("probe-1", "run-1", "s").finish(set())
+    captures = Captures(tmp_path / "captures", 10_000)
+    told = captures.begin("probe-1", "run-1", "s", 8480).finish(set())
     assert (told["file"], told["truncated"]) == (None, True)
     assert told["error"] == "tcpdump wrote nothing"
     assert not list((tmp_path / "captures").rglob("s.*"))
@@ -119,14 +119,14 @@ def test_without_tcpdump_and_over_the_budget_it_is_refused(tmp_path, monkeypatch
     (tmp_path / "captures/p/r").mkdir(parents=True)
     (tmp_path / "captures/p/r/old.pcap").write_bytes(b"x" * 1000)
     (tmp_path / "captures/p/r/left.raw").write_bytes(b"x" * 1000)
-    captures = Captures(tmp_path / "captures", 1010, 8480)
+    captures = Captures(tmp_path / "captures", 1010)
     assert not (tmp_path / "captures/p/r/left.raw").exists()
     pretend(tmp_path, monkeypatch, "exit 1")
     with pytest.raises(CaptureRefused, match="fill their 1010 bytes"):
-        captures.begin("p", "r", "s")
+        captures.begin("p", "r", "s", 8480)
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(CaptureRefused, match="no tcpdump"):
-        captures.begin("p", "r", "s")
+        captures.begin("p", "r", "s", 8480)
 
 
 def pretend(folder, monkeypatch, script):

@@ -22,7 +22,9 @@ ASK = {"run": "run-1", "kind": "mptcp", "path": "a", "bytes": 1000, "seconds": N
 def channel(registry):
     here = Endpoint(registry, Limits(sessions_per_probe=2, session_bytes=5000))
     token = registry.probes.rotate("probe-1")
-    app = control_app(registry, here.sessions, 8480, Results(registry.file.parent / "results"))
+    further = ("203.0.113.11", "2001:db8::11")
+    results = Results(registry.file.parent / "results")
+    app = control_app(registry, here.sessions, 8480, results, further_addresses=further)
 
     def request(method, path, body=None, login=f"Bearer {token}"):
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -58,6 +60,7 @@ def test_a_session_is_opened_used_and_ended(channel):
     assert status == 201
     assert (opened["budget_bytes"], opened["measurement_port"], opened["expires_s"]) == (1000, 8480, 120)
     assert opened["environment"]["congestion_control"]
+    assert opened["further_addresses"] == ["203.0.113.11", "2001:db8::11"]
     assert opened["environment"]["tcp_wmem"].count(" ") == 2
     channel.endpoint.get("/v1/download?bytes=1000", opened["session"])
     status, told = channel("DELETE", f"/v1/sessions/{opened['session']}")
@@ -74,12 +77,18 @@ def test_a_budget_may_be_asked_for_by_itself(channel):
 
 
 def test_options_are_negotiated_told_and_held(channel):
-    options = {"congestion_control": "reno", "send_buffer_bytes": 100_000, "nodelay": True}
+    options = {
+        "congestion_control": "reno",
+        "send_buffer_bytes": 100_000,
+        "receive_buffer_bytes": 50_000,
+        "nodelay": True,
+    }
     status, opened = channel("POST", "/v1/sessions", {**ASK, "options": options})
     assert status == 201
     told = opened["options"]
     assert (told["congestion_control"], told["nodelay"]) == ("reno", True)
-    assert told["send_buffer_bytes"] == 200_000  # the kernel counts its own overhead
+    # The kernel counts its own overhead.
+    assert (told["send_buffer_bytes"], told["receive_buffer_bytes"]) == (200_000, 100_000)
     channel.endpoint.get("/v1/download?bytes=1000", opened["session"])
     (connection,) = channel("DELETE", f"/v1/sessions/{opened['session']}")[1]["connections"]
     assert {key: connection[key] for key in told} == told
@@ -166,6 +175,7 @@ def test_more_than_a_probes_share_is_refused_with_the_reason(channel):
         {"options": {"congestion_control": 5}},
         {"options": {"congestion_control": "olia"}},
         {"options": {"send_buffer_bytes": 1}},
+        {"options": {"receive_buffer_bytes": 2**31}},
         {"options": {"send_buffer_bytes": True}},
         {"options": {"nodelay": 1}},
         {"path": ""},

@@ -10,7 +10,7 @@ from tandem_server.endpoint.listener import Acceptor, family_of, listen
 from tandem_server.endpoint.paths import PathPeer
 
 
-@pytest.mark.skipif(family_of("::", IPPROTO_MPTCP)[1] != socket.AF_INET6, reason="this kernel has no IPv6 for it")
+@pytest.mark.skipif(family_of("::", multipath=True)[1] != socket.AF_INET6, reason="this kernel has no IPv6 for it")
 @pytest.mark.parametrize("protocol", [IPPROTO_MPTCP, socket.IPPROTO_TCP])
 @pytest.mark.parametrize(("host", "family"), [("::1", socket.AF_INET6), ("127.0.0.1", socket.AF_INET)])
 def test_downloads_and_uploads_over_both_families(endpoint, protocol, host, family):

@@ -60,8 +60,8 @@ def test_the_primary_path_comes_first_and_defaults_are_filled_in(good):
         ({"paths": ["a"]}, "entry 0 is not an object"),
         ({"paths": [{"name": "b", "interface": "x"}] * 2}, "a name occurs twice"),
         (
-            {"server": {"control": "https://s", "measurement": "https://s", "token_file": "t"}},
-            "not of the form http://",
+            {"server": {"control": "https://s", "measurement": "ftp://s", "token_file": "t"}},
+            "not of the form http://HOST:PORT or https://HOST:PORT",
         ),
         ({"server": {"control": "https://s:99999", "measurement": "http://s", "token_file": "t"}}, "is no URL"),
         ({"server": {"control": "https://s", "measurement": "http://s", "token_file": "/none"}}, "No such file"),

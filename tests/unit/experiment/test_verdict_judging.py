@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.verdict.judging import Join, Primary, between, judge_join, judge_primary
-from tandem.experiment.verdict.looking import counters
+from tandem.mptcp.kernel_upstream import counters
 
 
 def primary(**more):

@@ -71,6 +71,8 @@ class Gateway:
         self.manifests: dict[str, Any] = {}
         self.requests: list[tuple[str, str, int]] = []
         self.connections = 0
+        self.queue: Callable[[str, str, bytes], Reply] = lambda _method, _path, _body: (404, {}, {})
+        """Answers what is asked of the probe's queue of campaigns."""
         self.answer: Callable[[str, str, list[str]], Reply | None] = lambda _method, _path, _lines: None
         self.changed = threading.Condition()
         gateway = self
@@ -92,7 +94,13 @@ class Gateway:
 
             def do_PUT(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                self._reply(gateway.manifest(self, body))
+                if self.path.startswith("/v1/campaigns"):
+                    self._reply(gateway.campaigns(self, "PUT", body))
+                else:
+                    self._reply(gateway.manifest(self, body))
+
+            def do_GET(self) -> None:
+                self._reply(gateway.campaigns(self, "GET", b""))
 
             def _reply(self, reply: Reply) -> None:
                 status, content, headers = reply
@@ -153,6 +161,9 @@ class Gateway:
             return 200, {"ok": True}, {}
 
         return self._answered(handler, "PUT", [], take)
+
+    def campaigns(self, handler: BaseHTTPRequestHandler, method: str, body: bytes) -> Reply:
+        return self._answered(handler, method, [], lambda: self.queue(method, handler.path, body))
 
     def _answered(
         self, handler: BaseHTTPRequestHandler, method: str, lines: list[str], take: Callable[[], Reply]

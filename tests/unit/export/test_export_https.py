@@ -96,6 +96,28 @@ def test_a_backlog_is_sent_in_batches_with_the_freshest_first(setup: Setup, gate
     assert len(firsts) == 3
 
 
+def test_while_maintenance_is_held_off_the_newest_go_and_the_backlog_waits(setup: Setup, gateway: Gateway) -> None:
+    for n in range(40):
+        setup.spool.append([radio(n * 100 + k) for k in range(100)])
+    batches: list[list[int]] = []
+    held = [True]
+
+    def answer(_method: str, _path: str, lines: list[str]) -> Reply | None:
+        batches.append([int(line.partition("eci=")[2].partition("i")[0]) for line in lines])
+        held[0] = len(batches) < 3
+        return None
+
+    gateway.answer = answer
+    setup.exporter.held = lambda: held[0]
+    setup.exporter.start()
+    gateway.until(lambda: len(gateway.lines) == 4000)
+    assert finish(setup)
+    assert [min(b) for b in batches[:3]] == [3800, 3600, 3400]
+    assert max(map(len, batches[:3])) == 200
+    assert len(batches[3]) == 1000
+    assert min(batches[3]) == 0
+
+
 def test_rejected_lines_go_to_quarantine_the_rest_counts_as_sent(setup: Setup, gateway: Gateway) -> None:
     gateway.answer = gateway.accept_but(lambda line: "eci=7i" in line)
     setup.spool.append([radio(n) for n in range(20)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 
 from tandem.mptcp import paths as module
@@ -36,6 +38,12 @@ class Manager:
 
     def set_limits(self, limits: Limits) -> None:
         self.set = limits
+
+    def only_endpoints(self, interfaces: Collection[str]) -> None:
+        self.kept = set(interfaces)
+
+    def restore(self) -> None:
+        self.restored = True
 
 
 def test_what_was_made_before_the_refusal_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:

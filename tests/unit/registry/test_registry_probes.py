@@ -117,7 +117,7 @@ def test_a_file_that_is_no_registry_is_refused_in_one_line(tmp_path):
     with sqlite3.connect(other) as connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(RegistryError, match="another version"):
+    with pytest.raises(RegistryError, match="another, later version"):
         Registry(other)
     with pytest.raises(RegistryError, match="mend: "):
         Registry(tmp_path / "registry.sqlite" / "below-a-file.sqlite")

@@ -221,3 +221,27 @@ def test_an_unknown_key_is_never_taken(text, data):
     with pytest.raises(CampaignError) as caught:
         parse("\n".join(lines), "c.toml", short=True)
     assert str(caught.value).startswith(f"c.toml:{number + 2}: unknown key 'surely_unknown'")
+
+
+def test_one_event_or_several():
+    for told, kinds in (('"handover"', ("handover",)), ('["handover", "signal_drop"]', ("handover", "signal_drop"))):
+        text = GOOD.replace('on = "window"\nbetween = "23:30-01:15"', f'on = "event"\nevent = {told}')
+        assert parse(text, "c.toml").steps[0].trigger.event == kinds
+
+
+@pytest.mark.parametrize(
+    ("told", "what"),
+    [
+        ('"tea"', "'tea' is none of"),
+        ('["handover", "tea"]', "'tea' is none of"),
+        ("[]", "the text is empty"),
+        ("3", "is no list of texts"),
+        ('["handover", "handover"]', "occurs twice"),
+    ],
+)
+def test_an_event_that_is_none(told, what):
+    text = GOOD.replace('on = "window"\nbetween = "23:30-01:15"', f'on = "event"\nevent = {told}')
+    message = wrong(text, short=False)
+    assert what in message
+    assert message.startswith(f"c.toml:{line_of(text, 'event = ')}: ")
+    assert "a kind of event" in message

@@ -13,6 +13,8 @@ import pytest
 from tandem.app.status_server import StatusServer
 from tandem.app.status_socket import listen
 from tandem.cli.main import main, parser
+from tandem.mptcp import kernels
+from tandem.mptcp.kernel_v094 import V094
 
 GOOD = (Path(__file__).parents[1] / "app" / "good.toml").read_text()
 
@@ -67,6 +69,28 @@ def test_check_says_what_would_be_done_and_touches_nothing(config: Path, capsys:
     assert "runs of 8 s, sequential, when movement starts, at least 20 s apart" in said
     assert "sysctl net.mptcp.blackhole_timeout = 0" in said
     assert sorted(p.name for p in config.parent.iterdir()) == ["config.toml", "token"]
+
+
+def test_check_says_which_kernel_runs_and_what_it_lacks(
+    config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "root/proc/sys/net/mptcp"
+    folder.mkdir(parents=True)
+    (folder / "mptcp_enabled").write_text("1\n")
+    (folder / "mptcp_scheduler").write_text("default\n")
+    (tmp_path / "root/proc/sys/kernel").mkdir()
+    (tmp_path / "root/proc/sys/kernel/osrelease").write_text("4.14.110\n")
+    monkeypatch.setattr(kernels, "here", lambda: V094(tmp_path / "root"))
+    assert main(["run", "--config", str(config), "--check"]) == 0
+    said = capsys.readouterr().out
+    assert "kernel: Multipath TCP v0.94, version 0; scheduler minsrtt" in said
+    for words in (
+        "has not run on that kernel",
+        "modprobe mptcp_fullmesh",
+        "server must run such a kernel",
+        "CAP_NET_RAW",
+    ):
+        assert words in said
 
 
 def test_a_bad_configuration_is_one_line_and_status_2(config: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -227,7 +227,7 @@ class Collector:
             "speed_class": self._detectors.speed_class,
         }
         records = [Record.make("health", {}, health, now_ns)]
-        control = self._exporter.control_bytes()
+        control = self.control_bytes()
         for path, (received, sent) in self.usage.update().items():
             used: dict[str, Value | None] = {
                 "received_bytes": received,
@@ -241,6 +241,11 @@ class Collector:
             self._account.save()
         except OSError as error:
             log.error("the account of the paths waits in memory: %s; mend: free disk space", error)
+
+    def control_bytes(self) -> dict[str, int]:
+        """By path, what the exporter and the campaigns' queue moved since the start."""
+        asked = {} if self.campaigns is None else self.campaigns.control_bytes()
+        return {path: count + asked.get(path, 0) for path, count in self._exporter.control_bytes().items()}
 
     def _spool_on_disk(self) -> tuple[int | None, float | None]:
         """Its bytes and the age of its oldest record; None while the disk cannot be read, which must not end the measuring."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import pkgutil
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from tandem.app.config_campaigns import CampaignsConfig
 from tandem.app.config_modem import (
     SIM_SECRET,
     ModemConfig,
     PathConfig,
     RecoveryConfig,
     connection_of,
+    drivers,
     misfit,
     recovery_of,
 )
@@ -92,6 +93,7 @@ class Config:
     position: PositionConfig | None = None
     """None: mode off."""
     experiments: Path | None = None  # a person's own, beside the package's
+    campaigns: CampaignsConfig = field(default_factory=CampaignsConfig)
 
 
 def load(file: Path) -> Config:
@@ -173,6 +175,7 @@ class _Reader:
             recovery=recovery_of(flat["recovery"]),
             position=position,
             experiments=None if flat["experiments"]["folder"] is None else here / flat["experiments"]["folder"],
+            campaigns=CampaignsConfig(**flat["campaigns"]),
         )
 
     def _table(self, name: str) -> dict[str, Any]:
@@ -212,10 +215,10 @@ class _Reader:
                 if not isinstance(modem, dict):
                     raise self._fail((*place, "modem"), "'modem' is no table", "begin it with [path.modem]")
                 modem = self._modem(modem, (*place, "modem"), folder, values)
-                drivers = ("auto", *_drivers())
-                if modem.driver not in drivers:
+                families = ("auto", *drivers())
+                if modem.driver not in families:
                     what = f"path.modem.driver: there is no driver {modem.driver!r}"
-                    raise self._fail((*place, "modem", "driver"), what, f"known are {', '.join(drivers)}")
+                    raise self._fail((*place, "modem", "driver"), what, f"known are {', '.join(families)}")
             if (values["interface"] is None) == (values["usb"] is None):
                 what = (
                     "has neither 'interface' nor 'usb'" if values["usb"] is None else "has both 'interface' and 'usb'"
@@ -292,8 +295,3 @@ class _Reader:
                     "write it as in sysctl",
                 )
         return dict(content)
-
-
-def _drivers() -> list[str]:
-    """The modem families: the folders of ``tandem.modem``, not imported."""
-    return sorted(m.name for m in pkgutil.iter_modules([str(Path(__file__).parents[1] / "modem")]) if m.ispkg)

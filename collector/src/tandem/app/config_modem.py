@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,3 +91,8 @@ def misfit(port: str, driver: str, connected: bool) -> tuple[str, str, str] | No
     if driver != "auto":
         return "driver", "path.modem.driver: a modem of ModemManager has no driver of ours", "leave it out"
     return None
+
+
+def drivers() -> list[str]:
+    """The modem families: the folders of ``tandem.modem``, not imported."""
+    return sorted(m.name for m in pkgutil.iter_modules([str(Path(__file__).parents[1] / "modem")]) if m.ispkg)

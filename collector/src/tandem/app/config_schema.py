@@ -50,15 +50,19 @@ def _address(value: str) -> str | None:
     return None if good else f"{value!r} is no IPv4 address"
 
 
-def _url(scheme: str) -> Callable[[str], str | None]:
+def _url(*schemes: str) -> Callable[[str], str | None]:
     def check(value: str) -> str | None:
         try:
             parts = urlsplit(value)
-            good = parts.scheme == scheme and bool(parts.hostname) and parts.path in ("", "/") and not parts.query
+            good = parts.scheme in schemes and bool(parts.hostname) and parts.path in ("", "/") and not parts.query
             good = good and parts.port != 0
         except ValueError:
             good = False
-        return None if good else f"{value!r} is not of the form {scheme}://HOST:PORT"
+        return (
+            None
+            if good
+            else f"{value!r} is not of the form {' or '.join(f'{scheme}://HOST:PORT' for scheme in schemes)}"
+        )
 
     return check
 
@@ -93,7 +97,13 @@ TABLES: dict[str, tuple[Key, ...]] = {
     "server": (
         Key("gateway", "text", "as in https://server.example:8443", required=True, check=_url("https")),
         Key("control", "text", "as in https://server.example:8444", required=True, check=_url("https")),
-        Key("measurement", "text", "as in http://server.example:8480", required=True, check=_url("http")),
+        Key(
+            "measurement",
+            "text",
+            "as in http://server.example:8480, or https",
+            required=True,
+            check=_url("http", "https"),
+        ),
         Key("ca_file", "text", "the server's ca.pem; leave it out for a certificate of a public authority"),
         Key("token_file", "text", "written by: tandem-server probe add NAME --token-file FILE", required=True),
     ),
@@ -203,6 +213,10 @@ TABLES: dict[str, tuple[Key, ...]] = {
             minimum=0,
             maximum=10**14,
         ),
+    ),
+    "campaigns": (
+        Key("from_server", "truth", "true or false: whether campaigns that the server pushed are run", default=True),
+        Key("ask_every_s", "number", "seconds between questions, 1 to 86400", default=300.0, minimum=1, maximum=86400),
     ),
     "experiments": (Key("folder", "text", "a folder with experiments of your own, one folder each"),),
     "position": (

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from tandem.experiment.base import STOPPED
@@ -23,8 +24,13 @@ log = logging.getLogger(__name__)
 STOP_S = 8.0
 """After SIGTERM the process closes its session and tells what it measured; then it is killed."""
 
+SILENT_S = 30.0
+"""A process that beats (``tandem.experiment.base``) and then says nothing for so long is ended."""
+
 _LOOK_MS = 100
 """How often it is looked whether to stop."""
+_MOST_LOOK_S = 0.5
+"""What one look counts at most: while the collector itself was stopped it could hear nothing."""
 _LONGEST_LINE = 64 * 1024 * 1024
 """Of a result: a day's play in segments of a second has some 50 MB."""
 
@@ -41,7 +47,8 @@ class Ending:
 
 
 class ExperimentProcess:
-    """``on_line`` is called from a thread of this object with every object that the process writes, the last excepted."""
+    """``on_line`` is called from a thread of this object with every object that the process writes, the last excepted. ``folder``:
+    where relative names of its parameters start from, as those of the configuration do."""
 
     def __init__(
         self,
@@ -49,14 +56,21 @@ class ExperimentProcess:
         parameters: Mapping[str, Any],
         on_line: Callable[[dict[str, Any]], None],
         name: str,
+        folder: Path | None = None,
     ) -> None:
         self._on_line, self._name = on_line, name
         self._words: deque[str] = deque(maxlen=20)
         self._last: dict[str, Any] | None = None
-        self._stopping = self._overdue = False
+        self._stopping = self._overdue = self._silent = False
+        self._heard, self._beats = 0, False
         # Its own session: Ctrl-C in a terminal must not end the run before the collector says so.
         self._process = subprocess.Popen(
-            list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            cwd=folder,
         )
         out, err = self._process.stdout, self._process.stderr
         if out is None or err is None:
@@ -71,14 +85,16 @@ class ExperimentProcess:
             with contextlib.suppress(BrokenPipeError), self._process.stdin as stdin:
                 stdin.write(json.dumps(parameters).encode())
 
-    def wait(self, deadline_s: float, stop: threading.Event) -> Ending:
+    def wait(self, deadline_s: float, stop: threading.Event, silent_s: float = SILENT_S) -> Ending:
         """Wait for the end, at most ``deadline_s``; when ``stop`` is set the process is told to stop, and what it measured until
-        then counts."""
+        then counts. So is one that fell silent for ``silent_s``."""
         until = time.monotonic() + deadline_s
-        self._await_end(until, stop)
+        self._await_end(until, stop, silent_s)
         if self._process.poll() is None:
             self._stopping, self._overdue = stop.is_set(), not stop.is_set()
             self._process.send_signal(signal.SIGTERM)
+            if self._silent:
+                self._process.send_signal(signal.SIGCONT)  # one that was stopped hears nothing before
             try:
                 self._process.wait(STOP_S)
             except subprocess.TimeoutExpired:
@@ -86,27 +102,33 @@ class ExperimentProcess:
                 self._process.wait()
         for thread in self._threads:
             thread.join()
-        return self._ending(deadline_s)
+        return self._ending(f"silent for {silent_s:g} s" if self._silent else f"not done after {deadline_s:.0f} s")
 
-    def _await_end(self, until: float, stop: threading.Event) -> None:
+    def _await_end(self, until: float, stop: threading.Event, silent_s: float) -> None:
         # Not by Popen.wait, which with a timeout wakes eighty times a second to look.
         pidfd = os.pidfd_open(self._process.pid)
         try:
             ended = select.poll()
             ended.register(pidfd, select.POLLIN)
-            while not stop.is_set() and time.monotonic() < until and not ended.poll(_LOOK_MS):
-                pass
+            heard, quiet_s, looked_s = self._heard, 0.0, time.monotonic()
+            while not stop.is_set() and looked_s < until and not ended.poll(_LOOK_MS):
+                now_s = time.monotonic()
+                quiet_s = quiet_s + min(now_s - looked_s, _MOST_LOOK_S) if self._heard == heard else 0.0
+                heard, looked_s = self._heard, now_s
+                if self._beats and quiet_s > silent_s:
+                    self._silent = True
+                    break
         finally:
             os.close(pidfd)
 
-    def _ending(self, deadline_s: float) -> Ending:
+    def _ending(self, overdue: str) -> Ending:
         last = self._last or {}
         result = last.get("result") if isinstance(last.get("result"), dict) else None
         failure = last.get("failure") if isinstance(last.get("failure"), dict) else None
         environment = last.get("environment") if isinstance(last.get("environment"), dict) else {}
         if self._overdue and (failure is None or failure.get("reason") == STOPPED["reason"]):
             # It says that it was stopped; it was us, and this is why.
-            failure = {"reason": f"not done after {deadline_s:.0f} s", "retry": True}
+            failure = {"reason": overdue, "retry": True}
         elif failure is None and result is None:
             words = self._words[-1] if self._words else "it said nothing"
             if self._stopping:
@@ -131,10 +153,13 @@ class ExperimentProcess:
                     said = json.loads(line, parse_constant=_no_constant)
                 except (ValueError, RecursionError):
                     said = None
+                self._heard += 1
                 if not isinstance(said, dict):
                     log.warning("%s: a line that is no JSON object: %r", self._name, line[:80])
                 elif said.get("type") == "result":
                     self._last = said
+                elif said.get("type") == "alive":
+                    self._beats = True
                 else:
                     try:
                         self._on_line(said)

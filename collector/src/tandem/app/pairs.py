@@ -88,11 +88,28 @@ class Pairs:
             raise ValueError("another pair is running; try again when it has ended")
         return pair
 
+    def cancel(self, pair: str | None = None) -> str:
+        """End the pair that runs, and keep what it measured; its id. None: whichever runs. ValueError when it does not run."""
+        with self._lock:
+            current = self._current
+            if current is None or not current.running:
+                raise ValueError("nothing is being measured")
+            if pair not in (None, current.plan.pair):
+                raise ValueError(f"{pair} is not what is being measured: {current.plan.pair} is")
+            current.stop()
+            return current.plan.pair
+
     @property
     def running(self) -> bool:
         """Whether a pair is running."""
         current = self._current
         return current is not None and current.running
+
+    def end(self, pair: str) -> None:
+        """End this pair if it is the one that runs; what it measured counts. Returns at once."""
+        with self._lock:
+            if self._current is not None and self._current.plan.pair == pair:
+                self._current.stop()
 
     def stop(self) -> None:
         """End the pair that runs, keep what it measured, and begin no other. Returns at once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ from tandem.capture import Budget, Capture, CaptureError
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
 from tandem.modem.discovery import network_interface
+from tandem.mptcp import kernels, sysctls
 from tandem.mptcp import paths as kernel_paths
-from tandem.mptcp import sysctls
 from tandem.mptcp.iproute import IpError
 from tandem.mptcp.watch import Watch
 from tandem.schema.manifest import SubflowLoss
@@ -55,7 +55,7 @@ def real_parts(find: FindInterface = network_interface) -> Parts:
         paths=paths,
         captures=_Captures,
         set_sysctls=_set_sysctls,
-        environment=lambda: {"sysctls": sysctls.read()},
+        environment=lambda: {"sysctls": sysctls.read((*kernels.here().sysctls, *sysctls.RECORDED))},
         experiment=experiment_command,
         actions=ModemActions,
         position=position_receiver,
@@ -119,6 +119,15 @@ class _Paths:
         if self._watch is not None:
             self._watch.wake()
 
+    def rest(self, names: Collection[str], timeout_s: float) -> bool:
+        self._paths.resting.tell(names)
+        self.wake()
+        return self._paths.resting.wait(timeout_s)
+
+    def leave(self, token: int) -> None:
+        if self._watch is not None:
+            self._watch.leave(token)
+
     def losses(self, token: int) -> list[SubflowLoss] | None:
         return None if self._watch is None else self._watch.losses(token)
 
@@ -141,6 +150,8 @@ class _Paths:
 
 def _lack(error: IpError) -> EnvironmentLackError:
     text = str(error)
+    if "; mend: " in text:
+        return EnvironmentLackError(text)
     if "not permitted" in text:
         return EnvironmentLackError(f"{text}; mend: run as root, or with the capability NET_ADMIN")
     if "mptcp" in text and ("not found" in text or "No such" in text or "Unknown" in text or "not supported" in text):

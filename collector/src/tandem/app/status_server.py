@@ -34,6 +34,10 @@ class Answers(Protocol):
         """Begin to measure; the pair's id. ValueError with the reason when it cannot."""
         ...
 
+    def cancel(self, pair: str | None) -> str:
+        """End the pair that is being measured (None: whichever); its id. ValueError when there is none."""
+        ...
+
     def campaign(self, request: dict[str, Any]) -> dict[str, Any]:
         """Do what ``request`` says of the campaign; ValueError with the reason when it cannot be."""
         ...
@@ -160,10 +164,12 @@ class StatusServer:
             self._say(client, self._answers.status())
         elif operation == "start":
             self._start(client, request)
+        elif operation == "cancel":
+            self._cancel(client, request.get("pair"))
         elif operation == "campaign":
             self._campaign(client, request)
         else:
-            self._say(client, {"type": "error", "reason": "expected op: watch, status, start or campaign"})
+            self._say(client, {"type": "error", "reason": "expected op: watch, status, start, cancel or campaign"})
 
     def _start(self, client: _Client, request: dict[str, Any]) -> None:
         experiment, parameters = request.get("experiment"), request.get("parameters", {})
@@ -179,6 +185,18 @@ class StatusServer:
             return
         client.pair = pair
         self._say(client, {"type": "accepted", "pair": pair})
+
+    def _cancel(self, client: _Client, pair: object) -> None:
+        """Accepted, and then told as to who began it: progress and the end."""
+        try:
+            if pair is not None and not isinstance(pair, str):
+                raise ValueError("pair is no text")
+            ending = self._answers.cancel(pair)
+        except ValueError as refused:
+            self._say(client, {"type": "refused", "reason": str(refused)}, last=True)
+            return
+        client.pair = ending
+        self._say(client, {"type": "accepted", "pair": ending})
 
     def _campaign(self, client: _Client, request: dict[str, Any]) -> None:
         try:

@@ -15,12 +15,13 @@ from typing import Any
 
 from tandem.app import machine
 from tandem.app.account import Account
+from tandem.app.answering import Answering
 from tandem.app.campaign.wiring import campaign_part
 from tandem.app.clock import Clock
 from tandem.app.collector import Collector
 from tandem.app.config import Config
 from tandem.app.live import Live
-from tandem.app.pair_run import captures_on_disk
+from tandem.app.pair_captures import captures_on_disk
 from tandem.app.pairs import Manifests, Pairs, pairs_so_far
 from tandem.app.parts import EnvironmentLackError, Parts, PathChange
 from tandem.app.path_watch import PathWatch
@@ -120,10 +121,9 @@ class Supervisor:
             environment=self.environment,
             registry=Registry(config.experiments, parts.experiment),
         )
-        pairs = self.pairs = Pairs(around, pairs_so_far(config.folder / "runs"))
-        self.collector.pairs = pairs
-        self.campaigns = campaign_part(config, self.clock, detectors, self.live, paths, pairs, around.registry)
-        self.collector.campaigns = self.campaigns
+        pairs = self.pairs = self.collector.pairs = Pairs(around, pairs_so_far(config.folder / "runs"))
+        self.campaigns = self.collector.campaigns = campaign_part(around, detectors, self.live, pairs, address)
+        self.exporter.held = lambda: self.campaigns.campaigns.holds_maintenance
         watch = PathWatch(paths, self._paths_changed)
         if self._modems:
             self.collector.event("collector_start", f"version {self.environment['versions']['tandem']}")
@@ -131,7 +131,8 @@ class Supervisor:
                 self.collector.put(change)
         watch.start()
         self._undo.append(("path watch", watch.stop))
-        self._server = StatusServer(listening, self)
+        answers = self.answers = Answering(self.live, pairs, self.campaigns, account, lambda: paths.states)
+        self._server = StatusServer(listening, answers)
         self._undo.append(("status server", self._server.stop))
         self._server.start()
         self._undo.append(("exporter", self._abandon_export))
@@ -142,7 +143,8 @@ class Supervisor:
                 beside = [parts.position(config, self.clock.utc_ns, self.collector.put, self.live.position_is)]
             self._polling = Polling(config, parts, self.collector.put, beside)
             self._polling.start()
-            self.campaigns.campaigns.resume()
+            self._undo.append(("campaign queue", self.campaigns.stop))
+            self.campaigns.start()
 
     def _listen(self) -> socket.socket:
         file = self.config.folder / NAME
@@ -162,24 +164,6 @@ class Supervisor:
     def _changed(self) -> None:
         if self._server is not None:
             self._server.wake()
-
-    # --- status_server.Answers -------------------------------------------------------------------------------------------
-
-    def status(self) -> dict[str, Any]:
-        """See ``status_server.Answers``."""
-        return {**self.live.status(), "paths": self._paths.states, "spent_today_bytes": self.account.today()}
-
-    def request(self, experiment: str, parameters: dict[str, Any]) -> str:
-        """See ``status_server.Answers``."""
-        return self.pairs.request(experiment, parameters)
-
-    def campaign(self, request: dict[str, Any]) -> dict[str, Any]:
-        """See ``status_server.Answers``."""
-        return self.campaigns.asked(request)
-
-    def done(self, pair: str) -> dict[str, Any] | None:
-        """See ``status_server.Answers``."""
-        return self.live.done(pair)
 
     # --- running -----------------------------------------------------------------------------------------------------------
 
@@ -237,7 +221,7 @@ class Supervisor:
         if not self._modems and file.exists():
             return  # the account of a collector that polled is worth more than that of one experiment
         counts = self._spool.counts()
-        control = self.exporter.control_bytes()
+        control = self.collector.control_bytes()
         usage = {
             path: {"received_bytes": received, "sent_bytes": sent, "control_bytes": control.get(path, 0)}
             for path, (received, sent) in self.collector.usage.update().items()

@@ -41,8 +41,9 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     check.add_argument("--json", action="store_true", help="print one JSON object")
     check.set_defaults(func=_check)
     _add_run(actions)
+    _add_idle(actions)
     for name, func, what in (
-        ("status", campaign_run.status, "how far it is"),
+        ("status", campaign_run.status, "how far it is, where it came from, and what the server has queued"),
         ("stop", campaign_run.stop, "begin no more runs; run goes on with it"),
     ):
         other = actions.add_parser(name, help=what, description=f"{what.capitalize()}.")
@@ -51,6 +52,29 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         other.add_argument("--config", type=Path, default=CONFIG, metavar="FILE", help="default: %(default)s")
         other.add_argument("--json", action="store_true", help="print one JSON object")
         other.set_defaults(func=func)
+
+
+def _add_idle(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    idle = actions.add_parser(
+        "idle",
+        help="whether maintenance may go on",
+        description="For what is not urgent, as upgrades of the system: is a run under way, or the quiet before one? Exit status: 0 "
+        "nothing is measured now, or no collector runs; 1 held: wait; 2 the configuration is wrong. "
+        "system/README.md shows it in a systemd unit.",
+    )
+    idle.add_argument(
+        "--wait", type=_seconds, default=0.0, metavar="S", help="wait up to S seconds until nothing is measured"
+    )
+    idle.add_argument("--config", type=Path, default=CONFIG, metavar="FILE", help="default: %(default)s")
+    idle.add_argument("--json", action="store_true", help="print one JSON object")
+    idle.set_defaults(func=campaign_run.idle)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 86400:
+        raise argparse.ArgumentTypeError("0 to 86400 seconds")
+    return value
 
 
 def _add_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

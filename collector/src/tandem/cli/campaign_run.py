@@ -44,47 +44,46 @@ def run(args: argparse.Namespace) -> int:
 
 def _request(args: argparse.Namespace, config: Config) -> dict[str, Any]:
     """What the collector is asked, checked against what is installed and what the kernels have."""
-    from functools import partial
-
-    from tandem.app.campaign import requires
-    from tandem.app.campaign.check import fitted
     from tandem.app.campaign.files import source
-    from tandem.app.campaign.request import bound
+    from tandem.app.campaign.fitting import fit
     from tandem.app.registry import Registry
-    from tandem.schema.campaign import CampaignError
-    from tandem.schema.campaign_reader import parse
 
     text, file = source(args.campaign)
-    campaign, left_out = fitted(parse(text, file, short=args.short), Registry(config.experiments))
-    for line in left_out:
-        print(f"tandem: {line}", file=sys.stderr)
-    given = {}
-    for pair in args.path:
-        role, sign, name = pair.partition("=")
-        if not sign:
-            raise CampaignError(
-                f"--path {pair}: no ROLE=NAME; mend: as in --path {campaign.roles[0]}={config.paths[0].name}"
-            )
-        given[role] = name
-    substitutes = requires.settled(
-        campaign,
+    found = fit(
+        text,
+        file,
+        short=args.short,
+        paths=_roles(args.path, config),
         allow=args.allow_substitutes,
-        scheduler=requires.scheduler_here(),
-        here=requires.controllers_here,
-        there=partial(requires.controllers_there, config),
+        config=config,
+        installed=Registry(config.experiments),
     )
+    for line in found.left_out:
+        print(f"tandem: {line}", file=sys.stderr)
     return {
         "op": "campaign",
         "action": "begin",
         "text": text,
         "file": file,
         "short": args.short,
-        "steps": [s.name for s in campaign.steps],
-        "paths": bound(campaign.roles, [p.name for p in config.paths], given),
-        "substitutes": substitutes,
+        "steps": [s.name for s in found.campaign.steps],
+        "paths": found.paths,
+        "substitutes": found.substitutes,
         "label": args.label,
         "anew": args.anew,
     }
+
+
+def _roles(pairs: list[str], config: Config) -> dict[str, str]:
+    from tandem.schema.campaign import CampaignError
+
+    given = {}
+    for pair in pairs:
+        role, sign, name = pair.partition("=")
+        if not sign:
+            raise CampaignError(f"--path {pair}: no ROLE=NAME; mend: as in --path wifi={config.paths[0].name}")
+        given[role] = name
+    return given
 
 
 def _ask(config: Config, request: dict[str, Any]) -> dict[str, Any] | None:
@@ -131,7 +130,7 @@ def _run_here(args: argparse.Namespace, config: Config, request: dict[str, Any])
     ends_on_signals(supervisor)
     supervisor.start()
     try:
-        supervisor.campaign(request)
+        supervisor.answers.campaign(request)
         part = supervisor.campaigns.campaigns
         supervisor.run(until=lambda: not part.under_way or part.waits_for_a_hand)
         state = part.status()
@@ -140,10 +139,13 @@ def _run_here(args: argparse.Namespace, config: Config, request: dict[str, Any])
     return _tell(state, as_json=args.json, ended=True)
 
 
-def _tell(state: dict[str, Any] | None, *, as_json: bool, ended: bool) -> int:
-    from tandem.cli.view.campaign_text import status_lines
+def _tell(state: dict[str, Any] | None, *, as_json: bool, ended: bool, queue: dict[str, Any] | None = None) -> int:
+    from tandem.cli.view.campaign_text import queue_lines, status_lines
 
-    print(json.dumps(state) if as_json else "\n".join(status_lines(state)))
+    if as_json:
+        print(json.dumps(state if queue is None else {**(state or {"state": "none"}), "queue": queue}))
+    else:
+        print("\n".join([*status_lines(state), *queue_lines(queue)]))
     failed = 0 if state is None else state["runs"].get("failed", 0)
     return 1 if ended and failed else 0
 
@@ -151,8 +153,9 @@ def _tell(state: dict[str, Any] | None, *, as_json: bool, ended: bool) -> int:
 def status(args: argparse.Namespace) -> int:
     """``tandem campaign status``."""
     from tandem.app.campaign import progress
-    from tandem.app.campaign.driver import stored
+    from tandem.app.campaign.queue import read
     from tandem.app.campaign.state import Moment
+    from tandem.app.campaign.told import stored
     from tandem.app.campaign.wiring import folder
     from tandem.app.config import ConfigError, load
     from tandem.schema.campaign import CampaignError
@@ -164,9 +167,12 @@ def status(args: argparse.Namespace) -> int:
         name = args.campaign or progress.active(folder(config)) or progress.latest(folder(config))
         if state is None and name is not None:
             state = stored(folder(config), name, Moment("", 0.0, time.time()))
+        queue = None if answer is None else answer.get("queue")
+        if answer is None and (lying := read(folder(config))):
+            queue = {"campaigns": [one.as_json() for one in sorted(lying, key=lambda one: one.pushed.turn)]}
     except (ConfigError, CampaignError) as error:
         return refused(error)
-    return _tell(state, as_json=args.json, ended=False)
+    return _tell(state, as_json=args.json, ended=False, queue=queue)
 
 
 def stop(args: argparse.Namespace) -> int:
@@ -189,3 +195,27 @@ def stop(args: argparse.Namespace) -> int:
     else:
         print("no campaign is under way" if name is None else f"{name}: begins no more runs")
     return 0
+
+
+def idle(args: argparse.Namespace) -> int:
+    """``tandem campaign idle``."""
+    from tandem.app.config import ConfigError, load
+    from tandem.schema.campaign import CampaignError
+
+    until = time.monotonic() + args.wait
+    try:
+        config = load(args.config)
+        while True:
+            answer = _ask(config, {"op": "campaign", "action": "idle"})
+            held = None if answer is None else answer.get("held")
+            left_s = until - time.monotonic()
+            if held is None or left_s <= 0:
+                break
+            time.sleep(min(_LOOK_S, left_s))
+    except (ConfigError, CampaignError) as error:
+        return refused(error)
+    if args.json:
+        print(json.dumps({"held": held, "collector": answer is not None}))
+    else:
+        print("idle" if held is None else f"held: {held}")
+    return 0 if held is None else 1

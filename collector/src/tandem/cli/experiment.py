@@ -30,7 +30,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="run an experiment",
         description="Hands over to the running collector, or measures itself when none runs. A download without --pairing and "
         "--kind is a sequential pair, that is MPTCP over all paths and TCP on each, in random order; any other experiment is one "
-        "run over all paths. Exit status: 0 measured, 1 the network failed (that is recorded), 2 wrong usage, 3 this machine lacks "
+        "run over all paths. Ctrl-C ends it, and what was measured is kept. Exit status: "
+        "0 measured, 1 the network failed (that is recorded), 2 wrong usage, 3 this machine lacks "
         "something.",
     )
     run.add_argument("name", metavar="EXPERIMENT", help="as tandem experiment list shows them")
@@ -42,9 +43,25 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     size = run.add_mutually_exclusive_group()
     size.add_argument("--seconds", type=float, metavar="S", help="length of each run; default: the configuration's")
     size.add_argument("--bytes", type=int, metavar="N", help="what each run downloads, instead of --seconds")
+    run.add_argument(
+        "--subflows",
+        type=int,
+        choices=(1, 2, 4),
+        help="of a download's MPTCP: the primary path alone, two paths, or two paths to two addresses of the server; "
+        "default: one a path",
+    )
     run.add_argument("--json", action="store_true", help="print the outcome as one JSON object")
     experiment_asked.options(run)
     run.set_defaults(func=_run)
+    stop = actions.add_parser(
+        "stop",
+        help="end what is being measured",
+        description="Ends what the running collector measures just now, whoever began it; what was measured until then is kept, as a "
+        "run with the failure 'stopped'. Exit status: 0 ended, 1 nothing was being measured or no collector runs.",
+    )
+    stop.add_argument("--config", type=Path, default=CONFIG, metavar="FILE", help="default: %(default)s")
+    stop.add_argument("--json", action="store_true", help="print the outcome as one JSON object")
+    stop.set_defaults(func=_stop)
 
 
 def _add_saying(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -126,7 +143,7 @@ def _run(args: argparse.Namespace) -> int:
         config = load(args.config)
         registry = Registry(config.experiments)
         # A plain download is as ever: nobody has to be asked what it takes.
-        own = args.name != "download" or args.set or args.parameters
+        own = args.name != "download" or args.set or args.parameters or args.subflows
         parameters = experiment_asked.request_of(args, registry.describe(args.name).parameters if own else ())
         any_wish(config, registry, args.name, parameters, "request")
     except (ConfigError, ValueError) as error:
@@ -134,10 +151,16 @@ def _run(args: argparse.Namespace) -> int:
         return 2
     request = {"op": "start", "experiment": args.name, "parameters": parameters}
     tell = partial(_tell, runs=config.folder / "runs", as_json=args.json)
+    begun: list[str] = []
     try:
-        return _follow(ask(config.folder / NAME, request), tell, as_json=args.json)
+        return _follow(ask(config.folder / NAME, request), tell, begun, as_json=args.json)
     except NoCollectorError:
         pass  # none runs: measure here
+    except KeyboardInterrupt:
+        if begun:
+            print("tandem: ending it; Ctrl-C again leaves that to the collector", file=sys.stderr)
+            _follow(ask(config.folder / NAME, {"op": "cancel", "pair": begun[0]}), tell, [], as_json=args.json)
+        raise
     try:
         return tell(_measure_here(config, args.name, parameters))
     except SetupError as error:
@@ -148,14 +171,40 @@ def _run(args: argparse.Namespace) -> int:
         return 3
 
 
-def _follow(answers: Iterator[dict[str, Any]], tell: Callable[[dict[str, Any]], int], *, as_json: bool) -> int:
-    """Tell what the running collector says; the exit status."""
+def _stop(args: argparse.Namespace) -> int:
+    from tandem.app.config import ConfigError, load
+    from tandem.app.status_socket import NAME, NoCollectorError, ask
+
+    try:
+        config = load(args.config)
+    except ConfigError as error:
+        print(f"tandem: {error}", file=sys.stderr)
+        return 2
+    ended: list[dict[str, Any]] = []
+
+    def tell(done: dict[str, Any]) -> int:
+        ended.append(done)
+        return _tell(done, config.folder / "runs", as_json=args.json)
+
+    try:
+        _follow(ask(config.folder / NAME, {"op": "cancel"}), tell, [], as_json=True)
+    except NoCollectorError as error:
+        print(f"tandem: no collector runs ({error}); what measures by itself is ended by Ctrl-C", file=sys.stderr)
+    return 0 if ended else 1
+
+
+def _follow(
+    answers: Iterator[dict[str, Any]], tell: Callable[[dict[str, Any]], int], begun: list[str], *, as_json: bool
+) -> int:
+    """Tell what the running collector says; the exit status. ``begun`` gets the pair's id as soon as it is known."""
     before: list[str] = []
     for answer in answers:
         kind = answer.get("type")
         if kind in ("refused", "error"):
             print(f"tandem: the collector refused: {answer.get('reason')}", file=sys.stderr)
             return 3
+        if kind == "accepted":
+            begun.append(str(answer.get("pair")))
         if kind == "done":
             return tell(answer)
         run = answer.get("run") or {}
@@ -219,8 +268,8 @@ def _measure_here(config: Config, experiment: str, parameters: dict[str, Any]) -
     supervisor.start()
     pair = None
     try:
-        pair = supervisor.request(experiment, parameters)
+        pair = supervisor.answers.request(experiment, parameters)
         supervisor.run(until=lambda: not supervisor.pairs.running)
     finally:
         supervisor.close()
-    return supervisor.done(pair) or {"runs": [], "results": [], "ok": False}
+    return supervisor.answers.done(pair) or {"runs": [], "results": [], "ok": False}

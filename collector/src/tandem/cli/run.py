@@ -96,6 +96,7 @@ def _run(config: Config, *, verbose: bool) -> int:
 
 def _check(config: Config) -> int:
     from tandem.export import GatewayAddress
+    from tandem.mptcp import kernels
 
     GatewayAddress.of(config.server.gateway, config.server.ca_file, config.server.token_file)
     size = f"{config.runs.seconds:g} s" if config.runs.seconds is not None else f"{config.runs.bytes} bytes"
@@ -126,5 +127,15 @@ def _check(config: Config) -> int:
     print(f"records to {config.server.gateway}")
     for name, value in config.sysctl.items():
         print(f"sysctl {name} = {value}")
+    kernel = kernels.here()
+    schedulers, controllers = kernel.schedulers(), kernel.controllers() or ()
+    print(
+        f"kernel: Multipath TCP {kernel.name}, version {kernel.protocol}; scheduler {kernel.scheduler() or 'unknown'}"
+    )
+    print(
+        f"  schedulers {' '.join(sorted(schedulers)) or 'unknown'}; controllers {' '.join(sorted(controllers)) or 'unknown'}"
+    )
+    for note in kernel.notes():
+        print(f"  {note}")
     print("the configuration is good")
     return 0

@@ -42,6 +42,11 @@ class Origin:
     host: str
     port: int
 
+    @property
+    def authority(self) -> str:
+        """Host and port as in Host and in URLs."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -80,7 +85,7 @@ def read_common(parameters: dict[str, Any], primary: str | None = None) -> Asked
         run=p["run"],
         paths=tuple(paths),
         control=origin(server["control"], ("https", "http")),
-        measurement=origin(server["measurement"], ("http",)),
+        measurement=origin(server["measurement"], ("http", "https")),
         token=_token(server),
         ca_file=text(server, "ca_file"),
         control_timeout_s=p["control_timeout_s"],
@@ -95,7 +100,7 @@ def origin(url: str, schemes: tuple[str, ...]) -> Origin:
     except ValueError as error:
         raise ParameterError(f"{url!r} is no URL: {error}") from error
     if parts.scheme not in schemes or not parts.hostname or parts.path not in ("", "/"):
-        raise ParameterError(f"{url!r} is not of the form {' or '.join(schemes)}://HOST:PORT")
+        raise ParameterError(f"{url!r} is not of the form {' or '.join(f'{scheme}://HOST:PORT' for scheme in schemes)}")
     return Origin(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80))
 
 

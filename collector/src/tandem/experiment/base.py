@@ -5,11 +5,14 @@
     {"type": "started", "experiment", "version", "units", "monotonic_ns", …}   units: of the results, by name
     {"type": "phase", "name", "number", "of", "monotonic_ns"}  at the start of each phase, where it has phases
     {"type": "sample", "monotonic_ns", …}                     as many as it likes
+    {"type": "alive", "monotonic_ns"}                         every ``ALIVE_S`` seconds, by a thread of its own
     {"type": "result", "result": {…}|null, "failure": null|{"reason", "retry"}, "environment": {…}, …}      once, the last line
 
 Failure of the network is a result, with what was measured until then; so is SIGTERM or SIGINT (reason "stopped", retry false).
 Exit status: 0 measured, 1 a failure was recorded, 2 the parameters are wrong, 3 this machine lacks something; with 2 and 3
 there is no result but one line on stderr. ``--describe`` prints name, version, parameters, phases and results as JSON.
+A process that has said that it is alive and then says nothing at all for long is ended: it was stopped, is stuck in the kernel, or in code
+that does not let Python's other threads run. One whose main thread merely waits for ever goes on beating; the deadline ends it.
 A result whose keys are not those declared is told all the same, with ``result_faults`` beside it.
 """
 
@@ -33,6 +36,7 @@ from tandem.experiment.results import faults
 from tandem.schema.manifest import Failure
 
 STOPPED = Failure(reason="stopped", retry=False)
+ALIVE_S = 5.0
 
 
 class EnvironmentLackError(RuntimeError):
@@ -152,6 +156,24 @@ def phase(output: Output, name: str, number: int, of: int) -> None:
     output.line("phase", name=name, number=number, of=of, monotonic_ns=time.monotonic_ns())
 
 
+@contextmanager
+def _beating(output: Output) -> Iterator[None]:
+    """Say every now and then that the process lives."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(ALIVE_S):
+            output.line("alive", monotonic_ns=time.monotonic_ns())
+
+    thread = threading.Thread(target=beat, name="alive", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()  # no beat after the result, which is the last line
+
+
 def description(experiment: Experiment) -> dict[str, Any]:
     """What ``--describe`` prints."""
     return {
@@ -188,7 +210,8 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> int:
             monotonic_ns=time.monotonic_ns(),
             pid=os.getpid(),
         )
-        outcome = experiment.run(checked, output, stop)
+        with _beating(output):
+            outcome = experiment.run(checked, output, stop)
     except ParameterError as error:
         print(f"{experiment.name}: {error}", file=sys.stderr)
         return 2

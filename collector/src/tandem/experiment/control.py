@@ -83,17 +83,19 @@ def _refuse(constant: str) -> Any:  # noqa: ANN401  never returns
     raise ValueError(constant)
 
 
+def _tls(request: Asked, origin: Origin) -> ssl.SSLContext | None:
+    return ssl.create_default_context(cafile=request.ca_file) if origin.scheme == "https" else None
+
+
 class Control:
     """The control channel of one run."""
 
     def __init__(self, request: Asked) -> None:
         self._request = request
-        self._tls: ssl.SSLContext | None = None
-        if request.control.scheme == "https":
-            try:
-                self._tls = ssl.create_default_context(cafile=request.ca_file)
-            except (OSError, ssl.SSLError) as error:
-                raise ControlError(f"CA file {request.ca_file}: {error}", retry=False) from error
+        try:
+            self._tls = _tls(request, request.control)
+        except OSError as error:  # ssl.SSLError is one
+            raise ControlError(f"CA file {request.ca_file}: {error}", retry=False) from error
 
     def open(self, kind: str, addresses: dict[str, str], **wanted: Any) -> Session:  # noqa: ANN401  any JSON value
         """Open a session of ``kind``; ``addresses``: each path's public address, as far as known; ``wanted``: what else the request
@@ -104,6 +106,8 @@ class Control:
         r = self._request
         paths = {p.name: {"operator": p.operator, "address": addresses[p.name]} for p in r.paths if p.name in addresses}
         body = {"run": r.run, "kind": kind, "path": r.primary.name, "paths": paths, **wanted}
+        if r.measurement.scheme == "https":
+            body["tls"] = True
         status, answer, path = self._over_any("POST", "/v1/sessions", json.dumps(body).encode(), r.control_timeout_s)
         if status == 201 and isinstance(answer, dict):
             session = answer.get("session")
@@ -111,6 +115,15 @@ class Control:
                 return Session(session, path, answer)
             raise ControlError(f"control channel: {session!r} is no session", retry=False)
         raise ControlError(f"control channel: {_refusal(status, answer)}", retry=status in (429, 500, 502, 503, 504))
+
+    def tell(self, url: str) -> Any:  # noqa: ANN401  any JSON value
+        """What the server says of ``url`` (``/v1/pages``, ``/v1/pages/NAME``). ControlError when it says nothing, or no."""
+        status, answer, _ = self._over_any("GET", url, None, self._request.control_timeout_s)
+        if status != 200:
+            raise ControlError(
+                f"control channel: {_refusal(status, answer)}", retry=status in (429, 500, 502, 503, 504)
+            )
+        return answer
 
     def close(self, session: Session, timeout_s: float) -> dict[str, Any] | None:
         """End the session; the sender's side, or None when the server no longer tells."""
@@ -152,16 +165,20 @@ def describe(error: Exception) -> str:
         return "refused"
     if isinstance(error, ConnectionResetError):
         return "reset"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate: {error.verify_message}"
     return " ".join(str(getattr(error, "strerror", None) or error or type(error).__name__).split()).lower()
 
 
-def whoami(origin: Origin, paths: Sequence[ProbePath], timeout_s: float) -> dict[str, str]:
-    """The address under which the endpoint sees each path, all asked at once over plain TCP; silent paths are left out."""
+def whoami(asked: Asked, paths: Sequence[ProbePath], timeout_s: float) -> dict[str, str]:
+    """The address under which the endpoint sees each path, all asked at once over TCP; silent paths are left out."""
     found: dict[str, str] = {}
+    origin = asked.measurement
 
     def ask(path: ProbePath) -> None:
         try:
-            status, answer = _exchange(_Connection(origin, path, timeout_s, None), "GET", "/v1/whoami", {}, None)
+            connection = _Connection(origin, path, timeout_s, _tls(asked, origin))
+            status, answer = _exchange(connection, "GET", "/v1/whoami", {}, None)
         except (OSError, http.client.HTTPException):
             return  # a path that is down has no public address; the run goes on and shows it
         if status == 200 and isinstance(answer, dict) and isinstance(answer.get("address"), str):

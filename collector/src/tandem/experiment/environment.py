@@ -8,19 +8,19 @@ import sys
 from typing import Any
 
 from tandem.experiment.asked import Asked
-from tandem.mptcp import sockets, sysctls
+from tandem.mptcp import kernels, sockets, sysctls
 
 
 def environment(asked: Asked, connection: socket.socket | None = None) -> dict[str, Any]:
     """The machine as it is now and, of an open ``connection``, its buffers and this end's congestion control."""
-    values, machine = sysctls.read(), os.uname()
+    kernel, machine = kernels.here(), os.uname()
     found: dict[str, Any] = {
         "kernel": machine.release,
         "machine": machine.machine,
         "python": sys.version.split()[0],
-        "scheduler": values.get("net.mptcp.scheduler"),
-        "path_manager": values.get("net.mptcp.path_manager"),
-        "sysctls": values,
+        **kernel.told(connection),
+        "multipath": {"kernel": kernel.name, "protocol": kernel.protocol, "untried": kernel.untried},
+        "sysctls": sysctls.read((*kernel.sysctls, *sysctls.RECORDED)),
         "primary": asked.primary.name,
         "paths": [{"name": p.name, "interface": p.interface, "operator": p.operator} for p in asked.paths],
     }

@@ -6,6 +6,7 @@ this connection without doubt, and carries this connection's kind and path.
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +16,9 @@ from urllib.parse import urlencode
 from tandem.experiment import http_head
 from tandem.experiment.asked import Asked, ProbePath
 from tandem.experiment.base import STOPPED, Output, Stop, StoppedError
+from tandem.experiment.buffers import Buffers
 from tandem.experiment.control import Control, ControlError, Session, describe
+from tandem.experiment.measured import connect
 from tandem.experiment.path_names import PathNames
 from tandem.experiment.sampler import Sampler, as_json
 from tandem.experiment.transfer import Transfer
@@ -42,6 +45,7 @@ class Terms:
     sample_hz: float | None
     read_pause_s: float
     congestion_control: str | None
+    buffers: Buffers = Buffers()  # noqa: RUF009  (frozen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +71,19 @@ class Leg:
         self.down, self.up = Transfer(), Upload()
         self.series = Series(PathNames(paths).of, "sender" if terms.direction == "upload" else "receiver")
         self._own_control: str | None = None
+        self._own_buffer_bytes: int | None = None
         self.failure: Failure | None = None
         self.sender: dict[str, Any] | None = None
 
     def open(self, addresses: Mapping[str, str], stop: Stop) -> None:
         """Open the session, over this connection's path first, which also wakes a modem. Main thread only."""
         wanted: dict[str, Any] = {"bytes": self.wanted.bytes, "seconds": self.wanted.seconds}
-        control = self.terms.congestion_control
-        if control is not None and self.terms.direction == "download":
-            wanted["options"] = {"congestion_control": control}
+        far_sends = self.terms.direction == "download"
+        far: dict[str, Any] = dict(self.terms.buffers.there(sends=far_sends))
+        if far_sends and self.terms.congestion_control is not None:
+            far["congestion_control"] = self.terms.congestion_control
+        if far:
+            wanted["options"] = far
         try:
             self._control = Control(self._asked)
             with stop.interruptible():
@@ -91,18 +99,23 @@ class Leg:
             return
         multipath = self.wanted.kind == "mptcp"
         lone6 = multipath and any(sockets.only6(p.interface) for p in self._asked.paths)
+        sends = self.terms.direction == "upload"
+        buffers = self.terms.buffers
         options = sockets.Options(
-            congestion_control=self.terms.congestion_control if self.terms.direction == "upload" else None,
+            receive_buffer_bytes=None if sends else buffers.here(sends=False),
+            send_buffer_bytes=buffers.here(sends=True) if sends else None,
+            congestion_control=self.terms.congestion_control if sends else None,
             both_families=lone6 and sockets.multipath6(),
         )
-        server, path = self._asked.measurement, self.wanted.path
         try:
             with stop.interruptible():
-                address = sockets.resolve(server.host, server.port, path.interface)
-                self._connected = sockets.connect(
-                    self.wanted.kind, address, path.source, self.terms.connect_timeout_s, options
+                self._connected = connect(
+                    self._asked, self.wanted.kind, self.wanted.path, self.terms.connect_timeout_s, options
                 )
-            self._own_control = sockets.congestion_control(self._connected.socket)
+            connection = self._connected.socket
+            self._own_control = sockets.congestion_control(connection)
+            kind = socket.SO_SNDBUF if sends else socket.SO_RCVBUF
+            self._own_buffer_bytes = connection.getsockopt(socket.SOL_SOCKET, kind)
         except OSError as error:
             self.failure = Failure(reason=f"connect: {describe(error)}", retry=True)
         except StoppedError:
@@ -134,7 +147,7 @@ class Leg:
     def _move(self, deadline_ns: int, stop: Stop) -> Failure | None:
         if self._connected is None:
             return self.failure
-        connection, wanted, terms = self._connected.socket, self.wanted, self.terms
+        connection, wanted, terms = self._connected.stream, self.wanted, self.terms
         head = self._head()
         if terms.direction == "upload":
             return self.up.run(connection, head, wanted.bytes, wanted.seconds, terms.stall_s, deadline_ns, stop)
@@ -143,8 +156,7 @@ class Leg:
         )
 
     def _head(self) -> bytes:
-        server, upload = self._asked.measurement, self.terms.direction == "upload"
-        host = f"[{server.host}]" if ":" in server.host else server.host
+        upload = self.terms.direction == "upload"
         headers = {"X-Tandem-Session": "" if self._session is None else self._session.id}
         query = (
             {"bytes": self.wanted.bytes} if self.wanted.seconds is None else {"seconds": f"{self.wanted.seconds:.3f}"}
@@ -154,7 +166,7 @@ class Leg:
         elif self.wanted.bytes is not None:
             headers["Content-Length"] = str(self.wanted.bytes)
         target = f"/v1/{self.terms.direction}?{urlencode(query)}"
-        return http_head.request(target, f"{host}:{server.port}", headers, "POST" if upload else "GET")
+        return http_head.request(target, self._asked.measurement.authority, headers, "POST" if upload else "GET")
 
     def _sample(self, output: Output, labels: Mapping[str, Any]) -> None:
         if self._connected is None:
@@ -246,9 +258,11 @@ class Leg:
             "kind": self.wanted.kind,
             "path": self.wanted.path.name,
             "connect_ms": self.connect_ms,
+            "tls_ms": None if self._connected is None else self._connected.tls_ms,
             "bytes": self.payload_bytes,
             "fallback": self.wanted.kind == "mptcp" and self.series.fallback,
             "congestion_control": self._congestion_control(),
+            **self._buffer_bytes(),
             "subflows": [
                 {
                     "subflow": t.subflow,
@@ -269,6 +283,14 @@ class Leg:
             return self._own_control
         told = None if self.sender is None else self.sender.get("congestion_control")
         return told if isinstance(told, str) else None
+
+    def _buffer_bytes(self) -> dict[str, int | None]:
+        """As the kernels count (twice what was asked): this end's when it had connected, the endpoint's when the session ended."""
+        near, far = "receive_buffer_bytes", "send_buffer_bytes"
+        if self.terms.direction == "upload":
+            near, far = far, near
+        told = None if self.sender is None else self.sender.get(far)
+        return {near: self._own_buffer_bytes, far: told if isinstance(told, int) else None}
 
     def _join_ms(self, established_ns: int | None) -> float | None:
         if established_ns is None or self._connected is None or self.terms.sample_hz is None:

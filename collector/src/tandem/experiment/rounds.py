@@ -114,7 +114,7 @@ class Rounds:
         asked = self._terms.asked
         try:
             with stop.interruptible():
-                self._addresses |= whoami(asked.measurement, asked.paths, _WHOAMI_TIMEOUT_S)
+                self._addresses |= whoami(asked, asked.paths, _WHOAMI_TIMEOUT_S)
         except StoppedError:
             self.failure = STOPPED
 

@@ -11,6 +11,7 @@ from tandem.experiment import http_head
 from tandem.experiment.base import STOPPED, Stop
 from tandem.experiment.control import describe
 from tandem.schema.manifest import Failure
+from tandem.stream import Stream
 
 BUFFER_BYTES = 1 << 20
 _UNHURRIED_BYTES = 1 << 20
@@ -33,7 +34,7 @@ class Transfer:
 
     def run(
         self,
-        connection: socket.socket,
+        connection: Stream,
         request: bytes,
         expected_bytes: int | None,
         expected_s: float | None,

@@ -8,12 +8,9 @@ two looks: the acknowledgement came within it.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import socket
-import struct
-import termios
 import time
 from dataclasses import dataclass
 
@@ -21,6 +18,7 @@ from tandem.experiment import http_head
 from tandem.experiment.base import STOPPED, Stop
 from tandem.experiment.control import describe, parsed
 from tandem.schema.manifest import Failure
+from tandem.stream import Stream, TlsStream, unacknowledged
 
 _FINEST_LOOK_S, _COARSEST_LOOK_S, _LOOKS = 0.0002, 0.002, 1000
 """Between two looks at what is not acknowledged, once everything is written: a thousandth of the time so far, within these bounds. A long
@@ -58,7 +56,7 @@ class Upload:
 
     def run(
         self,
-        connection: socket.socket,
+        connection: Stream,
         head: bytes,
         wanted_bytes: int | None,
         wanted_s: float | None,
@@ -83,7 +81,7 @@ class _Sending:
     """The connection of one upload."""
 
     def __init__(
-        self, upload: Upload, connection: socket.socket, head: bytes, stall_s: float, deadline_ns: int, stop: Stop
+        self, upload: Upload, connection: Stream, head: bytes, stall_s: float, deadline_ns: int, stop: Stop
     ) -> None:
         self._upload, self._socket, self._head, self._stop = upload, connection, head, stop
         self._stall_ns, self._deadline_ns = int(stall_s * 1e9), deadline_ns
@@ -139,9 +137,9 @@ class _Sending:
 
     def _look(self, now: int) -> int:
         """What is not acknowledged; _Over when that takes too long, or the time is up, or when told to stop."""
-        raw: bytes = fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, bytes(4))
-        left = int(struct.unpack("i", raw)[0])
-        acked = min(max(0, self._written - left - len(self._head)), self._upload.sent)
+        left = unacknowledged(self._socket)
+        of_all = self._socket.payload_acked(left) if isinstance(self._socket, TlsStream) else self._written - left
+        acked = min(max(0, of_all - len(self._head)), self._upload.sent)
         if acked > self._upload.acked:
             self._upload.acked, self._heard_ns = acked, now
         if self._stop.requested:

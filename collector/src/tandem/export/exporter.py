@@ -6,21 +6,22 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
 
-from tandem.export.gateway import Answer, GatewayAddress, Link, LinkError
+from tandem.export.any_path import AnyPath
+from tandem.export.gateway import Answer, GatewayAddress
 from tandem.export.lines import UtcOf, encode_items
 from tandem.export.manifests import PendingManifests
-from tandem.export.paths import PathChoice
 from tandem.export.sending import Later, not_now, send
 from tandem.spool import Batch, SpoolFullError
 
 log = logging.getLogger(__name__)
 
 LINES = 1000
+HELD_LINES = 200
+"""While what is not urgent is held off: a second's records at the busiest, so that people still see now."""
 PERIOD_S = 1.0
 _TELL_AGAIN_S = 300.0
 
@@ -28,7 +29,7 @@ _TELL_AGAIN_S = 300.0
 class Source(Protocol):
     """What is needed of the spool."""
 
-    def take(self, limit: int) -> Batch | None:
+    def take(self, limit: int, *, newest_only: bool = False) -> Batch | None:
         """See ``Spool``."""
         ...
 
@@ -79,24 +80,24 @@ class Exporter:
             utc_of,
             period_s,
         )
-        self._links = {path: Link(path, partial(interfaces.get, path), address) for path in interfaces}
-        self._choice = PathChoice(list(interfaces), chance or random.Random())
+        self.held: Callable[[], bool] = lambda: False
+        """Whether a backlog has to wait, for a measurement that it would disturb: then the newest records go, once a period."""
+        self._gateway = AnyPath(address, interfaces, chance)
         self._wake = threading.Event()
         self._deadline_s: float | None = None
         self._trouble: str | None = None
         self._told_s = 0.0
-        self._answered: str | None = None
         self._emptied = False
         self._thread = threading.Thread(target=self._run, name="exporter", daemon=True)
 
     @property
     def state(self) -> ExportState:
         """For the status."""
-        return ExportState(self._answered, self._trouble)
+        return ExportState(self._gateway.answered, self._trouble)
 
     def control_bytes(self) -> dict[str, int]:
         """Bytes moved by path since the start."""
-        return {path: link.control_bytes for path, link in self._links.items()}
+        return self._gateway.control_bytes()
 
     def start(self) -> None:
         """Begin to send."""
@@ -109,8 +110,7 @@ class Exporter:
         if self._thread.ident is None:
             return False
         self._thread.join(drain_s + 0.5)
-        for link in self._links.values():
-            link.abort()  # a request that still waits for its answer ends here
+        self._gateway.abort()  # a request that still waits for its answer ends here
         self._thread.join()
         return self._emptied
 
@@ -140,8 +140,7 @@ class Exporter:
                 self._wake.clear()
             if not more:
                 self._wake.wait(wait_s)
-        for link in self._links.values():
-            link.close()
+        self._gateway.close()
 
     def _step(self) -> bool:
         """Send the manifests that wait and one batch; whether there may be more. Raises Later."""
@@ -157,7 +156,8 @@ class Exporter:
         return more
 
     def _send_batch(self) -> bool:
-        batch = self._spool.take(LINES)
+        held = self._deadline_s is None and self.held()
+        batch = self._spool.take(HELD_LINES if held else LINES, newest_only=held)
         if batch is None:
             return False
         try:
@@ -171,7 +171,7 @@ class Exporter:
             self._spool.release(batch)
             raise
         self._spool.acknowledge(batch)
-        return self._deadline_s is not None or len(batch.items) > LINES // 2
+        return not held and (self._deadline_s is not None or len(batch.items) > LINES // 2)
 
     def _send_manifest(self, run: str) -> None:
         content = self._manifests.read(run)
@@ -187,22 +187,11 @@ class Exporter:
         self._manifests.done(run)
 
     def _ask(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Answer:
-        """Over the path that last worked, then over the others; Later when none brings an answer."""
-        reasons = []
-        while (path := self._choice.next(time.monotonic())) is not None:
-            if self._deadline_s is not None and time.monotonic() > self._deadline_s:
-                raise Later("stopped", 0.0)
-            try:
-                answer = self._links[path].ask(method, url, content, headers)
-            except LinkError as error:
-                reasons.append(f"{path}: {error}")
-                self._choice.failed(path, time.monotonic())
-                continue
-            self._choice.worked(path)
-            self._answered = path
-            return answer
-        waited = "; ".join(reasons) or self._trouble or "no path works"
-        raise Later(waited, self._choice.wait_s(time.monotonic()))
+        """See ``AnyPath.ask``."""
+        return self._gateway.ask(method, url, content, headers, self._overdue)
+
+    def _overdue(self) -> bool:
+        return self._deadline_s is not None and time.monotonic() > self._deadline_s
 
     def _tell(self, trouble: str) -> None:
         now = time.monotonic()
@@ -213,5 +202,5 @@ class Exporter:
 
     def _clear(self) -> None:
         if self._trouble is not None:
-            log.warning("records are sent again, over path %s", self._answered)
+            log.warning("records are sent again, over path %s", self._gateway.answered)
         self._trouble = None

@@ -38,7 +38,8 @@ class Answer:
     def error(self) -> str:
         """The server's reason, for people."""
         told = self.content.get("error") if isinstance(self.content, dict) else None
-        return f"HTTP {self.status}" + (f": {told}" if isinstance(told, str) else "")
+        # Bounded and on one line: what a broken server says must not fill a log.
+        return f"HTTP {self.status}" + (f": {' '.join(told[:1000].split())[:300]}" if isinstance(told, str) else "")
 
 
 @dataclass(frozen=True, slots=True)

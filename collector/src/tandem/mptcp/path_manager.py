@@ -1,10 +1,12 @@
 """What the kernel's path manager is told: which of our addresses to use for subflows.
 
-``PathManager`` is what ``paths`` needs of any kernel; ``UpstreamKernel`` is the one in Linux since 5.6, through ``ip mptcp``.
+``PathManager`` is what ``paths`` needs of any kernel; ``UpstreamKernel`` is the one in Linux since 5.6, through ``ip mptcp``;
+``full_mesh`` has that of the v0.9x kernel.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,6 +55,14 @@ class PathManager(Protocol):
         """Set both limits."""
         ...
 
+    def only_endpoints(self, interfaces: Collection[str]) -> None:
+        """Of all ``interfaces`` that there are, have connections use those of the endpoints only."""
+        ...
+
+    def restore(self) -> None:
+        """At the end: put back what was changed beside endpoints and limits."""
+        ...
+
 
 class UpstreamKernel:
     """The in-kernel path manager of Linux 5.6 and later."""
@@ -91,3 +101,9 @@ class UpstreamKernel:
     def set_limits(self, limits: Limits) -> None:
         """See ``PathManager``."""
         ip("mptcp", "limits", "set", "subflow", str(limits.subflows), "add_addr_accepted", str(limits.accepted))
+
+    def only_endpoints(self, interfaces: Collection[str]) -> None:
+        """Nothing to do: this kernel uses no other address."""
+
+    def restore(self) -> None:
+        """Nothing to put back."""

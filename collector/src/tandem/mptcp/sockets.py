@@ -7,7 +7,7 @@ other subflows from their own interfaces: those follow the endpoints that ``path
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import fcntl
 import os
 import socket
@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tandem import mptcp_abi as abi
+from tandem.mptcp import kernels, pm_choice
+from tandem.stream import Stream, TlsStream
 
 Kind = Literal["mptcp", "tcp"]
 
@@ -43,6 +44,8 @@ class Options:
     congestion_control: str | None = None
     both_families: bool = False
     """An IPv4 address is connected to from an IPv6 socket (as ::ffff:a.b.c.d), whose connection can have subflows of both."""
+    by_orders: bool = False
+    """The kernel opens no subflow of its own: all but the first are ordered (``subflow_orders``). Takes CAP_NET_ADMIN."""
 
 
 DEFAULT_OPTIONS = Options()
@@ -50,12 +53,20 @@ DEFAULT_OPTIONS = Options()
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """An open connection. ``connect_ms``: connect(2) took so long, which is the primary path's handshake."""
+    """An open connection. ``connect_ms``: connect(2) took so long, which is the primary path's handshake. ``tls``: over ``socket``, and
+    how long its handshake took; None without."""
 
     socket: socket.socket
     connect_ms: float
     started_monotonic_ns: int
     connected_monotonic_ns: int
+    tls: TlsStream | None = None
+    tls_ms: float | None = None
+
+    @property
+    def stream(self) -> Stream:
+        """What carries payload."""
+        return self.socket if self.tls is None else self.tls
 
 
 def resolve(host: str, port: int, interface: str | None = None) -> tuple[str, int]:
@@ -69,7 +80,7 @@ def resolve(host: str, port: int, interface: str | None = None) -> tuple[str, in
 def multipath6() -> bool:
     """Whether this kernel's Multipath TCP has IPv6 (Raspberry Pi OS builds its kernels without)."""
     try:
-        socket.socket(socket.AF_INET6, socket.SOCK_STREAM, abi.IPPROTO_MPTCP).close()
+        kernels.here().open_socket(socket.AF_INET6, multipath=True).close()
     except OSError:
         return False
     return True
@@ -80,28 +91,38 @@ def make(
 ) -> socket.socket:
     """A socket bound to ``source``, not yet connected. UnsupportedError when the kernel lacks what is asked; OSError when the
     interface or address does not exist (any more), which for a modem is a result."""
+    kernel = kernels.here()
     try:
-        made = socket.socket(family, socket.SOCK_STREAM, abi.IPPROTO_MPTCP if kind == "mptcp" else 0)
+        with pm_choice.ours() if options.by_orders else contextlib.nullcontext():
+            made = kernel.open_socket(family, multipath=kind == "mptcp")
+    except pm_choice.ChoiceError as error:
+        raise UnsupportedError(
+            f"a number of subflows cannot be ordered here: {error}; mend: CAP_NET_ADMIN, and Linux 5.19 or later"
+        ) from error
     except OSError as error:
-        if error.errno in (errno.EPROTONOSUPPORT, errno.ENOPROTOOPT, errno.EINVAL):
-            if family == socket.AF_INET6 and kind == "mptcp":
-                raise UnsupportedError(
-                    "no Multipath TCP over IPv6 here; mend: a kernel with CONFIG_MPTCP_IPV6, or an IPv4 bearer"
-                ) from error
-            raise UnsupportedError(
-                "no Multipath TCP here; mend: sysctl net.mptcp.enabled=1, or a kernel from 5.6 with CONFIG_MPTCP"
-            ) from error
+        lack = kernel.lack(error, family) if kind == "mptcp" else None
+        if lack is not None:
+            raise UnsupportedError(lack) from error
         raise
     try:
         _set_options(made, options)
         if source.interface is not None:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, source.interface.encode() + b"\0")
+            _bind_to_interface(made, source.interface)
         if source.address is not None:
             made.bind((source.address, 0))
     except BaseException:
         made.close()
         raise
     return made
+
+
+def _bind_to_interface(made: socket.socket, interface: str) -> None:
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\0")
+    except PermissionError as error:
+        raise UnsupportedError(
+            f"a socket cannot be bound to {interface}; mend: before Linux 5.7 that takes the capability NET_RAW"
+        ) from error
 
 
 def _set_options(made: socket.socket, options: Options) -> None:

@@ -1,73 +1,24 @@
 """Read one connection's statistics from the kernel: the whole connection and each subflow, in one call where it can.
 
-MPTCP_FULL_INFO since Linux 6.5; before, MPTCP_TCPINFO with MPTCP_SUBFLOW_ADDRS; TCP_INFO after a fallback and for plain TCP.
-The socket module's getsockopt gives the kernel an empty buffer, but these options read a header first (for MPTCP_FULL_INFO with
-pointers into our memory), so libc is called through ctypes.
+MPTCP_FULL_INFO since Linux 6.5; before, MPTCP_TCPINFO with MPTCP_SUBFLOW_ADDRS; TCP_INFO after a fallback and for plain TCP. The
+v0.9x kernel has its own way: ``statistics_v094``.
 """
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import os
 import socket
-import struct
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 from tandem import mptcp_abi as abi
+from tandem.mptcp import statistics_v094
+from tandem.mptcp.samples import ROOM, ConnectionSample, StatisticsError, SubflowSample, plain
+from tandem.mptcp_abi import v094
+from tandem.mptcp_abi.calling import Memory, Numbers, ask
 
-ROOM = 16
-"""Subflows that one sample can hold. Eight endpoints on each end are the kernel's own limit; further ones are counted only."""
+__all__ = ["ROOM", "ConnectionSample", "Reader", "StatisticsError", "SubflowSample", "read"]
 
-_PROTOCOL = struct.Struct("i")
 _NO_SUCH_OPTION = (errno.EOPNOTSUPP, errno.ENOPROTOOPT)
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-@dataclass(frozen=True, slots=True)
-class SubflowSample:
-    """One subflow. ``id`` as the kernel counts them from 1; "0" for a connection that is plain TCP."""
-
-    id: str
-    local: abi.Address | None
-    remote: abi.Address | None
-    tcp: abi.TcpInfo
-
-    @property
-    def established(self) -> bool:
-        """The subflow's handshake is done and it is not closed, though it may be closing."""
-        return self.tcp.state not in (abi.SYN_SENT, abi.SYN_RECV, abi.CLOSE)
-
-    @property
-    def alive(self) -> bool:
-        """It can still carry data to us."""
-        return self.tcp.state in (abi.ESTABLISHED, abi.CLOSE_WAIT)
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionSample:
-    """One connection at ``monotonic_ns`` (CLOCK_MONOTONIC). ``mptcp`` is None for plain TCP and after a fallback.
-
-    ``fallback``: it was asked for as MPTCP and is TCP. ``total`` subflows existed, of which ``subflows`` could be read.
-    """
-
-    monotonic_ns: int
-    fallback: bool
-    mptcp: abi.MptcpInfo | None
-    subflows: tuple[SubflowSample, ...]
-    total: int
-
-    @property
-    def alive(self) -> int:
-        """How many subflows are alive."""
-        return sum(s.alive for s in self.subflows)
-
-
-class StatisticsError(OSError):
-    """The kernel refused every way of reading: the socket is closed, or not a TCP connection."""
 
 
 class Reader:
@@ -75,19 +26,22 @@ class Reader:
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
+        self._v094 = statistics_v094.Reader(connection) if v094.present() else None
         self._multipath = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) == abi.IPPROTO_MPTCP
         self._full = self._multipath
-        self._header = _Memory(abi.FULL_INFO_BYTES)
-        self._subflows = _Memory(abi.SUBFLOW_INFO_BYTES * ROOM)
-        self._tcp = _Memory(abi.ARRAY_HEADER_BYTES + abi.TCP_INFO_BYTES * ROOM)
-        self._addresses = _Memory(abi.ARRAY_HEADER_BYTES + abi.ADDRESSES_BYTES * ROOM)
-        self._ids: dict[tuple[abi.Address | None, abi.Address | None], str] = {}
+        self._header = Memory(abi.FULL_INFO_BYTES)
+        self._subflows = Memory(abi.SUBFLOW_INFO_BYTES * ROOM)
+        self._tcp = Memory(abi.ARRAY_HEADER_BYTES + abi.TCP_INFO_BYTES * ROOM)
+        self._addresses = Memory(abi.ARRAY_HEADER_BYTES + abi.ADDRESSES_BYTES * ROOM)
+        self._numbers = Numbers()
 
     def read(self) -> ConnectionSample:
         """One sample now; StatisticsError when the connection can no longer be read."""
         now = time.monotonic_ns()
+        if self._v094 is not None:
+            return self._v094.read(now)
         if not self._multipath:
-            return self._plain(now, fallback=False)
+            return plain(self._socket, self._tcp, now, fallback=False)
         try:
             return self._read_full(now) if self._full else self._read_arrays(now)
         except OSError as error:
@@ -99,7 +53,7 @@ class Reader:
         except OSError as error:
             if error.errno not in _NO_SUCH_OPTION:
                 raise StatisticsError(error.errno, error.strerror) from error
-            return self._plain(now, fallback=True)
+            return plain(self._socket, self._tcp, now, fallback=True)
         self._full = False
         return self._read_arrays(now)
 
@@ -124,47 +78,12 @@ class Reader:
             infos = abi.decode_tcp_array(self._tcp.bytes)
             if len(ends) == len(infos):
                 used = [(e, tcp) for e, tcp in zip(ends, infos, strict=True) if not abi.unused(tcp, e[1])]
-                rows = tuple(SubflowSample(self._id(e), e[0], e[1], tcp) for e, tcp in used)
+                rows = tuple(SubflowSample(self._numbers.of(*e), e[0], e[1], tcp) for e, tcp in used)
                 return ConnectionSample(now, mptcp.fallback, mptcp, rows, len(rows))
         raise StatisticsError(errno.EAGAIN, "the connection's subflows changed during four readings")
 
-    def _plain(self, now: int, *, fallback: bool) -> ConnectionSample:
-        try:
-            size = self._call(socket.IPPROTO_TCP, abi.TCP_INFO, self._tcp, abi.TCP_INFO_BYTES)
-            tcp = abi.decode_tcp_info(self._tcp.bytes[:size])
-            ends = (self._end(self._socket.getsockname), self._end(self._socket.getpeername))
-        except OSError as error:
-            raise StatisticsError(error.errno, error.strerror) from error
-        return ConnectionSample(now, fallback, None, (SubflowSample("0", *ends, tcp),), 1)
-
-    @staticmethod
-    def _end(name: Callable[[], Any]) -> abi.Address | None:
-        """Our or the peer's address; None once the connection is gone, whose counters may still be read."""
-        try:
-            host, port = name()[:2]
-        except OSError:
-            return None
-        return abi.Address(host.removeprefix("::ffff:"), port)
-
-    def _id(self, ends: tuple[abi.Address | None, abi.Address | None]) -> str:
-        """Kernels without ids: numbered from 1 by first appearance, told apart by both ends."""
-        return self._ids.setdefault(ends, str(len(self._ids) + 1))
-
-    def _call(self, level: int, option: int, memory: _Memory, size: int) -> int:
-        length = ctypes.c_uint32(size)
-        if _libc.getsockopt(self._socket.fileno(), level, option, memory.pointer, ctypes.byref(length)) != 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code))
-        return length.value
-
-
-class _Memory:
-    """A buffer that Python sees as a bytearray and the kernel by its address."""
-
-    def __init__(self, size: int) -> None:
-        self.bytes = bytearray(size)
-        self.pointer = (ctypes.c_char * size).from_buffer(self.bytes)
-        self.address = ctypes.addressof(self.pointer)
+    def _call(self, level: int, option: int, memory: Memory, size: int) -> int:
+        return ask(self._socket, level, option, memory, size)
 
 
 def read(connection: socket.socket) -> ConnectionSample:

@@ -13,13 +13,11 @@ from pathlib import Path
 ROOT = Path("/proc/sys")
 
 RECORDED = (
-    "net.mptcp.enabled", "net.mptcp.scheduler", "net.mptcp.path_manager", "net.mptcp.pm_type", "net.mptcp.blackhole_timeout",
-    "net.mptcp.checksum_enabled", "net.mptcp.stale_loss_cnt", "net.mptcp.syn_retrans_before_tcp_fallback",
     "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_moderate_rcvbuf",
     "net.ipv4.tcp_window_scaling", "net.ipv4.tcp_sack", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_no_metrics_save",
     "net.core.rmem_max", "net.core.wmem_max", "net.core.default_qdisc",
 )  # fmt: skip
-"""What a manifest should hold: everything that changes how a connection behaves."""
+"""What a manifest should hold, with what ``kernels.Kernel.sysctls`` names: everything that changes how a connection behaves."""
 
 _NAME = re.compile(r"net(\.[A-Za-z0-9_-]+)+\Z")
 
@@ -41,7 +39,7 @@ def _file(name: str) -> Path:
     return ROOT.joinpath(*name.split("."))
 
 
-def read(names: Iterable[str] = RECORDED) -> dict[str, str | None]:
+def read(names: Iterable[str]) -> dict[str, str | None]:
     """Values by name, white space as single blanks; None where the kernel has no such sysctl or hides it."""
     return {name: _value(_file(name)) for name in names}
 

@@ -41,17 +41,17 @@ Arms = tuple[Any, ...]
 class Trigger:
     """When a step's next run begins. ``on``:
 
-    ``always`` as soon as it may; ``mobility_start`` and ``event`` (of kind ``event``) within ``within_s`` of it; ``speed_class`` while
-    the probe moves so (still, low, high); ``place`` while within ``radius_m``; ``window`` while the local time of day is between
-    ``start`` and ``end`` (minutes of the day; over midnight when end is smaller); ``periodic`` every ``every_s`` from start to
-    start; ``poisson`` with exponential gaps of mean ``mean_s`` from start to start; ``hand`` only when told, with one of ``labels``
-    when there are any. ``gap_s``: at least so long between the starts of two runs of this step.
+    ``always`` as soon as it may; ``mobility_start`` and ``event`` (of one of the kinds ``event``) within ``within_s`` of it;
+    ``speed_class`` while the probe moves so (still, low, high); ``place`` while within ``radius_m``; ``window`` while the time of day
+    (UTC) is between ``start`` and ``end`` (minutes of the day; over midnight when end is smaller); ``periodic`` every ``every_s`` from
+    start to start; ``poisson`` with exponential gaps of mean ``mean_s`` from start to start; ``hand`` only when told, with one of
+    ``labels`` when there are any. ``gap_s``: at least so long between the starts of two runs of this step.
     """
 
     on: str = "always"
     gap_s: float = 0.0
     within_s: float = 5.0
-    event: str | None = None
+    event: tuple[str, ...] = ()
     speed_class: str | None = None
     latitude_deg: float | None = None
     longitude_deg: float | None = None

@@ -83,7 +83,6 @@ TRIGGER = (
     Key("on", "text", f"one of {', '.join(TRIGGERS)}", required=True, choices=tuple(TRIGGERS)),
     seconds("gap_s", 0.0),
     seconds("within_s", 5.0, above=True),
-    Key("event", "text", "a kind of event, as in handover", choices=EVENT_KINDS),
     Key("speed_class", "text", "still, low or high", choices=SPEED_CLASSES),
     Key("latitude_deg", "number", "degrees, -90 to 90", minimum=-90, maximum=90),
     Key("longitude_deg", "number", "degrees, -180 to 180", minimum=-180, maximum=180),
@@ -93,7 +92,9 @@ TRIGGER = (
     seconds("mean_s", None, 1.0),
     Key("expected_per_day", "number", "runs a day, above 0 to 86400", minimum=0, maximum=86400, above=True),
 )
-"""``labels``, a list of texts, stands beside these."""
+"""``labels``, a list of texts, and ``event``, one kind or a list of kinds, stand beside these."""
+
+EVENT = Key("event", "text", "a kind of event, or a list of kinds, as in handover", choices=EVENT_KINDS)
 
 CONDITIONS = (
     Key("mobile", "truth", "true or false"),

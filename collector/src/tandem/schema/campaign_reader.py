@@ -10,6 +10,7 @@ from tandem.schema.campaign_keys import (
     ASSUME,
     BUDGET,
     CONDITIONS,
+    EVENT,
     REQUIRES,
     SHAPE,
     STEP,
@@ -192,12 +193,12 @@ class _Reader:
     def _trigger(self, value: object, place: Place) -> Trigger:
         source = self._source
         content = source.table(value, place)
-        source.only(content, (*(k.name for k in TRIGGER), "labels"), place, "[step.trigger]")
+        source.only(content, (*(k.name for k in TRIGGER), "labels", "event"), place, "[step.trigger]")
         told = source.checked(TRIGGER, content, place, "[step.trigger]")
         needs = TRIGGERS[told["on"]]
         for name in needs:
             if name not in content:
-                mend = next(k.mend for k in TRIGGER if k.name == name)
+                mend = next(k.mend for k in (*TRIGGER, EVENT) if k.name == name)
                 raise source.fail((*place, "on"), f"a trigger {told['on']!r} has no {name!r}", f"add it: {mend}")
         allowed = (*needs, "on", "gap_s", "expected_per_day")
         allowed += ("within_s",) if told["on"] in ("mobility_start", "event") else ()
@@ -205,9 +206,14 @@ class _Reader:
         for name in content:
             if name not in allowed:
                 raise source.fail((*place, name), f"a trigger {told['on']!r} takes no {name!r}", "take it out")
+        event = content.get("event", [])
+        kinds = source.texts([event] if isinstance(event, str) else event, (*place, "event"), EVENT.mend)
+        for kind in (*kinds, *([""] if "event" in content and not kinds else [])):
+            if (wrong := EVENT.wrong(kind)) is not None:
+                raise source.fail((*place, "event"), f"[step.trigger] event: {wrong}", EVENT.mend)
         labels = source.texts(content.get("labels", []), (*place, "labels"), 'as in labels = ["still", "walk"]')
         span = minutes(told.pop("between") or "") or (None, None)
-        return Trigger(**told, labels=labels, start=span[0], end=span[1])
+        return Trigger(**told, event=kinds, labels=labels, start=span[0], end=span[1])
 
     def _conditions(self, value: object, place: Place, paths: int) -> Conditions:
         content = self._source.table(value, place)

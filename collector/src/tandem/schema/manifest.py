@@ -3,6 +3,7 @@
 JSON, one file a run, ``<run id>.json``. Times are UTC nanoseconds (``_utc_ns``, None before the clock was synchronised) and
 CLOCK_MONOTONIC nanoseconds of ``boot`` (``_monotonic_ns``).
 
+2026-11-21: ``campaign`` may have ``push``.
 2026-11-21: runs of any experiment: kind ``any``, whose result's keys are the experiment's own; ``usage`` and ``conditions``.
 """
 
@@ -91,8 +92,9 @@ class Conditions(TypedDict):
 
 
 class CampaignRun(TypedDict):
-    """Which run of which campaign it was. ``roles``: by role the path; ``substituted``: by ``scheduler`` or parameter what was ``asked``
-    and ``used``, where a kernel has not what the campaign requires: then it is no repetition of the paper's measurement."""
+    """Which run of which campaign it was. ``push``: its id, when the server pushed it; ``roles``: by role the path; ``substituted``: by
+    ``scheduler`` or parameter what was ``asked`` and ``used``, where a kernel has not what the campaign requires: then it is no
+    repetition of the paper's measurement."""
 
     name: str
     short: bool
@@ -104,6 +106,7 @@ class CampaignRun(TypedDict):
     label: str | None
     roles: dict[str, str]
     substituted: dict[str, dict[str, Any]]
+    push: NotRequired[str]
 
 
 class Manifest(TypedDict):

@@ -118,16 +118,17 @@ class Spool:
 
     # --- out --------------------------------------------------------------------------------------------------------
 
-    def take(self, limit: int) -> Batch | None:
+    def take(self, limit: int, *, newest_only: bool = False) -> Batch | None:
         """About ``limit`` records at most (whole blobs, one at least), or None when nothing waits.
 
         Half of it from the newest end, newest first, so that a person sees now; the rest from the oldest, so that no backlog
-        starves. What is out is not given out again until it is released.
+        starves (``newest_only``: nothing from the oldest). What is out is not given out again until it is released.
         """
         with self._lock:
             chosen: list[tuple[int, Row]] = []
-            self._choose(chosen, limit // 2, newest=True)
-            self._choose(chosen, limit, newest=False)
+            self._choose(chosen, limit if newest_only else limit // 2, newest=True)
+            if not newest_only:
+                self._choose(chosen, limit, newest=False)
             items: list[Item] = []
             parts: list[tuple[int, int, int]] = []
             for first, row in chosen:

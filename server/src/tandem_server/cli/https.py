@@ -33,7 +33,7 @@ class _Announcing(uvicorn.Server):
 
 def bind(host: str, port: int) -> socket.socket:
     """A bound TCP socket; EnvironmentLacks when the port is in use or may not be had."""
-    host, family = family_of(host, socket.IPPROTO_TCP)
+    host, family = family_of(host, multipath=False)
     # The protocol must be named: asyncio turns Nagle's algorithm off only for sockets that say that they are TCP, and with
     # it every answer would wait 40 ms for an acknowledgement.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import logging
 import signal
 import socket
 import sys
 import threading
 from argparse import Namespace
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from tandem_server.cli.configuration import ServerConfig, load
@@ -18,12 +21,15 @@ from tandem_server.cli.measurement_process import DATABASE_WAIT_S, limits_of
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import open_registry, open_store, private_influx
 from tandem_server.cli.supervise import supervise
+from tandem_server.content.page.shelf import Shelf
 from tandem_server.endpoint.capture import Captures
 from tandem_server.endpoint.control import control_app
+from tandem_server.endpoint.limits import accepted_subflows
 from tandem_server.endpoint.listener import Acceptor, ListenError, NoMultipathError, listen
 from tandem_server.endpoint.pool import Pool, PoolError, cores
 from tandem_server.endpoint.reflector import Reflector, ReflectorError, reflector_socket
 from tandem_server.endpoint.results import Results
+from tandem_server.endpoint.secure import tls_context
 from tandem_server.endpoint.sessions import SessionTable
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.store import StoreStartError
@@ -94,17 +100,17 @@ def _gateway(config: ServerConfig) -> None:
 
 
 def _endpoint(config: ServerConfig) -> None:
-    try:
-        measurement = listen(config.listen.host, config.listen.measurement_port)
-    except NoMultipathError as error:
-        if config.listen.multipath == "required":
-            raise EnvironmentLacks(str(error)) from error
-        _LOG.warning("%s; going on with plain TCP: every MPTCP run will fall back", error)
-        measurement = _plain(config)
-    except ListenError as error:
-        raise EnvironmentLacks(str(error)) from error
+    bounds, tls_port = config.limits, config.listen.measurement_tls_port
+    measurement = _measurement_listener(config, config.listen.measurement_port)
     listener = bind(config.listen.host, config.listen.control_port)
-    with measurement, listener, open_registry(config) as registry:
+    with ExitStack() as held:
+        held.enter_context(measurement)
+        held.enter_context(listener)
+        registry = held.enter_context(open_registry(config))
+        further = []
+        if tls_port is not None:
+            _check_certificate(config)
+            further.append(held.enter_context(_measurement_listener(config, tls_port)))
         registry.sessions.end_abandoned()
         sessions = SessionTable(registry, limits_of(config), config.probes)
         command = [sys.executable, "-m", "tandem_server.cli.measurement_process", str(config.file)]
@@ -113,10 +119,19 @@ def _endpoint(config: ServerConfig) -> None:
         except PoolError as error:
             raise EnvironmentLacks(str(error)) from error
         reflector = _reflector(config, sessions)
-        acceptor = Acceptor(measurement, pool.serve, config.limits.connections, config.limits.connections_per_address)
+        serve_tls = functools.partial(pool.serve, tls=True)
+        acceptor = Acceptor(
+            measurement,
+            pool.serve,
+            bounds.connections,
+            bounds.connections_per_address,
+            [(one, serve_tls) for one in further],
+        )
 
         def ready() -> None:
             announce("measurement", measurement)
+            for one in further:
+                announce("measurement with TLS", one)
             announce("endpoint", listener)
 
         swept = threading.Event()
@@ -125,8 +140,12 @@ def _endpoint(config: ServerConfig) -> None:
         try:
             port = config.listen.measurement_port
             wanted = config.capture
-            captures = Captures(wanted.folder, wanted.budget_bytes, port) if wanted.allowed else None
-            app = control_app(registry, sessions, port, Results(config.results.folder), captures, reflector)
+            shelf = Shelf(config.content.folder)
+            captures = Captures(wanted.folder, wanted.budget_bytes) if wanted.allowed else None
+            told = config.listen.further_addresses
+            _say_limits(told)
+            results = Results(config.results.folder)
+            app = control_app(registry, sessions, port, results, captures, reflector, tls_port, told, shelf)
             serve_https(app, listener, config.tls.certificate, config.tls.key, ready)
         finally:
             swept.set()
@@ -136,6 +155,16 @@ def _endpoint(config: ServerConfig) -> None:
             pool.stop()
             if reflector is not None:
                 reflector.stop()
+
+
+def _say_limits(further: Sequence[str]) -> None:
+    """Who tells of more addresses takes more subflows; the kernel's default limit refuses the fourth."""
+    accepted = accepted_subflows() if further else None
+    if accepted is not None and accepted < 3:
+        _LOG.warning(
+            "the kernel accepts %d subflows beside a connection's first; four in all need 3; mend: ip mptcp limits set subflow 8",
+            accepted,
+        )
 
 
 def _reflector(config: ServerConfig, sessions: SessionTable) -> Reflector | None:
@@ -153,8 +182,25 @@ def _sweep(sessions: SessionTable, stopped: threading.Event) -> None:
         sessions.sweep()
 
 
-def _plain(config: ServerConfig) -> socket.socket:
+def _measurement_listener(config: ServerConfig, port: int) -> socket.socket:
     try:
-        return listen(config.listen.host, config.listen.measurement_port, multipath=False)
+        return listen(config.listen.host, port)
+    except NoMultipathError as error:
+        if config.listen.multipath == "required":
+            raise EnvironmentLacks(str(error)) from error
+        _LOG.warning("%s; going on with plain TCP: every MPTCP run will fall back", error)
     except ListenError as error:
         raise EnvironmentLacks(str(error)) from error
+    try:
+        return listen(config.listen.host, port, multipath=False)
+    except ListenError as error:
+        raise EnvironmentLacks(str(error)) from error
+
+
+def _check_certificate(config: ServerConfig) -> None:
+    """Here, in one line, and not from each of the processes that will use it."""
+    try:
+        tls_context(config.tls.certificate, config.tls.key)
+    except OSError as error:
+        mend = "mend: tandem-server tls"
+        raise EnvironmentLacks(f"{config.tls.certificate}, {config.tls.key}: {error}; {mend}") from error

@@ -47,10 +47,10 @@ class CaptureRefused(RuntimeError):  # noqa: N818  (an answer, no accident)
 
 
 class Captures:
-    """``folder``/PROBE/RUN/SESSION.pcap. All together hold at most ``budget_bytes``, those of before included; ``port`` is captured."""
+    """``folder``/PROBE/RUN/SESSION.pcap. All together hold at most ``budget_bytes``, those of before included."""
 
-    def __init__(self, folder: Path, budget_bytes: int, port: int) -> None:
-        self._folder, self._budget_bytes, self._port = folder, budget_bytes, port
+    def __init__(self, folder: Path, budget_bytes: int) -> None:
+        self._folder, self._budget_bytes = folder, budget_bytes
         self._lock = threading.Lock()
         self._running = 0
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,8 +58,8 @@ class Captures:
             leftover.unlink()  # of a session that an endpoint left when it died: it holds others' traffic too
         self._used_bytes = sum(file.stat().st_size for file in folder.rglob("*.pcap"))
 
-    def begin(self, probe: str, run: str, session: str) -> Capture:
-        """A capture that sees packets from now on; CaptureRefused. The names are those of an open session."""
+    def begin(self, probe: str, run: str, session: str, port: int) -> Capture:
+        """A capture that sees packets of ``port`` from now on; CaptureRefused. The names are those of an open session."""
         tcpdump = shutil.which("tcpdump")
         if tcpdump is None:
             raise CaptureRefused("the endpoint has no tcpdump")
@@ -72,7 +72,7 @@ class Captures:
         try:
             folder = self._folder / probe / run
             folder.mkdir(parents=True, exist_ok=True)
-            return Capture(self, tcpdump, folder / f"{session}.pcap", self._port)
+            return Capture(self, tcpdump, folder / f"{session}.pcap", port)
         except OSError as error:
             self.ended()
             raise CaptureRefused(f"the endpoint cannot capture: {error.strerror}") from error

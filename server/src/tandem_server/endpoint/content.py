@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import select
-import socket
 import time
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Literal
 
+from tandem.stream import Stream, backlog
 from tandem_server.content.library import ContentError, Item, Library, media_type
 from tandem_server.endpoint.download import SAMPLE_PERIOD_S, Budget
 from tandem_server.endpoint.request import BadRequest, Request, read_head
@@ -50,12 +50,13 @@ class Part:
 
 
 class ContentService:
-    """One connection's requests. ``receive``: read the next request's head (OSError, BadRequest). ``on_sample``: read the statistics
+    """One connection's requests. ``receive``: read the next request's head, empty when the client
+    has closed (OSError, BadRequest). ``on_sample``: read the statistics
     now. ``on_head``: so many bytes are no payload. After ``serve``, ``sent_bytes`` is the payload and ``requests`` their number."""
 
     def __init__(
         self,
-        connection: socket.socket,
+        connection: Stream,
         library: Library,
         budget: Budget,
         receive: Callable[[], bytes],
@@ -102,10 +103,10 @@ class ContentService:
         while not waiting.poll(1000 * _LOOK_S):
             if self._stop() or time.monotonic() > until_s:
                 return None
-        self._socket.setblocking(True)
-        if not self._socket.recv(1, socket.MSG_PEEK):
+        head = self._receive()
+        if not head:
             return None
-        request = read_head(self._receive())
+        request = read_head(head)
         if request.method != "GET" or not request.path.startswith(PREFIX):
             raise BadRequest(405, f"after the first, only GET {PREFIX}NAME/FILE")
         return request
@@ -172,9 +173,10 @@ class ContentService:
                     return "stopped"
             if now_s - progress_s > self._stall_s:
                 return "stalled"
-            if not pending:
-                if item is None or offset >= ends:
-                    return "complete"
+            given = item is None or offset >= ends
+            if not pending and given and not backlog(self._socket):
+                return "complete"
+            if not pending and item is not None and not given:
                 pending = memoryview(item.read(offset, min(_CHUNK_BYTES, ends - offset)))
                 if not pending:
                     raise ConnectionError("the file has become shorter")

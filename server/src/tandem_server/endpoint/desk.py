@@ -53,5 +53,5 @@ class Grant(Protocol):
 class Desk(Protocol):
     """Where connections are admitted to sessions."""
 
-    def admit(self, session_id: str, ask: Ask) -> Grant:
-        """A part in the session, for one connection that asks for so much; BadRequest says why not."""
+    def admit(self, session_id: str, ask: Ask, tls: bool) -> Grant:
+        """A part in the session, for one connection, with TLS or without, that asks for so much; BadRequest says why not."""

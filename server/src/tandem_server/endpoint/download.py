@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
-import socket
-import struct
-import termios
 import time
 from collections.abc import Callable
 from typing import Literal, Protocol
 
+from tandem.stream import Stream, backlog, unacknowledged
 from tandem_server.endpoint.request import Ask
 from tandem_server.endpoint.sampler import Sampler, Snapshot
 
@@ -52,7 +49,7 @@ class Download:
 
     def __init__(
         self,
-        connection: socket.socket,
+        connection: Stream,
         sampler: Sampler,
         ask: Ask,
         budget: Budget,
@@ -101,20 +98,22 @@ class Download:
                 return "complete"
             if now_s - progress_s > self._stall_s:
                 return "stalled"
+            wanted = _BLOCK_BYTES
+            if self._ask.payload_bytes is not None:
+                wanted = min(wanted, self._ask.payload_bytes - self.sent_bytes)
+            all_given = wanted == 0 and not pending
+            if all_given and not backlog(self._socket):
+                return "complete"  # before looking whether the client has closed: one that has all may
             events = self._poll.poll(1000 * max(0.0, min(self._next_sample_s, over_s) - now_s))
             if not events:
                 continue
             if events[0][1] & select.POLLRDHUP:
                 # A Multipath TCP client that closes with nothing unread sends no reset, and its kernel takes data for a
                 # minute more. Nobody who still wants the payload closes, so this is the end.
-                return "client gone"
-            wanted = _BLOCK_BYTES
-            if self._ask.payload_bytes is not None:
-                wanted = min(wanted, self._ask.payload_bytes - self.sent_bytes)
-            if wanted == 0 and not pending:
-                return "complete"
+                # It may have closed by its own clock, too, and we be told of it late, on a busy machine.
+                return "complete" if time.monotonic() >= over_s else "client gone"
             allowed = self._budget.take(wanted)
-            if allowed == 0 and not pending:
+            if allowed == 0 and not pending and not all_given:
                 return "budget"
             count = of_head = 0
             try:
@@ -136,7 +135,7 @@ class Download:
 
     def _drain(self) -> bool:
         """Wait until the peer has acknowledged everything, so that the last sample's counters are whole."""
-        left = self._unacknowledged()
+        left = unacknowledged(self._socket)
         progress_s = looked_s = time.monotonic()
         by_progress = self._ask.payload_bytes is not None
         if not left:
@@ -151,7 +150,7 @@ class Download:
                 return False
             # No event tells of acknowledgements, so look often: the client's clock does not wait for this.
             time.sleep(min(_LAST_LOOK_S, max(_FINEST_LOOK_S, (now_s - self._asked_at_s) / _LOOKS)))
-            before, left = left, self._unacknowledged()
+            before, left = left, unacknowledged(self._socket)
             earlier_s, looked_s = looked_s, time.monotonic()
             if not left:
                 self.acked_at_s, self.look_s = looked_s, looked_s - earlier_s
@@ -175,10 +174,6 @@ class Download:
                 raise ConnectionError("reset by the peer")
             closed = bool(event & select.POLLRDHUP)
         return closed
-
-    def _unacknowledged(self) -> int:
-        answer: bytes = fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, bytes(4))
-        return int(struct.unpack("i", answer)[0])
 
     def _sample(self) -> None:
         snapshot = self._sampler.read()

@@ -10,17 +10,23 @@ _SYSCTLS = {
     "congestion_control": "net/ipv4/tcp_congestion_control",
     "tcp_wmem": "net/ipv4/tcp_wmem",
     "tcp_rmem": "net/ipv4/tcp_rmem",
-    "scheduler": "net/mptcp/scheduler",
-    "mptcp_enabled": "net/mptcp/enabled",
     "tcp_slow_start_after_idle": "net/ipv4/tcp_slow_start_after_idle",
     "tcp_no_metrics_save": "net/ipv4/tcp_no_metrics_save",
 }
+
+_MULTIPATH = {
+    "1": {"scheduler": "net/mptcp/scheduler", "mptcp_enabled": "net/mptcp/enabled"},
+    "0": {"scheduler": "net/mptcp/mptcp_scheduler", "mptcp_enabled": "net/mptcp/mptcp_enabled"},
+}
+"""By the version of the protocol that the kernel speaks: 0 is the out-of-tree kernel's."""
 
 
 def read_environment(proc: Path = Path("/proc")) -> dict[str, str | None]:
     """Settings of this network namespace as the kernel tells them; None for those that this kernel does not have."""
     told: dict[str, str | None] = {"kernel": platform.release()}
-    for name, place in _SYSCTLS.items():
+    protocol = next((v for v, files in _MULTIPATH.items() if (proc / "sys" / files["mptcp_enabled"]).exists()), None)
+    told["mptcp_protocol"] = protocol
+    for name, place in {**_SYSCTLS, **_MULTIPATH[protocol or "1"]}.items():
         try:
             told[name] = " ".join((proc / "sys" / place).read_text().split())
         except OSError:

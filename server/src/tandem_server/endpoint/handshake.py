@@ -7,11 +7,14 @@ import socket
 from pathlib import Path
 
 from tandem import mptcp_abi as abi
+from tandem.mptcp_abi import v094
+from tandem.stream import Stream
 
 _NETSTAT = Path("/proc/thread-self/net/netstat")
+_V094_COUNTERS = "/" / v094.FOLDER / "snmp"
 
 
-def seen(connection: socket.socket) -> dict[str, object]:
+def seen(connection: Stream) -> dict[str, object]:
     """``multipath``: ``native``, ``fallback`` (it was Multipath TCP and is TCP now), ``none`` (accepted as TCP: MP_CAPABLE was missing
     from the SYN or from what followed our answer); ``handshake_rtt_ms``: the kernel's round-trip time, null when it has none yet;
     ``multipath_syns``: SYNs with MP_CAPABLE that this network namespace has had, null when unknown."""
@@ -26,6 +29,8 @@ def seen(connection: socket.socket) -> dict[str, object]:
 def multipath_syns() -> int | None:
     """The kernel's counter ``MPCapableSYNRX``."""
     try:
+        if v094.present():
+            return v094.parse_counters(_V094_COUNTERS.read_text())["MPCapableSYNRX"]
         rows = [line.split() for line in _NETSTAT.read_text().splitlines() if line.startswith("MPTcpExt:")]
         names, values = rows
         return int(dict(zip(names, values, strict=True))["MPCapableSYNRX"])
@@ -33,7 +38,9 @@ def multipath_syns() -> int | None:
         return None  # no Multipath TCP in this kernel
 
 
-def _multipath(connection: socket.socket) -> str:
+def _multipath(connection: Stream) -> str:
+    if v094.present():  # which does not say that it was Multipath TCP and is no more
+        return "native" if connection.getsockopt(socket.IPPROTO_TCP, v094.MPTCP_ENABLED) else "none"
     if connection.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL) != abi.IPPROTO_MPTCP:
         return "none"
     try:

@@ -9,12 +9,12 @@ import select
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from tandem.mptcp_abi import IPPROTO_MPTCP
+from tandem_server.endpoint.multipath import MEND, open_socket
 
 _LOG = logging.getLogger("tandem.endpoint.listener")
-_NO_MULTIPATH = (errno.ENOPROTOOPT, errno.EPROTONOSUPPORT, errno.EINVAL)
+_NO_MULTIPATH = (errno.ENOPROTOOPT, errno.EPROTONOSUPPORT, errno.EINVAL, errno.EPERM)
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 5\r\nConnection: close\r\n\r\n"
 
 
@@ -28,15 +28,13 @@ class NoMultipathError(ListenError):
 
 def listen(host: str, port: int, *, multipath: bool = True) -> socket.socket:
     """A listening socket; NoMultipathError, ListenError. ``host`` ``::`` takes IPv4 too; with ``multipath`` plain TCP too."""
-    protocol = IPPROTO_MPTCP if multipath else socket.IPPROTO_TCP
-    host, family = family_of(host, protocol)
+    host, family = family_of(host, multipath=multipath)
     try:
-        listener = socket.socket(family, socket.SOCK_STREAM, protocol)
+        listener = open_socket(family, multipath=multipath)
     except OSError as error:
         if multipath and error.errno in _NO_MULTIPATH:
             raise NoMultipathError(
-                "the kernel has no Multipath TCP here; mend: sysctl net.mptcp.enabled=1 on Linux 5.6 or later,"
-                ' or [listen] multipath = "optional"'
+                f'the kernel has no Multipath TCP here; mend: {MEND}, or [listen] multipath = "optional"'
             ) from error
         raise ListenError(f"no socket: {error.strerror}") from error
     try:
@@ -52,27 +50,32 @@ def listen(host: str, port: int, *, multipath: bool = True) -> socket.socket:
     return listener
 
 
-def family_of(host: str, protocol: int) -> tuple[str, socket.AddressFamily]:
-    """Where to listen for ``host``, and the socket's family: for ``::`` everything that this kernel has of ``protocol``, which is IPv4
+def family_of(host: str, *, multipath: bool) -> tuple[str, socket.AddressFamily]:
+    """Where to listen for ``host``, and the socket's family: for ``::`` everything that this kernel has of the protocol, which is IPv4
     alone where it has no IPv6 (Raspberry Pi OS builds Multipath TCP without)."""
     if ":" not in host:
         return host, socket.AF_INET
-    if host == "::" and not _has(socket.AF_INET6, protocol) and _has(socket.AF_INET, protocol):
-        _LOG.warning("IPv4 alone: this kernel has no IPv6%s", " for Multipath TCP" * (protocol == IPPROTO_MPTCP))
+    if host == "::" and not _has(socket.AF_INET6, multipath=multipath) and _has(socket.AF_INET, multipath=multipath):
+        _LOG.warning("IPv4 alone: this kernel has no IPv6%s", " for Multipath TCP" * multipath)
         return "0.0.0.0", socket.AF_INET  # noqa: S104  (as was asked: every address)
     return host, socket.AF_INET6
 
 
-def _has(family: socket.AddressFamily, protocol: int) -> bool:
+def _has(family: socket.AddressFamily, *, multipath: bool) -> bool:
     try:
-        socket.socket(family, socket.SOCK_STREAM, protocol).close()
+        open_socket(family, multipath=multipath).close()
     except OSError:
         return False
     return True
 
 
+Serve = Callable[[socket.socket, str, int, threading.Event], None]
+"""Serves one connection: the socket, the peer's address and port, and what says that the endpoint stops."""
+
+
 class Acceptor:
-    """Runs ``serve(connection, address, port, stopped)`` in a thread for each connection; closes it afterwards.
+    """Runs ``serve(connection, address, port, stopped)`` in a thread for each connection; closes it afterwards. ``further``: more
+    listeners, each with its own ``serve``, within the same bounds.
 
     More than ``connections`` in all or ``per_address`` of one address are answered 503 at once. ``stop`` ends accepting, sets
     ``stopped`` and waits for the threads.
@@ -81,18 +84,20 @@ class Acceptor:
     def __init__(
         self,
         listener: socket.socket,
-        serve: Callable[[socket.socket, str, int, threading.Event], None],
+        serve: Serve,
         connections: int,
         per_address: int,
+        further: Sequence[tuple[socket.socket, Serve]] = (),
     ) -> None:
-        self._listener, self._serve = listener, serve
+        self._listeners = {one.fileno(): (one, serving) for one, serving in ((listener, serve), *further)}
         self._connections, self._per_address = connections, per_address
         self._stopped = threading.Event()
         self._lock = threading.Condition()
         self._by_address: Counter[str] = Counter()
         self._thread = threading.Thread(target=self._accept, name="acceptor", daemon=True)
         self._wake_read, self._wake_write = os.pipe()
-        listener.setblocking(False)
+        for one, _ in self._listeners.values():
+            one.setblocking(False)
         self._thread.start()
 
     def stop(self, timeout_s: float = 3.0) -> None:
@@ -101,52 +106,57 @@ class Acceptor:
         os.close(self._wake_write)
         self._thread.join()
         os.close(self._wake_read)
-        self._listener.close()
+        for one, _ in self._listeners.values():
+            one.close()
         with self._lock:
             self._lock.wait_for(lambda: not self._by_address, timeout_s)
 
     def _accept(self) -> None:
         poll = select.poll()
-        poll.register(self._listener, select.POLLIN)
-        poll.register(self._wake_read, select.POLLIN)
+        for number in (*self._listeners, self._wake_read):
+            poll.register(number, select.POLLIN)
         while not self._stopped.is_set():
-            poll.poll()
-            try:
-                connection, peer = self._listener.accept()
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                # A connection reset before it was accepted, or descriptors used up: neither ends the listener.
-                _LOG.warning("accept: %s", error)
-                self._stopped.wait(0.05)
-                continue
-            connection.setblocking(True)
-            address, port = str(peer[0]).removeprefix("::ffff:"), int(peer[1])
-            with self._lock:
-                full = self._by_address.total() >= self._connections or self._by_address[address] >= self._per_address
-                if not full:
-                    self._by_address[address] += 1
-            if full:
-                with connection:
-                    connection.setblocking(False)
-                    try:
-                        connection.send(_BUSY)
-                    except OSError as error:
-                        _LOG.debug("%s: %s", address, error)
-                continue
-            try:
-                threading.Thread(
-                    target=self._run, args=(connection, address, port), name=f"connection {address}", daemon=True
-                ).start()
-            except RuntimeError as error:  # no thread to be had: the address must be free again
-                _LOG.warning("%s", error)
-                connection.close()
-                self._leave(address)
+            for number, _ in poll.poll():
+                if number in self._listeners:
+                    self._accept_one(*self._listeners[number])
 
-    def _run(self, connection: socket.socket, address: str, port: int) -> None:
+    def _accept_one(self, listener: socket.socket, serve: Serve) -> None:
+        try:
+            connection, peer = listener.accept()
+        except BlockingIOError:
+            return
+        except OSError as error:
+            # A connection reset before it was accepted, or descriptors used up: neither ends the listener.
+            _LOG.warning("accept: %s", error)
+            self._stopped.wait(0.05)
+            return
+        connection.setblocking(True)
+        address, port = str(peer[0]).removeprefix("::ffff:"), int(peer[1])
+        with self._lock:
+            full = self._by_address.total() >= self._connections or self._by_address[address] >= self._per_address
+            if not full:
+                self._by_address[address] += 1
+        if full:
+            with connection:
+                connection.setblocking(False)
+                try:
+                    connection.send(_BUSY)
+                except OSError as error:
+                    _LOG.debug("%s: %s", address, error)
+            return
+        try:
+            threading.Thread(
+                target=self._run, args=(serve, connection, address, port), name=f"connection {address}", daemon=True
+            ).start()
+        except RuntimeError as error:  # no thread to be had: the address must be free again
+            _LOG.warning("%s", error)
+            connection.close()
+            self._leave(address)
+
+    def _run(self, serve: Serve, connection: socket.socket, address: str, port: int) -> None:
         try:
             with connection:
-                self._serve(connection, address, port, self._stopped)
+                serve(connection, address, port, self._stopped)
         except OSError as error:
             _LOG.info("%s: %s", address, error)
         except Exception:  # noqa: BLE001  (logged with its trace: one connection's fault must not end the others)

@@ -1,4 +1,4 @@
-"""Options of a session's sockets at the sender: congestion controller, send buffer, Nagle's algorithm."""
+"""Options of a session's sockets at this end: congestion controller, buffers, Nagle's algorithm."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tandem.mptcp_abi import IPPROTO_MPTCP
+from tandem.stream import Stream
+from tandem_server.endpoint.multipath import open_socket
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _NAME = re.compile(r"[a-z0-9_-]{1,15}\Z")
-_KEYS = {"congestion_control", "send_buffer_bytes", "nodelay"}
-SEND_BUFFER_BYTES = (4096, 1 << 30)
-"""Least and greatest size of a send buffer that may be asked for."""
+_KEYS = {"congestion_control", "send_buffer_bytes", "receive_buffer_bytes", "nodelay"}
+BUFFER_BYTES = (4096, 1 << 30)
+"""Least and greatest size of a buffer that may be asked for."""
 
 
 class OptionsError(ValueError):
@@ -27,15 +28,17 @@ class Options:
     congestion_control: str | None = None
     send_buffer_bytes: int | None = None
     nodelay: bool | None = None
+    receive_buffer_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What a socket has. ``send_buffer_bytes``: as the kernel counts, its overhead included (twice what was asked for)."""
+    """What a socket has. Buffers: as the kernel counts, its overhead included (twice what was asked for)."""
 
     congestion_control: str
     send_buffer_bytes: int
     nodelay: bool
+    receive_buffer_bytes: int
 
     def told(self) -> dict[str, object]:
         """As the API tells it."""
@@ -50,15 +53,17 @@ def read_options(asked: object) -> Options:
         raise OptionsError("options is no object")
     if unknown := asked.keys() - _KEYS:
         raise OptionsError(f"unknown option {min(unknown)!r}; there are {', '.join(sorted(_KEYS))}")
-    control, room, nodelay = (asked.get(k) for k in ("congestion_control", "send_buffer_bytes", "nodelay"))
+    control, nodelay = asked.get("congestion_control"), asked.get("nodelay")
     if control is not None and (not isinstance(control, str) or not _NAME.match(control)):
         raise OptionsError("congestion_control is no controller's name")
-    least, most = SEND_BUFFER_BYTES
-    if room is not None and (type(room) is not int or not least <= room <= most):
-        raise OptionsError(f"send_buffer_bytes is no whole number from {least} to {most}")
+    least, most = BUFFER_BYTES
+    for name in ("send_buffer_bytes", "receive_buffer_bytes"):
+        room = asked.get(name)
+        if room is not None and (type(room) is not int or not least <= room <= most):
+            raise OptionsError(f"{name} is no whole number from {least} to {most}")
     if nodelay is not None and not isinstance(nodelay, bool):
         raise OptionsError("nodelay is neither true nor false")
-    return Options(control, room, nodelay)
+    return Options(control, asked.get("send_buffer_bytes"), nodelay, asked.get("receive_buffer_bytes"))
 
 
 def negotiate(options: Options, available: Path = _AVAILABLE) -> Effective:
@@ -77,7 +82,7 @@ def negotiate(options: Options, available: Path = _AVAILABLE) -> Effective:
         return effective(trial)
 
 
-def apply(connection: socket.socket, options: Options) -> None:
+def apply(connection: Stream, options: Options) -> None:
     """Set the options on a socket (all subflows, also later ones); OptionsError when the kernel refuses."""
     if options.congestion_control is not None:
         name = options.congestion_control
@@ -93,24 +98,27 @@ def apply(connection: socket.socket, options: Options) -> None:
     try:
         if options.send_buffer_bytes is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
+        if options.receive_buffer_bytes is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes)
         if options.nodelay is not None:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, int(options.nodelay))
     except OSError as error:
         raise OptionsError(f"socket options: {error.strerror}") from error
 
 
-def effective(connection: socket.socket) -> Effective:
+def effective(connection: Stream) -> Effective:
     """What a socket has now. OSError when it has gone."""
     raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
     return Effective(
         raw.split(b"\0")[0].decode("ascii", "replace"),
         connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF),
         bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)),
+        connection.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF),
     )
 
 
 def _trial() -> socket.socket:
     try:
-        return socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
+        return open_socket(socket.AF_INET, multipath=True)
     except OSError:
         return socket.socket(socket.AF_INET, socket.SOCK_STREAM)

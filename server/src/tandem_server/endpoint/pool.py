@@ -33,6 +33,7 @@ _LONGEST_PAUSE_S = 30.0
 
 _LOST: dict[str, Any] = {
     "request": None,
+    "tls": None,
     "bytes_sent": None,
     "bytes_acked": None,
     "end": "process died",
@@ -82,21 +83,24 @@ class Pool:
         with self._lock:
             return [member.process.pid for member in self._members.values()]
 
-    def serve(self, connection: socket.socket, address: str, port: int, stopped: threading.Event) -> None:
-        """Hand the connection over and answer for its session until it has ended. OSError when no process takes it."""
+    def serve(
+        self, connection: socket.socket, address: str, port: int, stopped: threading.Event, *, tls: bool = False
+    ) -> None:
+        """Hand the connection over and answer for its session until it has ended. OSError when no process takes it. ``tls``: it came
+        to the port that speaks it."""
         wire, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with wire:
             with theirs, self._lock:
                 if not self._members or stopped.is_set():
                     raise OSError("no process to serve it")
                 member = min(self._members.values(), key=lambda m: m.connections)
-                told = json.dumps({"address": address, "port": port}).encode()
+                told = json.dumps({"address": address, "port": port, "tls": tls}).encode()
                 socket.send_fds(member.channel, [told], [connection.fileno(), theirs.fileno()])
                 member.connections += 1
             # The connection ends when its last descriptor is closed, and that must be the other process's.
             connection.close()
             try:
-                _Answering(wire, self._sessions).run()
+                _Answering(wire, self._sessions, tls).run()
             finally:
                 with self._lock:
                     member.connections -= 1
@@ -171,8 +175,8 @@ class Pool:
 class _Answering:
     """Answers one connection's process over its wire, until that closes it."""
 
-    def __init__(self, wire: socket.socket, sessions: SessionTable) -> None:
-        self._wire, self._sessions = wire, sessions
+    def __init__(self, wire: socket.socket, sessions: SessionTable, tls: bool) -> None:
+        self._wire, self._sessions, self._tls = wire, sessions, tls
         self._session: Session | None = None
         self._sending = threading.Lock()
 
@@ -194,9 +198,11 @@ class _Answering:
                 self._session.on_cut.discard(self._cut)
                 self._session.leave(_LOST)
 
-    def _admit(self, session: str, payload_bytes: int | None, seconds: float | None) -> dict[str, object]:
+    def _admit(
+        self, session: str, payload_bytes: int | None, seconds: float | None, many: bool = False
+    ) -> dict[str, object]:
         try:
-            mine = self._sessions.admit(session, Ask(payload_bytes, seconds))
+            mine = self._sessions.admit(session, Ask(payload_bytes, seconds, many), self._tls)
         except BadRequest as refusal:
             return {"status": refusal.status, "reason": str(refusal)}
         self._session = mine

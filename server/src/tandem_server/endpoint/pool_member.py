@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from tandem_server.endpoint.desk import Desk
@@ -22,8 +23,8 @@ _FIRST_PART_BYTES = 1 << 20
 _LARGEST_PART_BYTES = 1 << 24
 _LAST_S = 3.0
 
-Serve = Callable[[Desk, socket.socket, str, int, threading.Event], None]
-"""Serves one connection: its desk, the socket, the peer's address and port, and what says that the endpoint stops."""
+Serve = Callable[[Desk, socket.socket, str, int, threading.Event, bool], None]
+"""Serves one connection: its desk, the socket, the peer's address and port, what says that the endpoint stops, whether to speak TLS."""
 
 
 class WireDesk:
@@ -32,9 +33,9 @@ class WireDesk:
     def __init__(self, wire: socket.socket) -> None:
         self._wire = wire
 
-    def admit(self, session_id: str, ask: Ask) -> WireGrant:
+    def admit(self, session_id: str, ask: Ask, tls: bool) -> WireGrant:  # noqa: ARG002  (the other end has it with the connection)
         """See ``desk.Desk``."""
-        asked = {"ask": "admit", "session": session_id, "payload_bytes": ask.payload_bytes, "seconds": ask.seconds}
+        asked = {"ask": "admit", "session": session_id, **asdict(ask)}
         self._wire.send(json.dumps(asked).encode())
         terms = json.loads(_receive(self._wire))
         if "status" in terms:
@@ -100,10 +101,10 @@ def serve_channel(channel: socket.socket, serve: Serve) -> None:
     stopped, quiet = threading.Event(), threading.Condition()
     alive: set[threading.Thread] = set()
 
-    def run(connection: socket.socket, wire: socket.socket, address: str, port: int) -> None:
+    def run(connection: socket.socket, wire: socket.socket, address: str, port: int, tls: bool) -> None:
         try:
             with wire, connection:
-                serve(WireDesk(wire), connection, address, port, stopped)
+                serve(WireDesk(wire), connection, address, port, stopped, tls)
         except OSError as error:
             _LOG.info("%s: %s", address, error)
         except Exception:  # noqa: BLE001  (logged with its trace: one connection's fault must not end the others)
@@ -120,7 +121,8 @@ def serve_channel(channel: socket.socket, serve: Serve) -> None:
             break
         told = json.loads(message)
         connection, wire = (socket.socket(fileno=number) for number in descriptors)
-        thread = threading.Thread(target=run, args=(connection, wire, told["address"], told["port"]), daemon=True)
+        whose = (told["address"], told["port"], told["tls"])
+        thread = threading.Thread(target=run, args=(connection, wire, *whose), daemon=True)
         with quiet:
             alive.add(thread)
         thread.start()

@@ -38,7 +38,7 @@ class ReflectorError(RuntimeError):
 
 def reflector_socket(host: str, port: int) -> socket.socket:
     """A UDP socket on ``port``, with the kernel's time on every datagram; ReflectorError."""
-    host, family = family_of(host, socket.IPPROTO_UDP)
+    host, family = family_of(host, multipath=False)
     made = socket.socket(family, socket.SOCK_DGRAM)
     try:
         if family == socket.AF_INET6:

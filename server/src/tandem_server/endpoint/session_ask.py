@@ -14,7 +14,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _WORD = re.compile(r"[^\x00-\x1f\x7f\\\ud800-\udfff]{1,64}\Z")
 _PATHS_LIMIT = 8
 _LARGEST = 10**15 - 1
-_KEYS = {"run", "kind", "path", "bytes", "seconds", "budget_bytes", "paths", "options", "capture"}
+_KEYS = {"run", "kind", "path", "bytes", "seconds", "budget_bytes", "paths", "options", "capture", "tls"}
 
 
 class BadAsk(ValueError):  # noqa: N818  (an answer, no accident)
@@ -35,6 +35,7 @@ class SessionAsk:
     budget_bytes: int | None = None
     options: Options = Options()  # noqa: RUF009  (frozen)
     capture: bool = False
+    tls: bool = False
 
 
 def read_session_ask(body: bytes) -> SessionAsk:
@@ -70,8 +71,11 @@ def read_session_ask(body: bytes) -> SessionAsk:
     capture = asked.get("capture", False)
     if not isinstance(capture, bool):
         raise BadAsk("capture is neither true nor false")
+    tls = asked.get("tls", False)
+    if not isinstance(tls, bool):
+        raise BadAsk("tls is neither true nor false")
     paths = _paths(asked.get("paths"))
-    return SessionAsk(asked["run"], asked["kind"], path, paths, payload_bytes, seconds, budget, options, capture)
+    return SessionAsk(asked["run"], asked["kind"], path, paths, payload_bytes, seconds, budget, options, capture, tls)
 
 
 def _paths(asked: object) -> dict[str, PathPeer]:

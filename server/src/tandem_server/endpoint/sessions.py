@@ -34,8 +34,9 @@ class Limits:
     idle_s: float = 120.0
     stall_s: float = 30.0
     connections: int = 256
-    connections_per_address: int = 32
+    connections_per_address: int = 64
     connections_per_session: int = 4
+    page_connections_per_session: int = 48
     head_s: float = 10.0
 
 
@@ -61,12 +62,14 @@ class Session:
     deadline_s: float
     idle_s: float
     connections_limit: int
+    page_connections_limit: int
     options: Options = Options()  # noqa: RUF009  (frozen)
     used_bytes: int = 0
     live: int = 0
     idle_since_s: float = field(default_factory=time.monotonic)
     ended: threading.Event = field(default_factory=threading.Event)
     summaries: list[dict[str, Any]] = field(default_factory=list)
+    tls: bool = False
     capture: Capture | None = None
     captured: dict[str, Any] | None = None
     on_cut: set[Callable[[], None]] = field(default_factory=set)
@@ -82,10 +85,10 @@ class Session:
         """Whether its connections must end now."""
         return self.ended.is_set() or time.monotonic() > self.deadline_s
 
-    def enter(self) -> None:
-        """One connection more; Refused when there are too many."""
+    def enter(self, *, many: bool = False) -> None:
+        """One connection more (``many``: a browser's); Refused when there are too many."""
         with self._changed:
-            if self.live >= self.connections_limit:
+            if self.live >= (self.page_connections_limit if many else self.connections_limit):
                 raise Refused(f"the session has {self.live} connections already")
             self.live += 1
 
@@ -151,6 +154,7 @@ class SessionTable:
         seconds: float | None,
         budget_bytes: int | None = None,
         options: Options = Options(),  # noqa: B008  (frozen)
+        tls: bool = False,
     ) -> Session:
         """Open a session, or Refused with the reason; sqlite3.Error when it cannot be written down (a full disk), and then there is
         none. The budget is what is asked for (``payload_bytes`` or ``budget_bytes``), or the endpoint's bound."""
@@ -186,7 +190,9 @@ class SessionTable:
                 time.monotonic() + limits.session_s,
                 limits.idle_s,
                 limits.connections_per_session,
+                limits.page_connections_per_session,
                 options,
+                tls=tls,
             )
             self._open[session_id] = session
             return session
@@ -199,18 +205,21 @@ class SessionTable:
             return None
         return session
 
-    def admit(self, session_id: str, ask: Ask) -> Session:
-        """The session for one connection that asks for so much, entered: call its ``leave`` afterwards. BadRequest says why not."""
+    def admit(self, session_id: str, ask: Ask, tls: bool) -> Session:
+        """The session for one connection, with TLS or without, that asks for so much, entered: call its ``leave`` afterwards.
+        BadRequest says why not."""
         session = self.get(session_id)
         if session is None:
             raise BadRequest(403, "no open session; open one at the control channel")
+        if session.tls != tls:
+            raise BadRequest(403, "the session is for TLS" if session.tls else "the session is not for TLS")
         left = session.budget_bytes - session.used_bytes
         if ask.payload_bytes is not None and ask.payload_bytes > left:
             raise BadRequest(429, f"{left} bytes are left of the session's budget")
         if ask.seconds is not None and ask.seconds > session.deadline_s - time.monotonic():
             raise BadRequest(429, "longer than the session lasts")
         try:
-            session.enter()
+            session.enter(many=ask.many)
         except Refused as refusal:
             raise BadRequest(429, str(refusal)) from None
         return session

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import select
-import socket
 import time
 from collections.abc import Callable
 from typing import Literal
 
+from tandem.stream import Stream
 from tandem_server.endpoint.download import SAMPLE_PERIOD_S, Budget
 from tandem_server.endpoint.request import Ask
 from tandem_server.endpoint.sampler import Sampler, Snapshot
@@ -26,7 +26,7 @@ class Upload:
 
     def __init__(
         self,
-        connection: socket.socket,
+        connection: Stream,
         sampler: Sampler,
         ask: Ask,
         budget: Budget,
@@ -75,18 +75,18 @@ class Upload:
                 return "over time"
             if now_s - progress_s > self._stall_s:
                 return "stalled"
-            if not poll.poll(1000 * max(0.0, next_sample_s - now_s)):
-                continue
             try:
                 count = self._socket.recv_into(room)
             except BlockingIOError:
+                # Only now: what TLS has decrypted already no poll tells of.
+                poll.poll(1000 * max(0.0, next_sample_s - now_s))
                 continue
             if count == 0:
                 return "complete" if asked is None else "too short"
             progress_s = time.monotonic()
             if cut := self._count(count, progress_s):
                 return cut
-        return "too long" if poll.poll(0) and self._more() else "complete"
+        return "too long" if self._more() else "complete"
 
     def _count(self, count: int, now_s: float) -> End | None:
         asked = self._ask.payload_bytes
@@ -105,7 +105,7 @@ class Upload:
     def _more(self) -> bool:
         """Whether something follows the last byte asked for."""
         try:
-            return bool(self._socket.recv(1, socket.MSG_PEEK))
+            return bool(self._socket.recv(1))
         except BlockingIOError:
             return False
 

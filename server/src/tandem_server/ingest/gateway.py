@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from tandem_server import __version__
 from tandem_server.ingest.body import Unreadable, decode, receive
+from tandem_server.ingest.campaigns import NoReport, ProbesCampaigns
 from tandem_server.ingest.lines import BYTES_LIMIT, TimeWindow, TooMuch, sift
 from tandem_server.ingest.run_manifest import RUN_ID, NoManifest, read_manifest
 from tandem_server.registry import LedgerConflict, Registry
@@ -47,6 +48,7 @@ class Gateway:
         self._registry, self._store, self._limits = registry, store, limits
         self._in_flight = 0
         self._at_work = asyncio.Semaphore(limits.at_work)
+        self._campaigns = ProbesCampaigns(registry.campaigns, limits.body_s)
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -54,6 +56,9 @@ class Gateway:
             routes=[
                 Route("/v1/records", self._guarded(self._records), methods=["POST"]),
                 Route("/v1/runs/{run}", self._guarded(self._run), methods=["PUT"]),
+                Route("/v1/campaigns", self._guarded(self._campaigns.listed), methods=["GET"]),
+                Route("/v1/campaigns/{campaign}", self._guarded(self._campaigns.file), methods=["GET"]),
+                Route("/v1/campaigns/{campaign}/state", self._guarded(self._campaigns.state), methods=["PUT"]),
                 Route("/v1/health", self._health, methods=["GET"]),
             ]
         )
@@ -74,7 +79,7 @@ class Gateway:
                 return await answer(request, probe)
             except TooMuch as error:
                 return JSONResponse({"error": str(error)}, 413)
-            except (Unreadable, NoManifest, LedgerConflict) as error:
+            except (Unreadable, NoManifest, NoReport, LedgerConflict) as error:
                 return JSONResponse({"error": str(error)}, 400)
             except TimeoutError:
                 return JSONResponse({"error": f"the body did not come within {self._limits.body_s:g} s"}, 408)
@@ -83,7 +88,7 @@ class Gateway:
                 return _later("the database does not take records now", _LATER_S)
             except sqlite3.Error as error:
                 _LOG.warning("registry: %s", error)
-                return _later("the ledger does not take runs now", _LATER_S)
+                return _later("the registry does not answer now", _LATER_S)
             except ClientDisconnect:
                 return Response(status_code=400)  # nobody reads it
             finally:

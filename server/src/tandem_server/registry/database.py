@@ -9,11 +9,12 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from tandem_server.registry.campaigns import CampaignQueue
 from tandem_server.registry.probes import Probes
 from tandem_server.registry.runs import Runs
 from tandem_server.registry.sessions import Sessions
 
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE probes (
     name TEXT PRIMARY KEY,
@@ -44,6 +45,29 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE INDEX runs_by_time ON runs (received_utc_ns);
 """
+_CAMPAIGNS = """
+CREATE TABLE campaigns (
+    id TEXT PRIMARY KEY,
+    probe TEXT NOT NULL REFERENCES probes(name),
+    name TEXT NOT NULL,
+    file TEXT NOT NULL,
+    text TEXT,
+    short INTEGER NOT NULL,
+    label TEXT,
+    paths TEXT NOT NULL,
+    allow_substitutes INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    pushed_utc_ns INTEGER NOT NULL,
+    withdrawn_utc_ns INTEGER,
+    state TEXT NOT NULL,
+    reason TEXT,
+    progress TEXT NOT NULL,
+    state_utc_ns INTEGER NOT NULL
+) STRICT;
+CREATE INDEX campaigns_of_probe ON campaigns (probe, pushed_utc_ns);
+"""
+_STEPS = (_SCHEMA, _CAMPAIGNS)
+"""What each version added, from the first on: a file of an earlier one gets what it lacks."""
 
 
 class RegistryError(RuntimeError):
@@ -51,7 +75,7 @@ class RegistryError(RuntimeError):
 
 
 class Registry:
-    """``probes``, ``sessions`` and ``runs`` of one file. Each thread has a connection of its own; writers wait up to 10 s."""
+    """``probes``, ``sessions``, ``runs`` and ``campaigns`` of one file. Each thread has its own connection; writers wait up to 10 s."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -61,6 +85,7 @@ class Registry:
         self.probes = Probes(self._read, self._write)
         self.sessions = Sessions(self._read, self._write)
         self.runs = Runs(self._read, self._write)
+        self.campaigns = CampaignQueue(self._read, self._write)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
@@ -85,15 +110,16 @@ class Registry:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
-            for statement in _SCHEMA.split(";"):
+        if version > _VERSION:
+            raise RegistryError(
+                f"{self.file}: made by another, later version ({version}, this one reads {_VERSION}); mend: use that version"
+            )
+        for step in _STEPS[version:]:
+            for statement in step.split(";"):
                 if statement.strip():
                     connection.execute(statement)
+        if version < _VERSION:
             connection.execute(f"PRAGMA user_version = {_VERSION}")
-        elif version != _VERSION:
-            raise RegistryError(
-                f"{self.file}: made by another version ({version}, this one reads {_VERSION}); mend: use that version"
-            )
 
     @contextlib.contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:

@@ -8,46 +8,31 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tandem.app.campaign import progress
-from tandem.app.campaign.estimate import cost
-from tandem.app.campaign.progress import Begun, Progress
+from tandem.app.campaign.current import Current, current_of, made_of
+from tandem.app.campaign.progress import Begun, Origin, Progress
 from tandem.app.campaign.request import request_of, used_instead
-from tandem.app.campaign.scheduler import Scheduler
+from tandem.app.campaign.requires import settings
+from tandem.app.campaign.runner import Runner
 from tandem.app.campaign.state import Done, Entry, Happening, Moment, Outcome, Sight, Start, Wait
+from tandem.app.campaign.told import describe
 from tandem.schema.campaign import CampaignError
 
 log = logging.getLogger(__name__)
 
 BY_HAND = "by hand: waits to be told"
 
-
-class Runner(Protocol):
-    """What begins runs. Neither call blocks."""
-
-    def begin(self, experiment: str, request: Mapping[str, Any], campaign: Mapping[str, Any]) -> str | None:
-        """Begin; what ``done`` is asked with, None when something else is being measured. ValueError: it can never be begun so.
-        ``campaign``: which run of which campaign it is, for its manifest."""
-        ...
-
-    def done(self, begun: str) -> Outcome | None:
-        """How it ended; None before."""
-        ...
+Ended = Callable[[Origin | None, str, dict[str, Any]], None]
+"""A campaign ended (origin None: a person's): ``done``, ``stopped`` (by a person), ``paused`` or ``withdrawn``, and how far it was. Must
+not block."""
 
 
-@dataclass(slots=True)
-class _Current:
-    progress: Progress
-    begun: Begun
-    scheduler: Scheduler
-    entry: Entry | None = None
-    running: str | None = None
-    used_before: Mapping[str, int] | None = None
-    said: str = ""
-    stopping: bool = False
+class BusyError(CampaignError):
+    """Another campaign is under way."""
 
 
 class Campaigns:
@@ -63,40 +48,52 @@ class Campaigns:
     ) -> None:
         self._folder, self._runner, self._now, self._sight, self._usage = folder, runner, now, sight, usage
         self._lock = threading.RLock()
-        self._current: _Current | None = None
+        self._current: Current | None = None
+        self._next: Current | None = None
+        """A person's campaign that waits for the last run of a pushed one."""
         self._last: dict[str, Any] | None = None
+        self.on_end: Ended = lambda _origin, _state, _told: None
+        """Called from any thread that ends one."""
 
     # --- told by people --------------------------------------------------------------------------------------------------
 
     def begin(self, begun: Begun, *, anew: bool = False) -> dict[str, Any]:
-        """Begin a campaign, or go on with it where it was left, unless ``anew``. CampaignError when it cannot be."""
-        campaign = begun.campaign
+        """Begin a campaign, or go on with it where it was left, unless ``anew``. CampaignError when it cannot be. A person's goes before
+        a pushed one, which is paused; its run that is under way ends by itself first."""
         with self._lock:
-            if self._current is not None:
-                name = self._current.begun.campaign.name
-                raise CampaignError(f"campaign {name} is under way; mend: tandem campaign stop")
-            stored = Progress(self._folder / campaign.name)
+            current = self._current
+            if self._next is not None or (current is not None and (current.begun.origin is None or begun.origin)):
+                under_way = self._next or current
+                name = "" if under_way is None else under_way.begun.campaign.name
+                raise BusyError(f"campaign {name} is under way; mend: tandem campaign stop")
+            stored = Progress(self._folder / begun.key)
             try:
-                if stored.exists and not anew:
-                    earlier, entries = stored.load()
-                    same = earlier.text == begun.text and earlier.campaign.short == campaign.short
-                    if same and any(m < n for m, n in _scheduler(earlier, entries).made().values()):
-                        return self._go_on(stored, earlier, entries)
-                made = stored.begin(begun.text, campaign, begun.paths, begun.label, begun.substitutes, begun.begun)
-                return self._go_on(stored, made, [])
+                made = made_of(stored, begun, anew=anew)
+                progress.set_active(self._folder, begun.key)
             except OSError as error:
                 raise CampaignError(
                     f"{stored.folder}: {error.strerror or error}; mend: a writable folder with room"
                 ) from error
+            if current is None:
+                self._current = made
+            else:
+                self._next = made
+                self._stop(current, "paused")
+            return self.status() or {}
 
-    def resume(self) -> None:
-        """After a start: go on with the campaign that was under way, whatever ended the collector."""
+    def resume(self, *, pushed: bool = True) -> None:
+        """After a start: go on with the campaign that was under way, whatever ended the collector; ``pushed`` False: not with the
+        server's."""
         with self._lock:
             try:
-                name = progress.active(self._folder)
-                if name is not None:
-                    stored = Progress(self._folder / name)
-                    self._go_on(stored, *stored.load())
+                key = progress.active(self._folder)
+                if key is not None:
+                    stored = Progress(self._folder / key)
+                    begun, entries = stored.load()
+                    if begun.origin is not None and not pushed:
+                        log.warning("campaign %s was pushed by the server and is not gone on with", begun.campaign.name)
+                        return
+                    self._current = current_of(stored, begun, entries)
             except (CampaignError, OSError) as error:
                 log.error("the campaign that was under way cannot be gone on with: %s", error)
 
@@ -114,13 +111,41 @@ class Campaigns:
         """Begin no more runs; one that is under way ends by itself and counts. The campaign's name, None when there is none. ``begin``
         goes on with it."""
         with self._lock:
-            current = self._current
-            if current is None:
-                return None
-            current.stopping = True
-            if current.entry is None:
-                self._end(current, "stopped")
-            return current.begun.campaign.name
+            current = self._next or self._current
+            if current is not None:
+                self._stop(current, "stopped")
+            return None if current is None else current.begun.campaign.name
+
+    def pause(self, push: str) -> None:
+        """End that pushed campaign for now, after its run that is under way."""
+        with self._lock:
+            current = self._pushed(push)
+            if current is not None:
+                self._stop(current, "paused")
+
+    def withdraw(self, push: str) -> bool:
+        """End that pushed campaign for good, its run that is under way too; False when it is not the one under way."""
+        with self._lock:
+            current = self._pushed(push)
+            if current is not None:
+                if current.running is not None:
+                    self._runner.end(current.running)
+                self._stop(current, "withdrawn")
+            return current is not None
+
+    def _pushed(self, push: str) -> Current | None:
+        current = self._current
+        return current if current is not None and current.begun.origin and current.begun.origin.push == push else None
+
+    def _stop(self, current: Current, state: str) -> None:
+        if current is self._next:
+            self._next = None  # it never began; the one that was to make room for it is paused all the same
+            progress.set_active(self._folder, None if self._current is None else self._current.begun.key)
+            return
+        # What was said last holds, but for a pause: nobody who ended it for good is overruled by one.
+        current.stopping = current.stopping if state == "paused" and current.stopping else state
+        if current.entry is None:
+            self._end(current, current.stopping or state)
 
     # --- the collector's thread ------------------------------------------------------------------------------------------
 
@@ -142,13 +167,13 @@ class Campaigns:
                 # Without the line on disk a run would be made twice after a power cut: none begins until there is room.
                 log.error("%s: %s; mend: free disk space", current.progress.folder, error.strerror or error)
 
-    def _tick(self, current: _Current) -> None:
+    def _tick(self, current: Current) -> None:
         if current.entry is not None:
             self._look(current, current.entry)
             if current.entry is not None:
                 return
-        if current.stopping:
-            self._end(current, "stopped")
+        if current.stopping is not None:
+            self._end(current, current.stopping)
             return
         decision = current.scheduler.decide(self._now(), self._sight(current.begun.paths))
         if isinstance(decision, Done):
@@ -159,7 +184,7 @@ class Campaigns:
         else:
             self._start(current, decision)
 
-    def _start(self, current: _Current, start: Start) -> None:
+    def _start(self, current: Current, start: Start) -> None:
         begun = current.begun
         step = next(s for s in begun.campaign.steps if s.name == start.item.step)
         instead = used_instead(start.item, begun.substitutes)
@@ -175,11 +200,13 @@ class Campaigns:
             "label": label,
             "roles": dict(begun.paths),
             "substituted": instead,
+            **({} if begun.origin is None else {"push": begun.origin.push}),
         }
-        request = request_of(step, start.item, begun.paths, begun.substitutes)
         current.used_before = self._usage()
         failure = None
         try:
+            sysctl = settings(begun.campaign, begun.substitutes)
+            request = request_of(step, start.item, begun.paths, begun.substitutes, sysctl)
             current.running = self._runner.begin(step.experiment, request, told)
             if current.running is None:
                 current.said = "something else is being measured"
@@ -194,7 +221,7 @@ class Campaigns:
             log.error("campaign %s, step %s: %s", begun.campaign.name, step.name, failure)
             self._ended(current, entry, Outcome(False, failure, (), dict.fromkeys(begun.paths, 0)))
 
-    def _look(self, current: _Current, entry: Entry) -> None:
+    def _look(self, current: Current, entry: Entry) -> None:
         outcome = None if current.running is None else self._runner.done(current.running)
         if outcome is None:
             return
@@ -202,23 +229,17 @@ class Campaigns:
         used = {r: max(0, after[p] - before.get(p, 0)) for r, p in current.begun.paths.items() if p in after}
         self._ended(current, entry, Outcome(outcome.ok, outcome.failure, outcome.runs, used))
 
-    def _ended(self, current: _Current, entry: Entry, outcome: Outcome) -> None:
+    def _ended(self, current: Current, entry: Entry, outcome: Outcome) -> None:
         current.scheduler.ended(entry, outcome, self._now())
         current.entry = current.running = None
         current.progress.write(entry)
 
-    # --- within ------------------------------------------------------------------------------------------------------------
-
-    def _go_on(self, stored: Progress, begun: Begun, entries: list[Entry]) -> dict[str, Any]:
-        self._current = _Current(stored, begun, _scheduler(begun, entries))
-        progress.set_active(self._folder, begun.campaign.name)
-        return self.status() or {}
-
-    def _end(self, current: _Current, state: str) -> None:
-        self._last = {**describe(current.begun, current.scheduler, self._now()), "state": state}
-        self._current = None
+    def _end(self, current: Current, state: str) -> None:
+        told = self._last = {**describe(current.begun, current.scheduler, self._now()), "state": state}
+        self._current, self._next = self._next, None
         current.progress.close()
-        progress.set_active(self._folder, None)
+        progress.set_active(self._folder, None if self._current is None else self._current.begun.key)
+        self.on_end(current.begun.origin, state, told)
 
     # --- for people --------------------------------------------------------------------------------------------------------
 
@@ -226,6 +247,19 @@ class Campaigns:
     def under_way(self) -> bool:
         """Whether a campaign is; then the collector begins nothing by itself when movement starts."""
         return self._current is not None
+
+    @property
+    def origin(self) -> Origin | None:
+        """Of the campaign under way; None: a person began it, or there is none."""
+        with self._lock:
+            current = self._next or self._current
+            return None if current is None else current.begun.origin
+
+    @property
+    def measuring(self) -> bool:
+        """Whether a run of the campaign is under way."""
+        current = self._current
+        return current is not None and current.entry is not None
 
     @property
     def waits_for_a_hand(self) -> bool:
@@ -260,36 +294,3 @@ class Campaigns:
                     k: v for k, v in asdict(current.entry).items() if k in ("step", "number", "arm", "attempt", "label")
                 }
             return told
-
-
-def _scheduler(begun: Begun, entries: list[Entry]) -> Scheduler:
-    steps = {s.name: s for s in begun.campaign.steps}
-    return Scheduler(
-        begun.campaign, begun.sequences, entries, begun.begun, lambda item: cost(begun.campaign, steps[item.step], item)
-    )  # fmt: skip
-
-
-def describe(begun: Begun, scheduler: Scheduler, now: Moment) -> dict[str, Any]:
-    """How far a campaign is, as plain values."""
-    forecast = {}
-    for role, one in scheduler.forecast(now).items():
-        reset = None if one.reset is None else one.reset.isoformat()
-        forecast[role] = {**asdict(one), "reset": reset, "exceeds": one.exceeds}
-    return {
-        "name": begun.campaign.name,
-        "short": begun.campaign.short,
-        "label": begun.label,
-        "paths": dict(begun.paths),
-        "begun_utc_s": begun.begun.utc_s,
-        "steps": {step: {"made": made, "of": of} for step, (made, of) in scheduler.made().items()},
-        "runs": dict(scheduler.counts),
-        "substitutes": begun.substitutes,
-        "budget": forecast,
-    }
-
-
-def stored(folder: Path, name: str, now: Moment) -> dict[str, Any]:
-    """How far a stored campaign is, without a collector; CampaignError when there is none."""
-    begun, entries = Progress(folder / name).load()
-    state = "under way" if progress.active(folder) == name else "not under way"
-    return {**describe(begun, _scheduler(begun, entries), now), "state": state}

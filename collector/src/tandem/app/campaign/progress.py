@@ -23,13 +23,21 @@ log = logging.getLogger(__name__)
 FORMAT = "tandem-campaign-progress/1"
 _HEAD, _RUNS = "begun.json", "runs.jsonl"
 ACTIVE = "active"
-"""In the folder of all campaigns: the name of the one that goes on after a restart."""
+"""In the folder of all campaigns: the key of the one that goes on after a restart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Of a campaign that the server pushed. ``push``: its id; ``priority``: in the queue, 0 to 100."""
+
+    push: str
+    priority: int
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
     """A campaign that was begun. ``text``: its file; ``paths``: by role the probe's path; ``label``: of all its runs, where they have
-    none of their own; ``substitutes``: as ``requires.settled`` says."""
+    none of their own; ``substitutes``: as ``requires.settled`` says; ``origin`` None: a person began it here."""
 
     text: str
     campaign: Campaign
@@ -38,6 +46,12 @@ class Begun:
     substitutes: dict[str, dict[str, Any]]
     begun: Moment
     sequences: dict[str, list[tuple[int, int]]]
+    origin: Origin | None = None
+
+    @property
+    def key(self) -> str:
+        """The name of its folder. A pushed one has its id: it takes no place of a person's campaign of that name."""
+        return self.campaign.name if self.origin is None else self.origin.push
 
 
 class Progress:
@@ -52,16 +66,9 @@ class Progress:
         """Whether it was begun."""
         return (self.folder / _HEAD).exists()
 
-    def begin(
-        self,
-        text: str,
-        campaign: Campaign,
-        paths: dict[str, str],
-        label: str | None,
-        substitutes: dict[str, dict[str, Any]],
-        now: Moment,
-    ) -> Begun:
-        """Store the campaign as it is now. What an earlier one of that name left is kept beside it under another name."""
+    def begin(self, wanted: Begun) -> Begun:
+        """Store the campaign as it is now, with its sequence. What an earlier one of that name left is kept beside it."""
+        campaign = wanted.campaign
         if self.folder.exists():
             number = 1
             while (kept := self.folder.with_name(f"{self.folder.name}.{number}")).exists():
@@ -75,16 +82,17 @@ class Progress:
             "file": campaign.file,
             "short": campaign.short,
             "seed": campaign.seed,
-            "substitutes": substitutes,
+            "substitutes": wanted.substitutes,
             "steps": [s.name for s in campaign.steps],
-            "paths": paths,
-            "label": label,
-            "begun": asdict(now),
-            "text": text,
+            "paths": wanted.paths,
+            "label": wanted.label,
+            "begun": asdict(wanted.begun),
+            "text": wanted.text,
+            "origin": None if wanted.origin is None else asdict(wanted.origin),
             "sequences": sequences,
         }
         write_durably(self.folder / _HEAD, json.dumps(head).encode())
-        return Begun(text, campaign, paths, label, substitutes, now, sequences)
+        return replace(wanted, sequences=sequences)
 
     def load(self) -> tuple[Begun, list[Entry]]:
         """The campaign as it was begun, and its runs; CampaignError when the folder holds none that can be gone on with."""
@@ -98,10 +106,12 @@ class Progress:
             begun = Moment(**head["begun"])
             paths, label, steps = dict(head["paths"]), head["label"], set(head["steps"])
             text, substitutes = str(head["text"]), dict(head["substitutes"])
+            pushed = head.get("origin")  # not told by earlier versions
+            origin = None if pushed is None else Origin(str(pushed["push"]), int(pushed["priority"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CampaignError(f"{file}: holds no campaign: {error}; mend: begin the campaign anew") from error
         campaign = replace(campaign, steps=tuple(s for s in campaign.steps if s.name in steps))
-        return Begun(text, campaign, paths, label, substitutes, begun, sequences), self.entries()
+        return Begun(text, campaign, paths, label, substitutes, begun, sequences, origin), self.entries()
 
     def entries(self) -> list[Entry]:
         """All runs, in the order in which they began."""

@@ -37,8 +37,10 @@ def bound(roles: tuple[str, ...], names: list[str], given: Mapping[str, str]) ->
     return {role: found[role] for role in roles}
 
 
-def request_of(step: Step, item: Item, paths: Mapping[str, str], substitutes: Substitutes) -> dict[str, Any]:
-    """The request's parameters."""
+def request_of(
+    step: Step, item: Item, paths: Mapping[str, str], substitutes: Substitutes, sysctl: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The request's parameters. ``sysctl``: what the run needs set, by name (``requires.settings``)."""
     chance = random.Random(f"{item.seed}/path")
     given: dict[str, Any] = {}
     for name, value in item.parameters.items():
@@ -54,11 +56,12 @@ def request_of(step: Step, item: Item, paths: Mapping[str, str], substitutes: Su
     own = {name: value for name, value in given.items() if name not in wish}
     if own:
         request["parameters"] = own
-    if step.experiment != PAIRED:
-        request["paths"] = list(paths.values())
+    request["paths"] = list(paths.values())
     shape = {paths[role]: made for role, wanted in item.shape.items() if (made := shaped(wanted))}
     if shape:
         request["shape"] = shape
+    if sysctl:
+        request["sysctl"] = dict(sysctl)
     return {**request, "seed": item.seed}
 
 

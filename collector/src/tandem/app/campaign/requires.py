@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from tandem.app.config import Config
 from tandem.experiment.asked import read_common
 from tandem.experiment.control import Control, ControlError
 from tandem.experiment.parameters import ParameterError
-from tandem.mptcp import sysctls
+from tandem.mptcp import kernels
+from tandem.mptcp.kernels import Kernel
 from tandem.schema.campaign import Campaign, CampaignError, Step
 
 log = logging.getLogger(__name__)
@@ -20,51 +20,53 @@ log = logging.getLogger(__name__)
 CONTROLLER = "congestion_control"
 """The parameter that names a controller."""
 
-_OLD = "net.mptcp.mptcp_scheduler"
-_NEW = "net.mptcp.scheduler"
-_HERE = "net.ipv4.tcp_available_congestion_control"
+_DEFAULTS = {"0": "minsrtt", "1": "stock"}
+"""By the version of the protocol that a server speaks, what its kernel calls ``default``."""
 
 Substitutes = dict[str, dict[str, Any]]
 """``scheduler`` and, by its name, each controller: ``asked``, ``used`` (None: the system's own)."""
 
 
-def scheduler_here(root: Path = sysctls.ROOT) -> str | None:
-    """What the papers would call this kernel's scheduler, None where it has no Multipath TCP. Both ends have the same kind of kernel
-    (version 0 and 1 of the protocol do not talk to each other), so the probe's own tells. The v0.9x kernel's ``default`` is minSRTT;
-    the stock kernel's ``default`` is BLEST-like."""
-    for name, words in ((_OLD, {"default": "minsrtt"}), (_NEW, {"default": "stock"})):
-        try:
-            value = (root / name.replace(".", "/")).read_text().strip()
-        except OSError:
-            continue
-        return words.get(value, value)
-    return None
+def settings(campaign: Campaign, substitutes: Substitutes, kernel: Kernel | None = None) -> dict[str, str]:
+    """The sysctls that a run needs for what the campaign requires of this ``kernel``; empty when it is so already, or has a substitute.
+    ValueError when the scheduler has gone since the campaign began."""
+    wanted = campaign.requires.scheduler
+    kernel = kernels.here() if kernel is None else kernel
+    if wanted is None or "scheduler" in substitutes or kernel.scheduler() == wanted:
+        return {}
+    value = kernel.schedulers().get(wanted)
+    if value is None:
+        raise ValueError(f"scheduler {wanted}: this kernel has it no more")
+    return {kernel.scheduler_sysctl: value}
 
 
-def controllers_here(wanted: Iterable[str], root: Path = sysctls.ROOT) -> dict[str, bool | None]:
-    """Whether the probe's kernel has each; None: not known."""
+def scheduler_there(config: Config) -> str | None:
+    """The scheduler of the server, which sends what is downloaded, in the papers' words; None: it did not say."""
+    control = _control(config)
+    if control is None:
+        return None
     try:
-        there = (root / _HERE.replace(".", "/")).read_text().split()
-    except OSError:
-        return dict.fromkeys(wanted)
-    return {name: name in there for name in wanted}
+        session = control.open("any", {}, bytes=1, seconds=None)
+    except ControlError as error:
+        log.warning("which scheduler the server has is not known: %s", error)
+        return None
+    control.close(session, 2.0)
+    told = session.answer.get("environment")
+    return None if not isinstance(told, Mapping) else _word(told.get("scheduler"), told.get("mptcp_protocol"))
+
+
+def _word(scheduler: object, protocol: object) -> str | None:
+    if not isinstance(scheduler, str) or not isinstance(protocol, str):
+        return None
+    return _DEFAULTS.get(protocol) if scheduler == "default" else scheduler
 
 
 def controllers_there(config: Config, wanted: Iterable[str]) -> dict[str, bool | None]:
     """Whether the server's kernel has each, by opening a session with it; None: the server did not say."""
-    found: dict[str, bool | None] = {}
-    paths = [{"name": p.name, "interface": p.interface} for p in config.paths if p.interface is not None]
-    server = config.server
-    urls = {"control": server.control, "measurement": server.measurement, "token_file": str(server.token_file)}
-    ca_file = {} if server.ca_file is None else {"ca_file": str(server.ca_file)}
-    try:
-        asked = read_common(
-            {"run": "campaign-check", "paths": paths, "server": {**urls, **ca_file}, "control_timeout_s": 8.0}
-        )
-        control = Control(asked)
-    except (ParameterError, ControlError) as error:
-        log.warning("which controllers the server has is not known: %s", error)
+    control = _control(config)
+    if control is None:
         return dict.fromkeys(wanted)
+    found: dict[str, bool | None] = {}
     for name in wanted:
         try:
             session = control.open("tcp", {}, bytes=1, seconds=None, options={CONTROLLER: name})
@@ -75,6 +77,22 @@ def controllers_there(config: Config, wanted: Iterable[str]) -> dict[str, bool |
         control.close(session, 2.0)
         found[name] = True
     return found
+
+
+def _control(config: Config) -> Control | None:
+    """A control channel to the configured server; None when none can be had, which is said."""
+    paths = [{"name": p.name, "interface": p.interface} for p in config.paths if p.interface is not None]
+    server = config.server
+    urls = {"control": server.control, "measurement": server.measurement, "token_file": str(server.token_file)}
+    ca_file = {} if server.ca_file is None else {"ca_file": str(server.ca_file)}
+    try:
+        asked = read_common(
+            {"run": "campaign-check", "paths": paths, "server": {**urls, **ca_file}, "control_timeout_s": 8.0}
+        )
+        return Control(asked)
+    except (ParameterError, ControlError) as error:
+        log.warning("what the server's kernel has is not known: %s", error)
+        return None
 
 
 def asked_controllers(campaign: Campaign) -> tuple[set[str], set[str]]:
@@ -99,26 +117,38 @@ def settled(
     campaign: Campaign,
     *,
     allow: bool,
-    scheduler: str | None,
-    here: Callable[[Iterable[str]], Mapping[str, bool | None]],
+    kernel: Kernel,
     there: Callable[[Iterable[str]], Mapping[str, bool | None]],
+    sends: Callable[[], str | None] = lambda: None,
 ) -> Substitutes:
-    """What is taken instead of what is missing, empty when nothing is. CampaignError with the whole lack when substitutes are not
-    allowed, neither by the file nor by ``allow``."""
+    """What is taken instead of what is missing, empty when nothing is: of this ``kernel`` the scheduler and the controllers of who
+    uploads, of the server's the others (``there``) and its scheduler (``sends``). CampaignError with the whole lack when substitutes are
+    not allowed, neither by the file nor by ``allow``."""
     found: Substitutes = {}
     lacks: list[str] = []
     wanted = campaign.requires.scheduler
-    if wanted is not None and scheduler != wanted:
-        found["scheduler"] = {"asked": wanted, "used": scheduler}
-        lacks.append(
-            f"scheduler {wanted} (this kernel has {scheduler or 'no Multipath TCP'}; {wanted} takes the v0.94 kernel)"
-        )
+    if wanted is not None:
+        now = kernel.scheduler()
+        if now != wanted and wanted not in kernel.schedulers():
+            found["scheduler"] = {"asked": wanted, "used": now}
+            what = f"this kernel has {now or 'no Multipath TCP'}"
+            lacks.append(
+                f"scheduler {wanted} ({what}{'; minsrtt takes the v0.94 kernel' if wanted == 'minsrtt' else ''})"
+            )
+        elif (other := sends()) is not None and other != wanted:
+            found["scheduler"] = {"asked": wanted, "used": other}
+            lacks.append(
+                f"scheduler {wanted} (the server's kernel, which sends, has {other}; choose it there by sysctl)"
+            )
     probe, server = asked_controllers(campaign)
-    for side, names, ask in (("the probe's", probe, here), ("the server's", server, there)):
-        for name, has in (ask(sorted(names)) if names else {}).items():
-            if has is False:
-                found[name] = {"asked": name, "used": campaign.requires.substitutes.get(name)}
-                lacks.append(f"controller {name} ({side} kernel has none)")
+    here = kernel.controllers()
+    missing = [("the probe's", n) for n in sorted(probe) if here is not None and n not in here]
+    missing += [("the server's", n) for n, has in (there(sorted(server)) if server else {}).items() if has is False]
+    for side, name in missing:
+        found[name] = {"asked": name, "used": campaign.requires.substitutes.get(name)}
+        # Both ends have the same kind of kernel, so what brings it is the same.
+        way = kernel.brings.get(name)
+        lacks.append(f"controller {name} ({side} kernel has none{'' if way is None else f': {way}'})")
     if lacks and not (allow or campaign.allow_substitutes):
         mend = "such a kernel, or allow_substitutes = true (--allow-substitutes): every result will say what was used instead"
         raise CampaignError(f"{campaign.where('requires')}: {campaign.name} requires {'; '.join(lacks)}; mend: {mend}")

@@ -73,13 +73,13 @@ def holds(conditions: Conditions, roles: tuple[str, ...], now: Moment, sight: Si
 
 
 def _event(trigger: Trigger, life: Life, now: Moment, happened: Iterable[Happening]) -> Not | None:
-    kind = trigger.event or trigger.on
+    kinds = trigger.event or (trigger.on,)
     for happening in happened:
         age = now.since(happening.at)
         used = life.last_start is not None and (happening.at.since(life.last_start) or 0.0) <= 0.0
-        if happening.kind == kind and age is not None and age <= trigger.within_s and not used:
+        if happening.kind in kinds and age is not None and age <= trigger.within_s and not used:
             return None
-    return Not(f"waits for {kind}")
+    return Not(f"waits for {' or '.join(kinds)}")
 
 
 def _timed(trigger: Trigger, life: Life, now: Moment, since: float | None, begun: Moment, chance: str) -> Not | None:

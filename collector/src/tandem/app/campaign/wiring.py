@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tandem.app.any_wish import any_wish
+from tandem.app.campaign.admission import admitted
 from tandem.app.campaign.driver import Campaigns
 from tandem.app.campaign.progress import Begun
+from tandem.app.campaign.queue import ProbeQueue
+from tandem.app.campaign.queue_watch import QueueWatch
 from tandem.app.campaign.request import bound
 from tandem.app.campaign.state import Moment, Outcome, Sight
 from tandem.app.clock import Clock
@@ -20,7 +23,10 @@ from tandem.app.machine import UsageAccount
 from tandem.app.pairs import Pairs
 from tandem.app.parts import DetectorsLike, PathsLike
 from tandem.app.registry import Registry
+from tandem.app.surroundings import Surroundings
+from tandem.export import AnyPath, CampaignQueueClient, GatewayAddress
 from tandem.schema.campaign import CampaignError
+from tandem.schema.campaign_queue import Pushed
 from tandem.schema.campaign_reader import parse
 from tandem.schema.record import Record
 
@@ -54,6 +60,10 @@ class PairsRunner:
         reason = "; ".join(failures) or (None if told["ok"] else "the runs did not come to an end")
         return Outcome(bool(told["ok"]), reason, tuple(told["runs"]))
 
+    def end(self, begun: str) -> None:
+        """See ``driver.Runner``."""
+        self._pairs.end(begun)
+
 
 class Eyes:
     """What a campaign sees of the probe."""
@@ -78,6 +88,11 @@ class Eyes:
             busy=self._pairs.running,
         )
 
+    @property
+    def busy(self) -> bool:
+        """Whether anything is being measured."""
+        return self._pairs.running
+
     def usage(self) -> dict[str, int]:
         """Bytes by path since the start, both ways."""
         return {path: received + sent for path, (received, sent) in self._usage.update().items()}
@@ -95,6 +110,44 @@ class CampaignPart:
     def __init__(self, config: Config, clock: Clock, runner: PairsRunner, eyes: Eyes) -> None:
         self._config, self._clock, self._eyes = config, clock, eyes
         self.campaigns = Campaigns(config.folder / FOLDER, runner, self.now, eyes.sight, eyes.usage)
+        self._gateway: AnyPath | None = None
+        self._queue: QueueWatch | None = None
+
+    def listen_to(self, gateway: AnyPath, around: Surroundings) -> None:
+        """From ``start`` on, run what the server behind ``gateway`` pushes."""
+
+        def admit(one: Pushed, text: str | None) -> Begun:
+            return admitted(
+                one, text, config=self._config, installed=around.registry, lack=around.parts.lack, now=self.now()
+            )
+
+        own, every_s = ProbeQueue(self._config.folder / FOLDER), self._config.campaigns.ask_every_s
+        self._gateway = gateway
+        self._queue = QueueWatch(own, self.campaigns, CampaignQueueClient(gateway.ask), gateway, admit, every_s)
+
+    def start(self) -> None:
+        """Go on with what was under way, and ask the server."""
+        self.campaigns.resume(pushed=self._queue is not None)
+        if self._queue is not None:
+            self._queue.start()
+
+    def stop(self) -> None:
+        """Ask no more."""
+        if self._queue is not None:
+            self._queue.stop()
+
+    def control_bytes(self) -> dict[str, int]:
+        """Bytes by path that asking took since the start."""
+        return {} if self._gateway is None else self._gateway.control_bytes()
+
+    def held(self) -> str | None:
+        """Why what is not urgent has to wait, None when it may go on."""
+        if self.campaigns.holds_maintenance:
+            told = self.campaigns.status() or {}
+            return f"campaign {told.get('name')}: {told.get('said') or 'a run is due'}"
+        if self._eyes.busy and not self.campaigns.measuring:
+            return "a run is under way"
+        return None
 
     def now(self) -> Moment:
         """The instant, on both clocks."""
@@ -103,12 +156,15 @@ class CampaignPart:
     def noted(self, record: Record) -> None:
         """A record that the collector made or was given."""
         if record.measurement == "event":
-            self.campaigns.noted(str(record.tags.get("kind")))
+            kind = str(record.tags.get("kind"))
+            self.campaigns.noted(kind)
+            if kind == "path_up" and self._queue is not None and self._queue.told()["trouble"] is not None:
+                self._queue.soon()
         elif record.measurement == "position":
             self._eyes.at(record)
 
     def asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """A request of the status socket: ``action`` begin, tell, stop or status; CampaignError (a ValueError) with the reason."""
+        """A request of the status socket: ``action`` begin, tell, stop, idle or status; CampaignError (a ValueError) with the reason."""
         action = request.get("action")
         label = request.get("label")
         if label is not None and not isinstance(label, str):
@@ -127,9 +183,11 @@ class CampaignPart:
             return {"campaign": self.campaigns.status()}
         if action == "stop":
             return {"stopped": self.campaigns.stop()}
+        if action == "idle":
+            return {"held": self.held()}
         if action == "status":
-            return {"campaign": self.campaigns.status()}
-        raise CampaignError("action is none of begin, tell, stop, status")
+            return {"campaign": self.campaigns.status(), "queue": None if self._queue is None else self._queue.told()}
+        raise CampaignError("action is none of begin, tell, stop, idle, status")
 
     def _begun(self, request: Mapping[str, Any]) -> Begun:
         """What was asked for, read again here: who asks has checked it against what is installed."""
@@ -159,14 +217,12 @@ def folder(config: Config) -> Path:
 
 
 def campaign_part(
-    config: Config,
-    clock: Clock,
-    detectors: DetectorsLike,
-    live: Live,
-    paths: PathsLike,
-    pairs: Pairs,
-    registry: Registry,
+    around: Surroundings, detectors: DetectorsLike, live: Live, pairs: Pairs, address: GatewayAddress
 ) -> CampaignPart:
     """The campaigns of a collector made of these."""
+    config, paths = around.config, around.paths
     eyes = Eyes(detectors, live, paths, pairs, paths.interfaces)
-    return CampaignPart(config, clock, PairsRunner(config, registry, pairs, live.done), eyes)
+    part = CampaignPart(config, around.clock, PairsRunner(config, around.registry, pairs, live.done), eyes)
+    if config.campaigns.from_server:
+        part.listen_to(AnyPath(address, paths.interfaces), around)
+    return part

@@ -69,7 +69,7 @@ def begins(step: Step) -> str:
         case "window":
             words = f"between {clock(trigger.start)} and {clock(trigger.end)} UTC"
         case "event":
-            words = f"within {trigger.within_s:g} s of {trigger.event}"
+            words = f"within {trigger.within_s:g} s of {' or '.join(trigger.event)}"
         case "mobility_start":
             words = f"within {trigger.within_s:g} s of the start of mobility"
         case "speed_class":
@@ -92,6 +92,8 @@ def status_lines(status: dict[str, Any] | None) -> list[str]:
         return ["no campaign"]
     short = " (short form)" if status.get("short") else ""
     lines = [f"{status['name']}{short}: {status['state']}{': ' + status['said'] if status.get('said') else ''}"]
+    if status.get("push") is not None:
+        lines.append(f"  pushed by the server as {status['push']}, priority {status['priority']}")
     for step, count in status["steps"].items():
         lines.append(f"  {step}: {count['made']} of {count['of']} runs")
     runs = status["runs"]
@@ -105,4 +107,21 @@ def status_lines(status: dict[str, Any] | None) -> list[str]:
         lines.append(words + (": more than the budget" if one["exceeds"] else ""))
     for name, instead in status["substitutes"].items():
         lines.append(f"  {name}: {instead['used'] or 'the system default'} instead of {instead['asked']}")
+    return lines
+
+
+def queue_lines(queue: dict[str, Any] | None) -> list[str]:
+    """What the server pushed, in its turn; nothing when there is nothing."""
+    if queue is None:
+        return []
+    lines = []
+    for one in queue["campaigns"]:
+        words = f"  {one['id']}  {one['priority']:>3}  {one['state']:<9} {one['name']}"
+        lines.append(
+            words + (" (short form)" if one["short"] else "") + (f": {one['reason']}" if one["reason"] else "")
+        )
+    if lines:
+        lines.insert(0, "from the server's queue:")
+    if queue.get("trouble"):
+        lines.append(f"the server's queue waits: {queue['trouble']}")
     return lines

@@ -46,7 +46,7 @@ class Dash:
             control = Control(request)
             with stop.interruptible():
                 used = [path for path in request.paths if path.name in request.used]
-                further["public_addresses"] = whoami(request.measurement, used, _WHOAMI_TIMEOUT_S)
+                further["public_addresses"] = whoami(request, used, _WHOAMI_TIMEOUT_S)
                 session = control.open(request.kind, further["public_addresses"], bytes=None, seconds=None)
                 further["control_path"] = session.path
         except ControlError as error:

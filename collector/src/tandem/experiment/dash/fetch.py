@@ -18,6 +18,7 @@ from tandem.experiment import http_head
 from tandem.experiment.base import Stop, StoppedError
 from tandem.experiment.control import describe
 from tandem.experiment.dash.model import ByteRange
+from tandem.stream import Stream
 
 LONGEST_BODY = 1 << 30
 """Of a segment, in bytes: 15 s of 500 Mbit/s."""
@@ -82,7 +83,7 @@ class Fetcher:
     """Over ``connection``, which is open. ``on_bytes`` hears of every piece of payload. Not for two threads."""
 
     def __init__(
-        self, connection: socket.socket, stall_s: float, deadline_ns: int, stop: Stop, on_bytes: Callable[[int], None]
+        self, connection: Stream, stall_s: float, deadline_ns: int, stop: Stop, on_bytes: Callable[[int], None]
     ) -> None:
         self._socket, self._stall_s, self._deadline_ns, self._stop = connection, stall_s, deadline_ns, stop
         self._on_bytes = on_bytes

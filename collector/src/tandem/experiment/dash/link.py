@@ -14,6 +14,7 @@ from tandem.experiment.dash.fetch import Fetched, Fetcher, FetchError, Taker, re
 from tandem.experiment.dash.model import Resource
 from tandem.experiment.dash.request import Request
 from tandem.experiment.environment import environment
+from tandem.experiment.measured import connect
 from tandem.experiment.path_names import PathNames
 from tandem.experiment.sampler import Sampler
 from tandem.mptcp import sockets
@@ -39,15 +40,19 @@ class Link:
         """Payload so far, of every kind and attempt."""
         self.connects = 0
         self.connect_ms: float | None = None
+        self.tls_ms: float | None = None
         self.series: list[Series] = []
         self.environment: dict[str, Any] = environment(asked)
 
     @property
     def host(self) -> str:
         """As in Host and in URLs."""
-        server = self._asked.measurement
-        name = f"[{server.host}]" if ":" in server.host else server.host
-        return f"{name}:{server.port}"
+        return self._asked.measurement.authority
+
+    @property
+    def root(self) -> str:
+        """URL of the server that is measured."""
+        return f"{self._asked.measurement.scheme}://{self.host}"
 
     def get(self, resource: Resource, keep: int | None = None, taker: Taker | None = None) -> Fetched:
         """Fetch, with as many attempts as asked for; FetchError when the last failed. ``keep``, ``taker``: see ``Fetcher.get``; what a
@@ -85,8 +90,8 @@ class Link:
         """The bytes to send; FetchError for a URL elsewhere: measured is the path to this server, and no other is spoken to."""
         try:
             parts = urlsplit(resource.url)
-            if parts.scheme != "http" or parts.netloc != self.host:
-                raise FetchError(f"{resource.url[:120]!r} is not on http://{self.host}", again=False)
+            if f"{parts.scheme}://{parts.netloc}" != self.root:
+                raise FetchError(f"{resource.url[:120]!r} is not on {self.root}", again=False)
             target = parts.path + (f"?{parts.query}" if parts.query else "")
             return request(target or "/", self.host, self._session.id, resource.range)
         except ValueError as error:
@@ -100,17 +105,16 @@ class Link:
         self.connects += 1
         try:
             with self._stop.interruptible():
-                address = sockets.resolve(asked.measurement.host, asked.measurement.port, asked.primary.interface)
-                connected = sockets.connect(asked.kind, address, asked.primary.source, patience_s, options)
+                connected = connect(asked, asked.kind, asked.primary, patience_s, options)
         except OSError as error:
             raise FetchError(f"connect: {describe(error)}", again=True) from error
         if self.connect_ms is None:
-            self.connect_ms = connected.connect_ms
+            self.connect_ms, self.tls_ms = connected.connect_ms, connected.tls_ms
         series = Series(self._names.of)
         self.series.append(series)
         self._connected = connected
         self._reader = Reader(connected.socket)
-        self._fetcher = Fetcher(connected.socket, asked.stall_s, self.deadline_ns, self._stop, self._count)
+        self._fetcher = Fetcher(connected.stream, asked.stall_s, self.deadline_ns, self._stop, self._count)
         expected = len(asked.used)
         self._sampler = Sampler(
             connected.socket, series, lambda: self.received, self._output, asked.sample_hz, expected

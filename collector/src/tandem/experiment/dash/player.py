@@ -57,7 +57,7 @@ class Player:
     def run(self) -> None:
         """Play to the end. MpdError, FetchError, StoppedError."""
         play, request = self.play, self._request
-        url = f"http://{self._link.host}/v1/content/{request.content}/{request.mpd}"
+        url = f"{self._link.root}/v1/content/{request.content}/{request.mpd}"
         manifest = self._link.get(Resource(url), keep=LONGEST_BYTES)
         presentation = mpd.parse(manifest.content, url)
         until_s = request.seconds if request.seconds is not None else float("inf")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from dataclasses import dataclass, field
@@ -10,7 +9,8 @@ from dataclasses import dataclass, field
 from tandem.experiment import http_head
 from tandem.experiment.asked import Asked, ProbePath
 from tandem.experiment.control import describe
-from tandem.mptcp import sockets
+from tandem.experiment.measured import connect
+from tandem.stream import Stream
 
 
 @dataclass(slots=True)
@@ -50,11 +50,10 @@ class Load:
         return self.received * 8e9 / (self.ended_ns - self.began_ns)
 
     def _run(self) -> None:
-        server = self.asked.measurement
         try:
-            address = sockets.resolve(server.host, server.port, self.path.interface)
-            with sockets.connect("tcp", address, self.path.source, self.timeout_s).socket as made:
-                self._read(made)
+            made = connect(self.asked, "tcp", self.path, self.timeout_s)
+            with made.socket:
+                self._read(made.stream)
         except http_head.HeadError as error:
             self.error = str(error)
         except OSError as error:
@@ -63,12 +62,11 @@ class Load:
             self.ended_ns = time.monotonic_ns()
             self._first.set()
 
-    def _read(self, made: socket.socket) -> None:
-        server = self.asked.measurement
-        host = f"[{server.host}]" if ":" in server.host else server.host
+    def _read(self, made: Stream) -> None:
         headers = {"X-Tandem-Session": self.session}
         made.settimeout(self.timeout_s)
-        made.sendall(http_head.request(f"/v1/download?seconds={self.seconds:g}", f"{host}:{server.port}", headers))
+        asked = f"/v1/download?seconds={self.seconds:g}"
+        made.sendall(http_head.request(asked, self.asked.measurement.authority, headers))
         start, head = b"", None
         while head is None:
             more = made.recv(65536)

@@ -18,7 +18,7 @@ PARAMETERS = (
     Parameter("tries", "int", "probes for each hop", "probes", default=3, minimum=1, maximum=10),
     Parameter("probe_timeout_s", "float", "for each probe", "s", default=1.0, minimum=0.05, maximum=10),
     Parameter("silent_hops", "int", "in a row that end a trace", "hops", default=6, minimum=1, maximum=64),
-    Parameter("as_table", "str", "file of prefix,AS lines, for comparing by autonomous system"),
+    Parameter("as_table", "str", "file of prefix,AS lines, for comparing by autonomous system", file=True),
     Parameter("deadline_s", "float", "the whole run", "s", default=600.0, minimum=1, maximum=7200),
 )  # fmt: skip
 

@@ -18,7 +18,7 @@ from tandem.experiment.parameters import Parameter
 from tandem.experiment.verdict import looking
 from tandem.experiment.verdict.judging import REPEATED_S, Join, Primary, between, judge_join, judge_primary
 from tandem.experiment.verdict.request import PARAMETERS, Request, read
-from tandem.mptcp import sockets
+from tandem.mptcp import kernels, sockets
 from tandem.schema.manifest import Failure
 
 _TRIES = 4
@@ -105,7 +105,7 @@ class _Look:
     def _primary(self, path: ProbePath) -> dict[str, Any]:
         with self._session() as session:
             tcp, proxy = self._plain(path, session)
-            before = looking.counters()
+            before = kernels.here().counters()
             seen = Primary(tcp="error" not in tcp, connected=False, between=proxy)
             try:
                 seen = self._handshake(path, session, seen, before)
@@ -173,7 +173,7 @@ class _Look:
         return replace(seen, data=data, alive=own.alive or payload.received >= self._r.bytes, error=payload.error)
 
     def _join(self, path: ProbePath, over: ProbePath | None) -> dict[str, Any]:
-        before = looking.counters()
+        before = kernels.here().counters()
         seen = Join(over=None if over is None else over.name)
         if over is not None:
             own = looking.Watched()

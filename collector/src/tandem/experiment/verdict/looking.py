@@ -7,17 +7,17 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tandem import mptcp_abi as abi
 from tandem.experiment import http_head
 from tandem.experiment.asked import Asked, ProbePath
 from tandem.experiment.control import describe
-from tandem.mptcp import sockets
+from tandem.experiment.measured import connect
+from tandem.mptcp import kernels, sockets
 from tandem.mptcp.statistics import ConnectionSample, Reader, StatisticsError, SubflowSample
+from tandem.stream import Stream
 
-_NETSTAT = Path("/proc/thread-self/net/netstat")
 _LONGEST_ANSWER = 4096
 _LOOK_S = 0.02
 
@@ -26,18 +26,9 @@ class LookError(Exception):
     """The network failed while looking; one line."""
 
 
-def counters(text: str | None = None) -> dict[str, int]:
-    """The kernel's ``MPTcpExt`` counters of this network namespace; none where it has no Multipath TCP."""
-    lines = (_NETSTAT.read_text() if text is None else text).splitlines()
-    rows = [line.split()[1:] for line in lines if line.startswith("MPTcpExt:")]
-    if len(rows) < 2:
-        return {}
-    return {name: int(value) for name, value in zip(rows[0], rows[1], strict=False) if value.lstrip("-").isdigit()}
-
-
 def risen(before: dict[str, int]) -> dict[str, int]:
     """What rose since ``before``, and MPCapableSYNTX and MPJoinSynTx in any case: their 0 says something."""
-    now = counters()
+    now = kernels.here().counters()
     always = ("MPCapableSYNTX", "MPJoinSynTx")
     return {k: v - before.get(k, 0) for k, v in now.items() if v > before.get(k, 0) or (before and k in always)}
 
@@ -66,7 +57,7 @@ def ask(asked: Asked, path: ProbePath, kind: sockets.Kind, timeout_s: float, ses
         info = abi.decode_tcp_info(connection.getsockopt(socket.IPPROTO_TCP, abi.TCP_INFO, abi.TCP_INFO_BYTES))
         sample = read(Reader(connection)) if kind == "mptcp" else None
         started = time.monotonic_ns()
-        raw, first_ns = _answer(connection, request(asked, "/v1/whoami", {"X-Tandem-Session": session}), timeout_s)
+        raw, first_ns = _answer(made.stream, request(asked, "/v1/whoami", {"X-Tandem-Session": session}), timeout_s)
         try:
             there = json.loads(raw)
         except ValueError as error:
@@ -81,10 +72,8 @@ class connected:  # noqa: N801  (used as a function)
     """``with connected(…) as made``: a connection over ``path`` to the measurement listener; LookError."""
 
     def __init__(self, asked: Asked, path: ProbePath, kind: sockets.Kind, timeout_s: float) -> None:
-        server = asked.measurement
         try:
-            address = sockets.resolve(server.host, server.port, path.interface)
-            self._made = sockets.connect(kind, address, path.source, timeout_s)
+            self._made = connect(asked, kind, path, timeout_s)
         except OSError as error:
             raise LookError(f"connect: {describe(error)}") from error
 
@@ -97,9 +86,7 @@ class connected:  # noqa: N801  (used as a function)
 
 def request(asked: Asked, target: str, headers: dict[str, str]) -> bytes:
     """A GET of ``target`` at the measurement listener."""
-    server = asked.measurement
-    host = f"[{server.host}]" if ":" in server.host else server.host
-    return http_head.request(target, f"{host}:{server.port}", headers)
+    return http_head.request(target, asked.measurement.authority, headers)
 
 
 def read(reader: Reader) -> ConnectionSample | None:
@@ -110,7 +97,7 @@ def read(reader: Reader) -> ConnectionSample | None:
         return None
 
 
-def _answer(connection: socket.socket, asked: bytes, timeout_s: float) -> tuple[bytes, int]:
+def _answer(connection: Stream, asked: bytes, timeout_s: float) -> tuple[bytes, int]:
     """The body of a small answer with status 200, and when its first byte came; LookError."""
     ends_s = time.monotonic() + timeout_s
     raw, first_ns, head = b"", 0, None
@@ -178,8 +165,8 @@ def download(
 
     The kernel lets subflows join once data were acknowledged, and a short download is over before that.
     """
-    connection, payload = made.socket, Payload()
-    reader = Reader(connection)
+    connection, payload = made.stream, Payload()
+    reader = Reader(made.socket)
 
     def look() -> None:
         sample = read(reader)

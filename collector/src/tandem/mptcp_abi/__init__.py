@@ -92,13 +92,13 @@ class MptcpInfo(NamedTuple):
     """``struct mptcp_info``: counters of the connection. ``subflows`` does not count the first. None: unknown to this kernel."""
 
     subflows: int
-    add_addr_signal: int
-    add_addr_accepted: int
+    add_addr_signal: int | None
+    add_addr_accepted: int | None
     flags: int
-    token: int
-    write_seq: int
-    snd_una: int
-    rcv_nxt: int
+    token: int | None
+    write_seq: int | None
+    snd_una: int | None
+    rcv_nxt: int | None
     checksum: bool | None
     retransmits: int | None
     bytes_retrans: int | None

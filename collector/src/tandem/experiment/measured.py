@@ -1,0 +1,41 @@
+"""Open a connection to the measurement listener: with TLS where its URL says https, the same for every experiment."""
+
+from __future__ import annotations
+
+import functools
+import ssl
+from dataclasses import replace
+
+from tandem.experiment.asked import Asked, ProbePath
+from tandem.mptcp import sockets
+from tandem.stream import TlsStream
+from tandem.stream.tls import strict
+
+
+def connect(
+    asked: Asked,
+    kind: sockets.Kind,
+    path: ProbePath,
+    timeout_s: float,
+    options: sockets.Options = sockets.DEFAULT_OPTIONS,
+) -> sockets.Connected:
+    """Resolve, connect over ``path`` within ``timeout_s``, and within as long again shake hands by TLS. OSError as connect(2) and the TLS
+    library raise it (ssl.SSLCertVerificationError: another server than ``ca_file`` knows); see ``sockets.connect``."""
+    server = asked.measurement
+    address = sockets.resolve(server.host, server.port, path.interface)
+    connected = sockets.connect(kind, address, path.source, timeout_s, options)
+    if server.scheme != "https":
+        return connected
+    try:
+        stream = TlsStream(connected.socket, _context(asked.ca_file), server_hostname=server.host)
+        return replace(connected, tls=stream, tls_ms=stream.handshake(timeout_s))
+    except BaseException:
+        connected.socket.close()
+        raise
+
+
+@functools.cache
+def _context(ca_file: str | None) -> ssl.SSLContext:
+    """TLS 1.3 alone is spoken at the other end. An older one is offered too: the hello is longer by that, and the other end wants no
+    short ones."""
+    return strict(ssl.create_default_context(cafile=ca_file))

@@ -1,0 +1,73 @@
+"""Which Multipath TCP this kernel has, behind one interface: how a socket is made, which schedulers and controllers there are, what a
+run's record says of it. ``here()`` picks by the kernel's own files.
+
+``kernel_upstream``: Linux since 5.6, version 1 of the protocol (RFC 8684). ``kernel_v094``: the out-of-tree kernel of
+multipath-tcp.org, version 0 (RFC 6824). The two do not speak to each other by Multipath TCP: probe and server need the same.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from tandem.mptcp.kernel_upstream import Upstream
+from tandem.mptcp.kernel_v094 import V094
+from tandem.mptcp.path_manager import PathManager
+from tandem.mptcp_abi import v094
+
+
+class Kernel(Protocol):
+    """``name`` as results say it; ``protocol``: the version it speaks; ``untried``: None, or that this was never run on such a kernel;
+    ``sysctls``: those that belong into a run's record; ``scheduler_sysctl``: the one that chooses the scheduler of new
+    connections; ``brings``: by controller the command that brings it, where there is one."""
+
+    name: str
+    protocol: int
+    untried: str | None
+    sysctls: tuple[str, ...]
+    scheduler_sysctl: str
+    brings: Mapping[str, str]
+
+    def open_socket(self, family: socket.AddressFamily, *, multipath: bool) -> socket.socket:
+        """A stream socket of Multipath TCP, or of TCP and nothing else. OSError when the kernel refuses."""
+        ...
+
+    def lack(self, error: OSError, family: socket.AddressFamily) -> str | None:
+        """What is missing, with the mend, when ``open_socket`` with ``multipath`` raised ``error``; None when it says nothing of that."""
+        ...
+
+    def path_manager(self) -> PathManager:
+        """What tells the kernel which of our addresses to use."""
+        ...
+
+    def scheduler(self) -> str | None:
+        """The scheduler of new connections in the papers' words (``minsrtt``, ``roundrobin``, ``stock`` …); None where the kernel has no
+        Multipath TCP, or hides it."""
+        ...
+
+    def schedulers(self) -> Mapping[str, str]:
+        """Those that can be had now: by the papers' word the value of ``scheduler_sysctl``."""
+        ...
+
+    def controllers(self) -> frozenset[str] | None:
+        """Congestion controllers that a socket may ask for by TCP_CONGESTION; None where the kernel does not tell."""
+        ...
+
+    def counters(self) -> dict[str, int]:
+        """The counters of Multipath TCP of this network namespace, ``MPCapableSYNTX`` and so on; empty where there are none."""
+        ...
+
+    def told(self, connection: socket.socket | None = None) -> dict[str, Any]:
+        """For a run's record: ``scheduler`` and ``path_manager`` in the kernel's own words, of an open ``connection`` where it says so."""
+        ...
+
+    def notes(self) -> tuple[str, ...]:
+        """What somebody who measures on it should know, one line each."""
+        ...
+
+
+def here(root: Path = Path("/")) -> Kernel:
+    """The kernel that runs, or, below another ``root``, whose files lie there; the stock one when it has no Multipath TCP at all."""
+    return V094(root) if v094.present(root) else Upstream(root)

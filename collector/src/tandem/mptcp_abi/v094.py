@@ -1,0 +1,200 @@
+"""What the out-of-tree Multipath TCP kernel says (multipath-tcp.org, v0.9x; protocol version 0): options, layouts, files under /proc.
+
+Sources, public: ``include/uapi/linux/tcp.h``, ``net/ipv4/tcp.c`` (do_tcp_getsockopt, do_tcp_setsockopt) and ``net/mptcp/mptcp_ctrl.c``
+(mptcp_get_info, mptcp_pm_seq_show, mptcp_snmp_seq_show) of v0.94.1, which is Linux 4.14, and the page "Configure MPTCP" of
+multipath-tcp.org. **Made after these; it has not run on that kernel.**
+
+The options' numbers mean other things on the stock kernel (42 is TCP_AO_REPAIR there): use none of them unless ``present``.
+Decoders are pure, take bytes or text and raise ``AbiError`` only. Little-endian machines, of 32 or 64 bits.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tandem.mptcp_abi import AbiError, Address, Buffer, TcpInfo, decode_address, decode_tcp_info
+
+MPTCP_ENABLED, MPTCP_SCHEDULER, MPTCP_PATH_MANAGER, MPTCP_INFO = 42, 43, 44, 45
+"""Socket options of level IPPROTO_TCP. MPTCP_ENABLED may be set before connect or listen only; read after the handshake it is 1 where
+the connection is one of Multipath TCP. MPTCP_INFO is refused with EINVAL where it is none."""
+NAME_BYTES = 16
+"""MPTCP_SCHED_NAME_MAX and MPTCP_PM_NAME_MAX."""
+IFF_NOMULTIPATH, IFF_MPBACKUP = 0x80000, 0x100000
+"""Flags of an interface: ``ip link set dev X multipath off``, ``multipath backup`` of that project's iproute2."""
+
+ENABLED = Path("proc/sys/net/mptcp/mptcp_enabled")
+"""0: none. 1: every TCP socket is one of Multipath TCP. 2: those that set MPTCP_ENABLED. In the first network namespace only."""
+FOLDER = Path("proc/net/mptcp_net")
+"""In every network namespace: ``mptcp``, the connections, and ``snmp``, the counters."""
+
+META_BYTES = 48
+ENDS_BYTES = 56
+TCP_INFO_BYTES = 192
+"""Of Linux 4.14; the kernel writes as much of it as it has."""
+
+_INFO = struct.Struct("@5I4P")  # natively: the pointers are as long, and aligned, as this machine's
+INFO_BYTES = _INFO.size
+_META = struct.Struct("<4B6I4x2Q")  # 4 bytes of padding before the 64-bit counters, on ARM and on 64-bit machines
+_SOCKADDR_BYTES = 28  # sockaddr_in6, the longest of the union
+
+
+def present(root: Path = Path("/")) -> bool:
+    """Whether this machine runs such a kernel. Looks for two files, by which it also tells itself from the stock kernel."""
+    return (root / ENABLED).exists() or (root / FOLDER).exists()
+
+
+class MetaInfo(NamedTuple):
+    """``struct mptcp_meta_info``: the connection as a whole. Times in µs and ms."""
+
+    state: int
+    retransmits: int
+    rto_us: int
+    unacked_segments: int
+    last_data_recv_ms: int
+    total_retrans_segments: int
+    bytes_acked: int
+    bytes_received: int
+
+
+class SubflowInfo(NamedTuple):
+    """One subflow. The kernel gives it no number."""
+
+    local: Address | None
+    remote: Address | None
+    tcp: TcpInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What MPTCP_INFO says."""
+
+    meta: MetaInfo
+    subflows: tuple[SubflowInfo, ...]
+
+
+def info_request(header: bytearray, meta_at: int, tcp_at: int, ends_at: int, room: int) -> None:
+    """Fill ``header`` (INFO_BYTES) for a call: memory addresses of META_BYTES and of two arrays with ``room`` elements of
+    TCP_INFO_BYTES and ENDS_BYTES. Before every call: the kernel writes what it used in their place. The pointer for the first
+    subflow stays null: once that one is closed the kernel would refuse the whole call."""
+    sizes = (TCP_INFO_BYTES, room * TCP_INFO_BYTES, META_BYTES, ENDS_BYTES, room * ENDS_BYTES)
+    _INFO.pack_into(header, 0, *sizes, meta_at, 0, tcp_at, ends_at)
+
+
+def decode_info(header: Buffer, meta: Buffer, tcp: Buffer, ends: Buffer) -> Info:
+    """Decode header, connection and both arrays after a call of MPTCP_INFO; AbiError when sizes and buffers disagree."""
+    if len(header) < _INFO.size:
+        raise AbiError(f"mptcp_info: {len(header)} bytes, at least {_INFO.size} expected")
+    tcp_stride, tcp_bytes, meta_bytes, ends_stride, ends_bytes = _INFO.unpack_from(header)[:5]
+    if meta_bytes < _META.size or len(meta) < _META.size:
+        raise AbiError(f"mptcp_meta_info: {min(meta_bytes, len(meta))} bytes, at least {_META.size} expected")
+    infos = _rows(tcp, tcp_stride, tcp_bytes, "tcp_info")
+    pairs = _rows(ends, ends_stride, ends_bytes, "mptcp_sub_info")
+    if len(infos) != len(pairs):
+        raise AbiError(f"{len(infos)} tcp_info for {len(pairs)} mptcp_sub_info")
+    state, retransmits, _, _, rto, unacked, _, received_ms, _, total, acked, received = _META.unpack_from(meta)
+    return Info(
+        MetaInfo(state, retransmits, rto, unacked, received_ms, total, acked, received),
+        tuple(SubflowInfo(*_pair(pair), decode_tcp_info(info)) for info, pair in zip(infos, pairs, strict=True)),
+    )
+
+
+def _rows(buffer: Buffer, stride: int, size: int, what: str) -> list[memoryview]:
+    if size and (not stride or size % stride):
+        raise AbiError(f"{what}: {size} bytes in elements of {stride}")
+    if size > len(buffer):
+        raise AbiError(f"{what}: {size} bytes in {len(buffer)}")
+    view = memoryview(buffer)
+    return [view[at : at + stride] for at in range(0, size, stride or 1)]
+
+
+def _pair(pair: memoryview) -> tuple[Address | None, Address | None]:
+    if len(pair) < 2 * _SOCKADDR_BYTES:
+        raise AbiError(f"mptcp_sub_info: {len(pair)} bytes, {2 * _SOCKADDR_BYTES} expected")
+    return decode_address(pair[:_SOCKADDR_BYTES]), decode_address(pair[_SOCKADDR_BYTES : 2 * _SOCKADDR_BYTES])
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A line of ``/proc/net/mptcp_net/mptcp``. Tokens are None for a reader without CAP_NET_ADMIN, from whom they are hidden.
+    ``unsent_bytes``: written and not acknowledged; ``unread_bytes``: received and not read; ``inode``: of its socket."""
+
+    local_token: int | None
+    remote_token: int | None
+    local: Address
+    remote: Address
+    state: int
+    subflows: int
+    unsent_bytes: int
+    unread_bytes: int
+    inode: int
+
+
+_HIDDEN = 0xFFFFFFFF
+
+
+def parse_connections(text: str) -> tuple[Connection, ...]:
+    """The connections of ``/proc/net/mptcp_net/mptcp``; AbiError for what is none."""
+    lines = text.splitlines()
+    if lines and lines[0].split()[:3] != ["sl", "loc_tok", "rem_tok"]:
+        raise AbiError(f"no heading of /proc/net/mptcp_net/mptcp: {lines[0][:60]!r}")
+    return tuple(_connection(line) for line in lines[1:])
+
+
+def _connection(line: str) -> Connection:
+    words = line.split()
+    try:
+        _, own, theirs, six, local, remote, state, subflows, queues, inode = words
+        unsent, unread = queues.split(":")
+        tokens = (_hex(own), _hex(theirs))
+        hidden = tokens == (_HIDDEN, _HIDDEN)
+        return Connection(
+            None if hidden else tokens[0], None if hidden else tokens[1], _end(local, six), _end(remote, six),
+            _hex(state), _hex(subflows), _hex(unsent), _hex(unread), _decimal(inode),
+        )  # fmt: skip
+    except ValueError as error:
+        raise AbiError(f"no line of /proc/net/mptcp_net/mptcp: {line[:120]!r}") from error
+
+
+def _end(text: str, six: str) -> Address:
+    """``6601A8C0:E89F``: the address in words of the machine's own order, the port as a number."""
+    host, port = text.split(":")
+    length, family = {"0": (8, socket.AF_INET), "1": (32, socket.AF_INET6)}.get(six, (0, socket.AF_INET))
+    if len(host) != length or len(port) != 4:
+        raise ValueError(text)
+    words = b"".join(struct.pack("<I", _hex(host[at : at + 8])) for at in range(0, length, 8))
+    return Address(socket.inet_ntop(family, words), _hex(port))
+
+
+def _hex(text: str) -> int:
+    # int() alone would take "+1", "0x1" and "1_0"; and numbers written shorter than 32 bits are the kernel's, longer ones are not.
+    if not 0 < len(text) <= 8 or not set(text) <= set("0123456789ABCDEF"):
+        raise ValueError(text)
+    return int(text, 16)
+
+
+def _decimal(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise ValueError(text)
+    return int(text)
+
+
+def parse_counters(text: str) -> dict[str, int]:
+    """The counters of ``/proc/net/mptcp_net/snmp``, most of them under the names of the stock kernel's ``MPTcpExt``; AbiError for what
+    is none."""
+    found = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) != 2 or not words[1].removeprefix("-").isdecimal() or not words[1].isascii():
+            raise AbiError(f"no line of /proc/net/mptcp_net/snmp: {line[:80]!r}")
+        found[words[0]] = int(words[1])
+    return found
+
+
+def token_of(connections: Sequence[Connection], inode: int) -> int | None:
+    """The local token of the connection whose socket has this inode; None where there is none, or it is hidden."""
+    return next((c.local_token for c in connections if c.inode == inode), None)

@@ -1,0 +1,137 @@
+# Sourced by kit, which sets here, build, say, die, has, want and as_root. Programs of the distribution that this kit runs but does not
+# install: their packages are unpacked into build/, no script of theirs runs and no service starts. Also the tests' virtual machine.
+#
+# To add one: a function that finds the program, or prints nothing; one that unpacks it when it is not found; their lines in kit's setup.
+# shellcheck shell=sh
+# shellcheck disable=SC2154  # here and build are kit's
+
+lists_are_new=''  # yes once apt's lists were fetched again
+
+first_program() { # first_program CANDIDATE…: the first that can be run, or nothing; one without a slash is looked for in PATH
+    for candidate in "$@"; do
+        case $candidate in */*) ;; ?*) candidate=$(command -v "$candidate" 2>/dev/null || true) ;; esac
+        if [ -n "$candidate" ] && [ -x "$candidate" ]; then
+            printf '%s\n' "$candidate"
+            return
+        fi
+    done
+}
+
+libraries_missing() { # libraries_missing PACKAGE…: packages of libraries that apt would install with these
+    apt-get install -s --no-install-recommends "$@" 2>/dev/null | sed -n 's/^Inst \(lib[^ ]*\) .*/\1/p'
+}
+
+download_packages() { # download_packages FOLDER PACKAGE…: these and the libraries that this system lacks
+    (
+        cd "$1" && shift || exit 1
+        # shellcheck disable=SC2046  # a list of package names, split on purpose
+        apt-get download -qq $({ printf '%s\n' "$@"; libraries_missing "$@"; } | sort -u) >/dev/null 2>&1
+    )
+}
+
+unpack_packages() { # unpack_packages FOLDER PACKAGE…: into FOLDER/root, with the libraries that this system lacks; 1 when they are not to be had
+    folder=$1; shift
+    say "taking $* out of the distribution's packages (nothing is installed, no service starts)"
+    rm -rf "$folder"
+    mkdir -p "$folder/deb"
+    if ! download_packages "$folder/deb" "$@"; then
+        # The lists may be absent or old.
+        if [ -n "$lists_are_new" ] || ! { lists_are_new=yes; as_root apt-get update -qq; } || ! download_packages "$folder/deb" "$@"; then
+            say "not to be had: $*"
+            rm -rf "$folder"
+            return 1
+        fi
+    fi
+    for deb in "$folder"/deb/*.deb; do
+        dpkg -x "$deb" "$folder/root" || die "dpkg could not unpack $deb"
+    done
+    rm -rf "$folder/deb"
+}
+
+keep_unpacked() { # keep_unpacked MADE NAME: in one step, in place of an older one
+    rm -rf "${build:?}/$2"
+    mv "$1" "$build/$2"
+    rm -rf "$build/$2.tmp"
+}
+
+# --- InfluxDB: the kit's own database --------------------------------------------------------------------------------
+
+influxd() { first_program "${TANDEM_INFLUXD:-}" "$build/influxdb/usr/bin/influxd" influxd; }
+
+influx_database() {
+    [ -z "$(influxd)" ] || return 0
+    unpack_packages "$build/influxdb.tmp" influxdb || die "set TANDEM_INFLUXD to an influxd 1.x binary"
+    keep_unpacked "$build/influxdb.tmp/root" influxdb
+}
+
+# --- ModemManager: for its lab test; a machine that cannot have it skips that test and says so -----------------------
+
+modem_manager() { first_program "${TANDEM_MODEMMANAGER:-}" "$build/modemmanager/usr/sbin/ModemManager"; }
+
+real_modem_manager() {
+    [ -z "$(modem_manager)" ] && has apt-get && has dpkg || return 0
+    unpack_packages "$build/modemmanager.tmp" modemmanager || {
+        say "set TANDEM_MODEMMANAGER to a ModemManager that has its test interface"
+        return 0
+    }
+    keep_unpacked "$build/modemmanager.tmp/root" modemmanager
+}
+
+# --- gpsd: for the tests that replay a drive; without it they skip ---------------------------------------------------
+
+gpsd_program() { first_program "${TANDEM_GPSD:-}" "$build/gpsd/gpsd" gpsd /usr/sbin/gpsd; }
+
+gps_daemon() {
+    [ -z "$(gpsd_program)" ] && has apt-get && has dpkg || return 0
+    unpack_packages "$build/gpsd.tmp" gpsd || { say "the tests of gpsd will skip"; return 0; }
+    beside_its_libraries "$build/gpsd.tmp" usr/sbin/gpsd
+    keep_unpacked "$build/gpsd.tmp" gpsd
+}
+
+# --- VLC: for the tests in which it plays; without it they skip ------------------------------------------------------
+
+vlc_program() { first_program "${TANDEM_VLC:-}" "$build/vlc/vlc" vlc; }
+
+vlc_player() {
+    [ -z "$(vlc_program)" ] && has apt-get && has dpkg || return 0
+    unpack_packages "$build/vlc.tmp" vlc-bin vlc-plugin-base || { say "the tests of VLC will skip"; return 0; }
+    beside_its_libraries "$build/vlc.tmp" usr/bin/vlc
+    keep_unpacked "$build/vlc.tmp" vlc
+}
+
+beside_its_libraries() { # beside_its_libraries FOLDER PROGRAM: FOLDER/NAME, which starts FOLDER/root/PROGRAM with the libraries unpacked beside it
+    cat >"$1/${2##*/}" <<WRAPPER
+#!/bin/sh
+root=\$(CDPATH='' cd -- "\$(dirname -- "\$0")" && pwd)/root
+# The folder is named after the architecture.
+for folder in "\$root"/usr/lib/*-linux-gnu* "\$root"/lib/*-linux-gnu*; do
+    [ -d "\$folder" ] || continue
+    LD_LIBRARY_PATH=\$folder\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
+done
+export LD_LIBRARY_PATH
+exec "\$root/$2" "\$@"
+WRAPPER
+    chmod +x "$1/${2##*/}"
+}
+
+# --- the virtual machine: for the system tests that need another kernel, the distribution's own ----------------------
+
+machine_builder() { PATH=$PATH:/usr/sbin:/sbin "$(system_python)" "$here/tests/system/vm/build.py" "$@"; }
+
+virtual_machine() {
+    status=0
+    machine_builder --known || status=$?
+    case $status in
+        0) ;;
+        4) say "no virtual machine (the line above says why): its tests are skipped"; return 0 ;;
+        *) die "the virtual machine's builder does not run" ;;
+    esac
+    has qemu-system-x86_64 || want qemu-system-x86 "runs the tests' virtual machine, without KVM"
+    has mkfs.ext4 || want e2fsprogs "makes its disk"
+    [ "$(id -u)" -eq 0 ] || has fakeroot || want fakeroot "makes its disk as if by root"
+    install_wanted
+    if machine_builder "$build/vm" >/dev/null 2>&1; then return; fi
+    # The lists may be absent or old.
+    as_root apt-get update -qq || die "apt-get update failed; is there a network?"
+    machine_builder "$build/vm" >/dev/null || die "the tests' virtual machine could not be made; the line above says why"
+}

@@ -1,0 +1,210 @@
+"""``tandem-server campaign push|list|status|withdraw``: campaigns for probes that come and go."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from argparse import Namespace
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tandem.schema.campaign_queue import DEFAULT_PRIORITY, HIGHEST_PRIORITY, pushed_told
+from tandem_server.cli.campaign_source import checked, source
+from tandem_server.cli.configuration import load
+from tandem_server.cli.stop import ConfigError, with_plain_ends
+from tandem_server.cli.stores import open_registry
+from tandem_server.registry import QueuedCampaign, QueueFull, Registry
+
+_CONFIG = Path("server.toml")
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the subcommand."""
+    parser = subparsers.add_parser(
+        "campaign",
+        help="queue campaigns for probes that come and go",
+        description="Queue campaigns for probes. A probe asks for its queue when it is on the network, and goes on without it.",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    _add_push(actions)
+    for name, func, what in (
+        ("list", _list, "what is queued, taken or running"),
+        ("status", _status, "how far each is, what became of the settled ones, and why a probe refused"),
+        (
+            "withdraw",
+            _withdraw,
+            "take campaigns back; a run of theirs that is under way is ended and kept as far as it came",
+        ),
+    ):
+        sub = actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+        if name != "list":
+            every = {"nargs": "?"} if name == "status" else {}
+            sub.add_argument("campaign", metavar="ID|NAME", help="as push and list print it", **every)  # type: ignore[arg-type]  # mypy reads one type for all keywords
+        _which(sub, "of these probes only; default: of all")
+        _common(sub)
+        sub.set_defaults(func=func)
+
+
+def _add_push(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    push = actions.add_parser(
+        "push",
+        help="queue a campaign",
+        description="Checks the file (exit status 2, with FILE:LINE and mend) and queues it. The probe checks it against its own "
+        "experiments, paths and kernel, and refuses with a reason that status shows. Of its queue a probe takes the highest "
+        "priority first, then the oldest; a campaign that a person began there goes before all.",
+    )
+    push.add_argument("campaign", metavar="NAME|FILE", help="one of the papers' campaigns, or a file")
+    who = push.add_mutually_exclusive_group(required=True)
+    _which(who, "for these probes")
+    who.add_argument("--all", action="store_true", help="for every probe whose token is good")
+    push.add_argument("--short", action="store_true", help="the short form, for the bench")
+    push.add_argument(
+        "--label", metavar="L", help="as which its runs are kept; begins one run of each step that waits for a hand"
+    )
+    push.add_argument(
+        "--path",
+        action="append",
+        default=[],
+        metavar="ROLE=NAME",
+        help="which path plays a role; default: in their order",
+    )
+    push.add_argument(
+        "--allow-substitutes", action="store_true", help="run without what the campaign requires; every result says so"
+    )
+    push.add_argument(
+        "--priority",
+        type=int,
+        default=DEFAULT_PRIORITY,
+        metavar="N",
+        help=f"0 to {HIGHEST_PRIORITY}; the highest goes first, and pauses a lower one between two runs; default: %(default)s",
+    )
+    _common(push)
+    push.set_defaults(func=_push)
+
+
+def _which(parser: argparse._ActionsContainer, what: str) -> None:
+    parser.add_argument("--probe", nargs="+", action="extend", default=[], metavar="P", help=what)
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, default=_CONFIG, metavar="FILE", help="default: %(default)s")
+    parser.add_argument("--json", action="store_true", help="as JSON")
+
+
+@with_plain_ends
+def _push(args: Namespace) -> int:
+    config = load(args.config)
+    if not 0 <= args.priority <= HIGHEST_PRIORITY:
+        raise ConfigError(f"--priority {args.priority}; mend: 0 to {HIGHEST_PRIORITY}")
+    text, file = source(args.campaign)
+    name, paths = checked(text, file, short=args.short, label=args.label, paths=args.path)
+    with open_registry(config) as registry:
+        try:
+            rows = registry.campaigns.push(
+                _probes(registry, args),
+                name,
+                Path(file).name[:255],
+                text,
+                short=args.short,
+                label=args.label,
+                paths=paths,
+                allow_substitutes=args.allow_substitutes,
+                priority=args.priority,
+            )
+        except QueueFull as error:
+            raise ConfigError(f"{error}; mend: tandem-server campaign withdraw") from error
+    _print(args, rows)
+    return 0
+
+
+@with_plain_ends
+def _list(args: Namespace) -> int:
+    with open_registry(load(args.config)) as registry:
+        rows = [row for row in _rows(registry, args) if not row.settled]
+    _print(args, sorted(rows, key=lambda row: (row.probe, row.pushed.turn)))
+    return 0
+
+
+@with_plain_ends
+def _status(args: Namespace) -> int:
+    with open_registry(load(args.config)) as registry:
+        rows = _named(_rows(registry, args), args.campaign)
+    _print(args, rows, whole=True)
+    return 0
+
+
+@with_plain_ends
+def _withdraw(args: Namespace) -> int:
+    with open_registry(load(args.config)) as registry:
+        rows = _named(_rows(registry, args), args.campaign)
+        open_ones = [row.pushed.id for row in rows if not row.settled]
+        if not open_ones:
+            raise ConfigError(f"{args.campaign}: is settled already; mend: tandem-server campaign list")
+        rows = registry.campaigns.withdraw(open_ones)
+    _print(args, rows, whole=True)
+    return 0
+
+
+def _probes(registry: Registry, args: Namespace) -> list[str]:
+    """For whom; ConfigError for one that can never ask."""
+    known = {probe.name: probe.revoked_utc_ns is None for probe in registry.probes.all()}
+    if args.all:
+        found = [name for name, good in known.items() if good]
+        if not found:
+            raise ConfigError("--all: there is no probe; mend: tandem-server probe add NAME")
+        return found
+    for name in args.probe:
+        if not known.get(name):
+            what = "its token is revoked" if name in known else "there is no such probe"
+            mend = f"tandem-server probe rotate {name}" if name in known else "tandem-server probe list"
+            raise ConfigError(f"--probe {name}: {what}; mend: {mend}")
+    return list(dict.fromkeys(args.probe))
+
+
+def _rows(registry: Registry, args: Namespace) -> list[QueuedCampaign]:
+    return [row for row in registry.campaigns.all() if not args.probe or row.probe in args.probe]
+
+
+def _named(rows: list[QueuedCampaign], wanted: str | None) -> list[QueuedCampaign]:
+    found = [row for row in rows if wanted in (None, row.pushed.id, row.pushed.name)]
+    if wanted is not None and not found:
+        raise ConfigError(f"{wanted}: no such campaign was pushed; mend: tandem-server campaign status")
+    return found
+
+
+def _print(args: Namespace, rows: Sequence[QueuedCampaign], *, whole: bool = False) -> None:
+    if args.json:
+        print(json.dumps([_told(row) for row in rows], indent=1))
+        return
+    for row in rows:
+        one = row.pushed
+        form = " (short form)" if one.short else ""
+        line = f"{one.id}  {row.probe:<16} {one.priority:>3}  {row.state:<9} {one.name}{form}"
+        if one.withdraw and not row.settled:
+            line += ", to be withdrawn"
+        print(line)
+        if whole:
+            print(f"  pushed {_time(one.pushed_utc_ns)}, {row.state} since {_time(row.state_utc_ns)}")
+            if row.reason:
+                print(f"  {row.reason}")
+            for step, counts in row.progress.get("steps", {}).items():
+                print(f"  {step}: {counts.get('made', 0)} of {counts.get('of', 0)} runs")
+
+
+def _told(row: QueuedCampaign) -> dict[str, Any]:
+    return {
+        **pushed_told(row.pushed),
+        "probe": row.probe,
+        "state": row.state,
+        "reason": row.reason,
+        "steps": row.progress.get("steps", {}),
+        "runs": row.progress.get("runs", {}),
+        "pushed": _time(row.pushed.pushed_utc_ns),
+        "state_since": _time(row.state_utc_ns),
+    }
+
+
+def _time(utc_ns: int) -> str:
+    return datetime.fromtimestamp(utc_ns / 1e9, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,20 @@
+"""The two kernels' ways of Multipath TCP at this end: the stock one has a protocol of its own for it (IPPROTO_MPTCP), the out-of-tree
+v0.9x kernel an option of TCP sockets. The latter's were made after its public source; the endpoint has not run on it.
+
+They speak different versions of the protocol: a probe of one kind gets plain TCP from a server of the other.
+"""
+
+from __future__ import annotations
+
+import socket
+
+from tandem.mptcp_abi import IPPROTO_MPTCP, v094, v094_sockets
+
+MEND = "sysctl net.mptcp.enabled=1 on Linux 5.6 or later (net.mptcp.mptcp_enabled=1 on the v0.94 kernel)"
+
+
+def open_socket(family: socket.AddressFamily, *, multipath: bool) -> socket.socket:
+    """A stream socket of Multipath TCP, or of TCP alone; OSError when the kernel has none."""
+    if v094.present():
+        return v094_sockets.open_socket(family, multipath=multipath)
+    return socket.socket(family, socket.SOCK_STREAM, IPPROTO_MPTCP if multipath else socket.IPPROTO_TCP)

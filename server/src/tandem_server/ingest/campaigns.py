@@ -1,0 +1,66 @@
+"""A probe's queue of campaigns over HTTP (server/spec/ingest-api.md): what it shall carry out, and what it tells of that."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import NoReturn
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from tandem.schema.campaign_queue import FORMAT, QueueError, is_id, queue_told, read_report
+from tandem_server.ingest.body import decode, receive
+from tandem_server.registry import CampaignQueue
+
+_REPORT_LIMIT_BYTES = 64 * 1024
+
+
+class NoReport(ValueError):  # noqa: N818  (an answer, no accident)
+    """The body is no report; the reason is told with status 400."""
+
+
+class ProbesCampaigns:
+    """The three resources. ``body_s``: within which a body must be whole."""
+
+    def __init__(self, queue: CampaignQueue, body_s: float) -> None:
+        self._queue, self._body_s = queue, body_s
+
+    async def listed(self, _request: Request, probe: str) -> Response:
+        """``GET /v1/campaigns``."""
+        return JSONResponse(queue_told(await run_in_threadpool(self._queue.of_probe, probe)))
+
+    async def file(self, request: Request, probe: str) -> Response:
+        """``GET /v1/campaigns/ID``."""
+        campaign = request.path_params["campaign"]
+        found = await run_in_threadpool(self._queue.text, campaign, probe) if is_id(campaign) else None
+        if found is None:
+            return _none_such()
+        return JSONResponse({"format": FORMAT, "id": campaign, "text": found[0]})
+
+    async def state(self, request: Request, probe: str) -> Response:
+        """``PUT /v1/campaigns/ID/state``."""
+        async with asyncio.timeout(self._body_s):
+            body = await receive(request.stream(), _REPORT_LIMIT_BYTES)
+        text = decode(body, request.headers.get("content-encoding"), _REPORT_LIMIT_BYTES)
+        try:
+            report = read_report(json.loads(text, parse_constant=_no_constant))
+        except QueueError as error:
+            raise NoReport(str(error)) from None
+        except (ValueError, RecursionError) as error:
+            raise NoReport(f"not JSON: {error}") from None
+        campaign = request.path_params["campaign"]
+        row = await run_in_threadpool(self._queue.report, campaign, probe, report) if is_id(campaign) else None
+        if row is None:
+            return _none_such()
+        return JSONResponse({"ok": True, "state": row.state, "withdraw": row.pushed.withdraw})
+
+
+def _none_such() -> Response:
+    """Also for another probe's: whose it is is nobody else's business."""
+    return JSONResponse({"error": "this probe has no such campaign"}, 404)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")

@@ -1,0 +1,223 @@
+"""What the reproductions of the papers' trends share: options, two links with the real endpoint, one experiment's run, quartiles, tables,
+progress. Every figure comes out of an experiment's own result."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces and links
+
+from lone_endpoint import lone_endpoint
+from radio_pair import PATHS, RadioPair, find_link, played_pair, radio_pair
+from two_paths import REPOSITORY, SERVER, why_not
+
+from tandem.experiment.rounds_outcome import quantile
+from tandem.mptcp import sysctls
+
+SERVER_BUFFERS = {"net.ipv4.tcp_wmem": "4096 262144 33554432", "net.ipv4.tcp_rmem": "4096 131072 33554432"}
+"""As the server's playbook sets them."""
+PROGRESS_S = 5.0
+
+
+class Spread(NamedTuple):
+    """How many, median and quartiles; None without any."""
+
+    n: int
+    median: float | None
+    q1: float | None
+    q3: float | None
+
+
+def spread(values: Iterable[float | None]) -> Spread:
+    """Of the values that are there."""
+    there = [v for v in values if v is not None]
+    return Spread(len(there), quantile(there, 0.5), quantile(there, 0.25), quantile(there, 0.75))
+
+
+def options(about: str | None, *, seed: int = 1) -> argparse.ArgumentParser:
+    """The options that all have. Those of a script's own that default to None are filled by ``settle``."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a short form, to see that it works: no figures to go by")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="table, setting and every transfer as JSON too")
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="the picture (svg, png or pdf by its ending)")
+    parser.add_argument(
+        "--seed", type=int, default=seed, help="of the random order and all that is drawn (default: %(default)s)"
+    )
+    parser.add_argument("--repetitions", type=positive, metavar="N", help="of every cell of the table")
+    parser.add_argument(
+        "--congestion-control", default="cubic", metavar="NAME", help="at the sender (default: %(default)s)"
+    )
+    return parser  # fmt: skip
+
+
+def positive(text: str) -> int:
+    """A whole number above 0, for argparse."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text}: give 1 or more")
+    return number
+
+
+def settle(args: argparse.Namespace, full: Mapping[str, Any], quick: Mapping[str, Any]) -> None:
+    """Fill what was not given from the form that is run; end with one line when this machine or a name cannot do it."""
+    for name, value in {**full, **(quick if args.quick else {})}.items():
+        if getattr(args, name) is None:
+            setattr(args, name, value)
+    lack = why_not() or (None if find_link() else "no tandem-link; mend: ./kit setup builds it")
+    if lack is not None:
+        raise SystemExit(lack)
+    if args.plot is not None and args.plot.suffix not in (".svg", ".png", ".pdf"):
+        raise SystemExit(f"--plot {args.plot}: unknown kind of picture; mend: end the name in .svg, .png or .pdf")
+    for file in (args.json, args.plot):
+        if file is not None and not file.resolve().parent.is_dir():
+            raise SystemExit(f"{file}: its folder does not exist; mend: make it first")
+
+
+@dataclass
+class Bench:
+    """Two paths, ``a`` and ``b``, from the probe's namespace to the real endpoint in the server's."""
+
+    pair: RadioPair
+    server: dict[str, Any]
+
+    def buffers(self, wanted: Mapping[str, str], *, probe: bool = True) -> None:
+        """Set sysctls at the server, and at the probe. A refusal ends the script: nothing would be what it says."""
+        for space in (self.pair.server, self.pair.probe) if probe else (self.pair.server,):
+            for setting in space.inside(lambda: sysctls.apply(wanted)).values():
+                if setting.error is not None:
+                    raise SystemExit(f"{setting.name}: {setting.error}")
+
+    def experiment(self, name: str, **own: Any) -> dict[str, Any]:
+        """One experiment in the probe's namespace; its last line. A network that fails is in it; a machine that cannot measure ends
+        the script."""
+        given = {"run": "trend", "paths": PATHS, "server": self.server, **own}
+        done = subprocess.run(
+            [*self.pair.probe.enter, sys.executable, "-m", f"tandem.experiment.{name}"],
+            input=json.dumps(given),
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")},
+            check=False,
+        )
+        last = done.stdout.splitlines()[-1:]
+        line: dict[str, Any] = json.loads(last[0]) if last else {"type": None}
+        if line["type"] != "result":
+            raise SystemExit(f"{name} ended with status {done.returncode}: {last[0] if last else 'nothing said'}")
+        return line
+
+    def setting(self, args: argparse.Namespace, links: str) -> dict[str, Any]:
+        """What was measured with, told as the first lines of the output too."""
+        there = self.pair.server.inside(lambda: sysctls.read(("net.mptcp.scheduler", *SERVER_BUFFERS)))
+        probe = self.pair.probe.inside(lambda: sysctls.read(("net.mptcp.path_manager", *SERVER_BUFFERS)))
+        found = {
+            "kernel": platform.release(),
+            "scheduler": there["net.mptcp.scheduler"],
+            "path_manager": probe["net.mptcp.path_manager"],
+            "congestion_control": args.congestion_control,
+            "server_tcp_wmem": there["net.ipv4.tcp_wmem"],
+            "probe_tcp_wmem": probe["net.ipv4.tcp_wmem"],
+            "links": links,
+            "send_buffer_bytes": getattr(args, "send_buffer_bytes", None),
+            "seed": args.seed,
+            "repetitions": args.repetitions,
+            "quick": args.quick,
+        }
+        print(
+            f"kernel {found['kernel']}, scheduler {found['scheduler']}, path manager {found['path_manager']}, controller "
+            f"{found['congestion_control']}\nlinks: {links}\nseed {args.seed}, {args.repetitions} repetitions"
+            + (f", send buffer {found['send_buffer_bytes']} B" if found["send_buffer_bytes"] else "")
+            + (", quick form: no figures to go by" if args.quick else ""),
+            flush=True,
+        )
+        return found
+
+
+@contextmanager
+def bench(mbit: Mapping[str, float], rtt_ms: Mapping[str, float], queue_ms: float) -> Iterator[Bench]:
+    """Links of constant rate and delay, the server with its playbook's buffers."""
+    binary = find_link()
+    assert binary is not None
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        radio_pair(binary, {name: rate * 1e6 for name, rate in mbit.items()}, rtt_ms, queue_ms) as pair,
+        lone_endpoint(pair.server, SERVER, Path(folder)) as server,
+    ):
+        made = Bench(pair, server)
+        made.buffers(SERVER_BUFFERS, probe=False)
+        yield made
+
+
+@contextmanager
+def played_bench(timelines: Mapping[str, Path], epoch_ns: int) -> Iterator[Bench]:
+    """Links that play timelines from ``epoch_ns`` (CLOCK_MONOTONIC) on, the server with its playbook's buffers."""
+    binary = find_link()
+    assert binary is not None
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        played_pair(binary, timelines, epoch_ns) as pair,
+        lone_endpoint(pair.server, SERVER, Path(folder)) as server,
+    ):
+        made = Bench(pair, server)
+        made.buffers(SERVER_BUFFERS, probe=False)
+        yield made
+
+
+@dataclass
+class Progress:
+    """Lines on stderr, one every few seconds: how far, how long, how long still."""
+
+    of: int
+    what: str
+    begun_s: float = field(default_factory=time.monotonic)
+    done: int = 0
+    told_s: float = 0.0
+
+    def step(self, now_doing: str = "") -> None:
+        """One more is done."""
+        self.done += 1
+        now = time.monotonic()
+        if now - self.told_s < PROGRESS_S and self.done < self.of:
+            return
+        self.told_s, gone = now, now - self.begun_s
+        left = gone / self.done * (self.of - self.done)
+        far = f"{self.done}/{self.of} {self.what}, {gone:.0f} s, about {left:.0f} s left {now_doing}"
+        print(far, file=sys.stderr, flush=True)
+
+
+Column = tuple[str, str]
+"""A heading, and the format of its values (as of ``format``)."""
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> None:
+    """Print it; what is None is a dash."""
+    cells = [[heading for heading, _ in columns]]
+    cells += [["–" if v is None else format(v, f) for v, (_, f) in zip(row, columns, strict=True)] for row in rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
+    for row in cells:
+        print("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
+    sys.stdout.flush()
+
+
+def finish(args: argparse.Namespace, setting: dict[str, Any], rows: list[dict[str, Any]], measured: Any) -> None:
+    """Write the JSON, when asked for."""
+    if args.json is not None:
+        told = {"setting": setting, "table": rows, "measured": measured}
+        args.json.write_text(json.dumps(told, indent=1, default=_plain) + "\n")
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    return asdict(value)  # type: ignore[call-overload]  # whatever else is no plain value is a dataclass, or the TypeError it deserves

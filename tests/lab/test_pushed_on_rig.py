@@ -1,0 +1,137 @@
+"""Campaigns from the server's queue: the real server, the real collector, networks that go and come back."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from kit_on_rig import PROBE, REPOSITORY, KitOnRig, awaited, find_influxd, kit_on_rig
+
+from tandem_bench.rig.rights import Owner, confined
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+S_RUNS = "s: run 1 of 5"
+OWN = """\
+format = "tandem-campaign-file/1"
+name = "{name}"
+title = "t"
+roles = ["a", "b"]
+[[step]]
+name = "s"
+experiment = "download"
+repetitions = {repetitions}
+[step.parameters]
+kind = "mptcp"
+path = "a"
+{size}
+"""
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
+    influxd = find_influxd()
+    if influxd is None:
+        pytest.skip("no influxd; ./kit setup takes it out of the distribution's package")
+    more = "\n[campaigns]\nask_every_s = 1\n"
+    with kit_on_rig(tmp_path_factory.mktemp("rig"), influxd, more=more) as running:
+        yield running
+
+
+def server(kit: KitOnRig, *args: str) -> list[dict[str, Any]]:
+    config = ["--config", str(kit.folder / "server" / "server.toml"), "--json"]
+    told: list[dict[str, Any]] = json.loads(kit.tool("server", "tandem_server", "campaign", *args, *config))
+    return told
+
+
+def push(kit: KitOnRig, name: str, size: str, repetitions: int, *more: str) -> str:
+    file = kit.folder / f"{name}.toml"
+    file.write_text(OWN.format(name=name, size=size, repetitions=repetitions))
+    (row,) = server(kit, "push", str(file), "--probe", PROBE, *more)
+    return str(row["id"])
+
+
+def reaches(kit: KitOnRig, push: str, state: str) -> Callable[[], bool]:
+    return lambda: bool(server(kit, "status", push)[0]["state"] == state)
+
+
+def nft(kit: KitOnRig, *args: str) -> None:
+    subprocess.run(kit.rig.command("probe", ["nft", *args]), check=True, capture_output=True)
+
+
+def condition(kit: KitOnRig, wait_s: int = 0, config: str | None = None) -> subprocess.CompletedProcess[str]:
+    """The command of the systemd unit that system/README.md shows, on this probe."""
+    text = (REPOSITORY / "collector/system/README.md").read_text()
+    (line,) = re.findall(r"^ExecCondition=/bin/sh -c '(.*)'$", text, re.MULTILINE)
+    assert " --wait 3600;" in line
+    tandem = f"{sys.executable} -m tandem"
+    where = config or str(kit.probe / "config.toml")
+    script = (
+        line.replace("$$", "$")
+        .replace("tandem ", f"{tandem} ", 1)
+        .replace("--wait 3600", f"--wait {wait_s} --config {where}")
+    )
+    command = kit.rig.command("probe", confined(["/bin/sh", "-c", script], Owner.of_caller()))
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def of_push(kit: KitOnRig, push: str) -> list[dict[str, Any]]:
+    told = [json.loads(file.read_text()) for file in (kit.probe / "runs").glob("*.json")]
+    return [m for m in told if m.get("campaign", {}).get("push") == push]
+
+
+def test_pushed_taken_done_and_seen_at_the_server(kit: KitOnRig) -> None:
+    one = push(kit, "first", "bytes = 200_000", 2, "--path", "a=b", "--priority", "60")
+    awaited("the campaign is done", reaches(kit, one, "done"), 60)
+    (row,) = server(kit, "status", one)
+    assert (row["steps"], row["runs"]) == ({"s": {"made": 2, "of": 2}}, {"ok": 2})
+    runs = of_push(kit, one)
+    assert [m["campaign"]["roles"]["a"] for m in runs] == ["b", "b"]
+    awaited("the ledger has its runs", lambda: {m["id"] for m in runs} <= set(kit.ledger()))
+
+
+def test_off_the_network_it_waits_at_the_server_and_is_done_when_the_probe_is_back(kit: KitOnRig) -> None:
+    nft(kit, "add table inet off")
+    try:
+        nft(kit, "add chain inet off out { type filter hook output priority 0 ; }")
+        nft(kit, "add rule inet off out tcp dport 8443 reject with tcp reset")
+        one = push(kit, "second", "bytes = 200_000", 1)
+        config = str(kit.probe / "config.toml")
+
+        def trouble() -> bool:
+            told = json.loads(kit.tool("probe", "tandem", "campaign", "status", "--json", "--config", config))
+            return told["queue"]["trouble"] is not None
+
+        awaited("the probe says that the server does not answer", trouble, 60)
+        assert reaches(kit, one, "queued")()
+    finally:
+        nft(kit, "delete table inet off")
+    awaited("the campaign is done", reaches(kit, one, "done"), 90)
+
+
+def test_withdrawn_its_run_is_ended_and_the_next_of_the_queue_begins(kit: KitOnRig) -> None:
+    one = push(kit, "endless", "seconds = 3000", 5)
+    awaited("it runs", lambda: kit.status()["run"] is not None and reaches(kit, one, "running")(), 60)
+    held = condition(kit)
+    assert (held.returncode, held.stdout.splitlines()) == (1, [f"held: campaign endless: {S_RUNS}"])
+    waits = push(kit, "third", "bytes = 200_000", 1)
+    awaited("the next is taken", reaches(kit, waits, "taken"), 30)
+    server(kit, "withdraw", "endless")
+    awaited("the campaign is withdrawn", reaches(kit, one, "withdrawn"), 60)
+    awaited("the next is done", reaches(kit, waits, "done"), 60)
+    (ended,) = of_push(kit, one)
+    assert ended["failure"]["reason"] == "stopped"
+    assert ended["result"]["bytes"] > 0
+
+
+def test_maintenance_goes_on_when_nothing_is_measured_and_when_nobody_can_tell(kit: KitOnRig) -> None:
+    """The scenario stands still: nothing is measured now."""
+    assert condition(kit, wait_s=60).stdout == "idle\n"
+    broken = condition(kit, config="/nowhere/config.toml")
+    assert (broken.returncode, broken.stdout) == (0, "")
+    assert "/nowhere/config.toml" in broken.stderr

@@ -1,0 +1,109 @@
+"""Experiments over TLS on two paths, against the real endpoint: the same figures as in the clear, the handshake's time apart."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lone_endpoint import MEASUREMENT_PORT, MEASUREMENT_TLS_PORT, lone_endpoint
+from run_experiment import run
+from two_paths import PATHS, SERVER, Lab, await_true, lab, why_not
+
+from tandem.mptcp import sysctls
+from tandem.mptcp.paths import Paths
+
+LACK = why_not()
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+SECURE = f"https://{SERVER}:{MEASUREMENT_TLS_PORT}"
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[tuple[Lab, dict[str, Any]]]:
+    with lab() as made, tempfile.TemporaryDirectory() as folder:
+        paths = Paths(PATHS)
+        made.probe.inside(paths.apply)
+        await_true(lambda: made.probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both paths up")
+        made.probe.inside(lambda: sysctls.apply({"net.mptcp.blackhole_timeout": 0}))
+        for side in (made.probe, made.server):
+            side.inside(lambda: sysctls.apply({"net.ipv4.tcp_congestion_control": "cubic"}))
+        with lone_endpoint(made.server, SERVER, Path(folder)) as server:
+            yield made, {**server, "measurement": SECURE}
+
+
+def measure(rig: tuple[Lab, dict[str, Any]], name: str, server: dict[str, Any] | None = None, **own: Any) -> Any:
+    made, usual = rig
+    paths = [{"name": p.name, "interface": p.interface} for p in PATHS]
+    line = run(made, name, {"run": "run-1", "paths": paths, "server": server or usual, **own})
+    assert "result_faults" not in line
+    return line
+
+
+@pytest.mark.parametrize("query", [{"bytes": 20_000_000}, {"seconds": 1}])
+@pytest.mark.parametrize("kind", ["mptcp", "tcp"])
+def test_a_download(rig, kind, query):
+    line = measure(rig, "download", kind=kind, path="a", **query)
+    assert line["failure"] is None
+    result = line["result"]
+    assert result["tls_ms"] > 0
+    (connection,) = result["sender"]["connections"]
+    assert connection["tls"]["version"] == "TLSv1.3"
+    assert {flow["path"] for flow in result["subflows"]} == ({"a", "b"} if kind == "mptcp" else {"a"})
+    assert result["fallback"] is False
+    if "bytes" in query:
+        assert result["bytes"] == connection["bytes_sent"] == connection["bytes_acked"] == 20_000_000
+        # What the kernel carried beside the payload: a handshake and 22 bytes a record, and what went over both paths.
+        assert sum(flow["bytes"] for flow in result["subflows"]) > 20_000_000 + 22 * (20_000_000 // 16384)
+    else:
+        assert 0 < result["bytes"] <= connection["bytes_sent"]
+
+
+@pytest.mark.parametrize("mode", ["oneway", "reqresp"])
+def test_a_transfer_timed_to_its_last_acknowledgement(rig, mode):
+    line = measure(rig, "delay", mode=mode, min_bytes=1_000_000, max_bytes=1_000_000, seed=4)
+    assert (line["failure"], line["failed_phases"]) == (None, 0)
+    (told,) = line["result"]["rounds"]
+    for transfer in told["transfers"]:
+        assert transfer["agent_s"] > 0
+        assert transfer["server_s"] > 0
+        assert transfer["tls_ms"] > 0
+        assert transfer["bytes"] == 1_000_000
+
+
+def test_an_upload_for_a_time(rig):
+    line = measure(rig, "bandwidth", mode="oneway", seconds=1, seed=3)
+    assert (line["failure"], line["failed_phases"]) == (None, 0)
+    (told,) = line["result"]["rounds"]
+    for phase in told["phases"]:
+        for connection in phase["connections"]:
+            assert connection["server_bytes"] >= connection["bytes"] > 0
+
+
+def test_a_verdict(rig):
+    line = measure(rig, "verdict", join_wait_s=2.5, bytes=200_000)
+    told = line["result"]["paths"]
+    assert {told[name]["primary"]["verdict"] for name in told} == {"native"}
+
+
+def test_latency_under_load(rig):
+    line = measure(rig, "latency", seconds=1, interval_ms=50, settle_s=0.5, linger_s=0.5, load="only")
+    assert line["failure"] is None
+
+
+def test_a_port_without_tls_is_a_failure(rig):
+    _, server = rig
+    clear = {**server, "measurement": f"https://{SERVER}:{MEASUREMENT_PORT}"}
+    line = measure(rig, "download", clear, kind="tcp", path="a", bytes=1000, whoami=False)
+    assert line["failure"] == {"reason": "connect: tls: wrong version number", "retry": True}
+    assert line["status"] == 1
+
+
+def test_the_port_with_tls_serves_no_session_in_the_clear(rig):
+    _, server = rig
+    line = measure(
+        rig, "download", {**server, "measurement": SECURE.replace("https", "http")}, kind="tcp", path="a", bytes=9
+    )
+    told = {"reason": 'HTTP 400 {"error": "this port speaks TLS: ask by https"}', "retry": False}
+    assert line["failure"] == told

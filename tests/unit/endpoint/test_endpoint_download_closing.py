@@ -1,0 +1,83 @@
+"""A client that closes as soon as it has what it asked for, while the endpoint's thread waits for its turn, has not gone away."""
+
+import select
+import socket
+import time
+
+import pytest
+
+from tandem_server.endpoint.download import Download
+from tandem_server.endpoint.request import Ask
+from tandem_server.endpoint.sampler import Sampler
+
+
+@pytest.fixture
+def pair():
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
+        serving, _ = listener.accept()
+        with serving:
+            yield serving, client
+
+
+def close_and_wait(serving, client, wanted):
+    """The client reads so much and closes; returns when this end has seen it."""
+    while wanted > 0:
+        wanted -= len(client.recv(wanted))
+    client.close()
+    seen = select.poll()
+    seen.register(serving, select.POLLRDHUP)
+    assert seen.poll(5000)
+
+
+class Budget:
+    """Without end; ``after`` is called when something was sent."""
+
+    def __init__(self, after):
+        self.after = after
+
+    def take(self, wanted_bytes):
+        return wanted_bytes
+
+    def give_back(self, unused_bytes):
+        del unused_bytes
+        self.after()
+
+
+def download(serving, ask, after):
+    return Download(serving, Sampler(serving), ask, Budget(after), lambda _: None, lambda: False, 5.0)
+
+
+def test_all_was_sent_and_the_client_has_closed_before_we_look_again(pair):
+    serving, client = pair
+    one = download(serving, Ask(1000, None), lambda: close_and_wait(serving, client, 1003))
+    assert one.run(b"abc") == "complete"
+    assert one.acked_at_s is not None
+
+
+def test_the_time_was_over_before_we_are_told_that_the_client_has_closed(pair):
+    serving, client = pair
+    one = download(serving, Ask(None, 0.2), lambda: None)
+
+    class Late:
+        """Returns from its first wait when the time has long been over."""
+
+        def __init__(self, poll):
+            self.poll_of_old, self.first = poll, True
+
+        def poll(self, wait_ms):
+            if self.first:
+                self.first = False
+                client.close()
+                time.sleep(0.3)
+                return [(serving.fileno(), select.POLLRDHUP)]
+            return self.poll_of_old.poll(wait_ms)
+
+    one._poll = Late(one._poll)
+    assert one.run(b"abc") == "complete"
+
+
+def test_who_closes_before_has_gone(pair):
+    serving, client = pair
+    one = download(serving, Ask(5000, None), lambda: close_and_wait(serving, client, 3))
+    one._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    assert one.run(b"abc" + bytes(10_000_000)) == "client gone"

@@ -1,0 +1,202 @@
+"""The layouts and files of the v0.9x kernel, packed here by hand after its public header and source; nothing of it ran there."""
+
+import contextlib
+import socket
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.mptcp_abi import AbiError, Address, v094
+
+HEADING = (
+    "  sl  loc_tok  rem_tok  v6 local_address                         remote_address                        st ns"
+    " tx_queue rx_queue inode\n"
+)
+LINE = (
+    "   0: 2D0B85BA 39F8CCC5  0 6601A8C0:E89F                         2DE66882:0050                         01 02"
+    " 00000010:00000400 21895\n"
+)
+SIX = (
+    "   1: 1 2  1 B80D0120000000000000000001000000:1F90 B80D0120000000000000000002000000:01BB 01 01"
+    " 00000000:00000000 7\n"
+)
+HIDDEN = LINE.replace("2D0B85BA 39F8CCC5", "FFFFFFFF FFFFFFFF")
+
+
+def meta(acked=5_000_000, received=9_000_000_000) -> bytes:
+    """struct mptcp_meta_info: 4 u8, 6 u32 (28 bytes), padding to 32, 2 u64."""
+    return struct.pack("<BBBBIIIIIIIQQ", 1, 2, 0, 0, 204_000, 3, 11, 12, 13, 44, 0, acked, received)
+
+
+def tcp_info(rtt_us=40_000, received=77) -> bytes:
+    """struct tcp_info of Linux 4.14, field by field after its header: 104 bytes to total_retrans, 192 in all."""
+    head = struct.pack("<8B", 1, 0, 0, 0, 0, 0, 0, 0)
+    words = [0] * 24
+    words[15], words[16], words[18] = rtt_us, rtt_us // 8, 10  # rtt, rttvar, snd_cwnd
+    rest = struct.pack("<4Q6IQ3Q", 1000, 1 << 40, 66, received, 1, 2, 3, 39_000, 4, 5, 8_000, 9, 10, 11)
+    made = head + struct.pack("<24I", *words) + rest
+    assert len(made) == 192
+    return made
+
+
+def ends(local: str, remote: str, port=80) -> bytes:
+    """struct mptcp_sub_info: two unions as long as sockaddr_in6."""
+
+    def one(host: str, number: int) -> bytes:
+        if ":" in host:
+            packed = socket.inet_pton(socket.AF_INET6, host)
+            return struct.pack("<H", socket.AF_INET6) + struct.pack(">HI", number, 0) + packed + bytes(4)
+        return struct.pack("<H", socket.AF_INET) + struct.pack(">H", number) + socket.inet_aton(host) + bytes(20)
+
+    made = one(local, 40_000) + one(remote, port)
+    assert len(made) == 56
+    return made
+
+
+def header(subflows: int, tcp_bytes=192, meta_bytes=48, ends_bytes=56) -> bytes:
+    """struct mptcp_info as the kernel leaves it: five u32, then four pointers, aligned as this machine's."""
+    sizes = (tcp_bytes, subflows * tcp_bytes, meta_bytes, ends_bytes, subflows * ends_bytes)
+    pointer = struct.calcsize("P")
+    return struct.pack("<5I", *sizes) + bytes(4 if pointer == 8 else 0) + bytes(4 * pointer)
+
+
+def test_the_request_says_sizes_and_places_and_leaves_out_the_first_subflow():
+    made = bytearray(v094.INFO_BYTES)
+    v094.info_request(made, 0x1000, 0x2000, 0x3000, 4)
+    assert struct.unpack_from("<5I", made) == (192, 4 * 192, 48, 56, 4 * 56)
+    pointer = struct.calcsize("P")
+    places = made[-4 * pointer :]
+    assert [int.from_bytes(places[i : i + pointer], "little") for i in range(0, 4 * pointer, pointer)] == [
+        0x1000, 0, 0x2000, 0x3000,
+    ]  # fmt: skip
+
+
+def test_connection_and_subflows_are_told():
+    pairs = ends("10.64.1.2", "203.0.113.10") + ends("2001:db8::1", "2001:db8::2", 443)
+    info = v094.decode_info(header(2), meta(), tcp_info() + tcp_info(90_000, 88), pairs)
+    assert info.meta == (1, 2, 204_000, 3, 12, 44, 5_000_000, 9_000_000_000)
+    first, second = info.subflows
+    assert (first.local, first.remote) == (Address("10.64.1.2", 40_000), Address("203.0.113.10", 80))
+    assert (second.local, second.remote) == (Address("2001:db8::1", 40_000), Address("2001:db8::2", 443))
+    assert (first.tcp.rtt_us, first.tcp.min_rtt_us, first.tcp.bytes_received) == (40_000, 39_000, 77)
+    assert (second.tcp.rtt_us, second.tcp.bytes_received, second.tcp.delivery_rate) == (90_000, 88, 8_000)
+    assert (first.tcp.busy_time_us, first.tcp.bytes_sent, first.tcp.bytes_retrans) == (9, None, None), "not before 4.19"
+
+
+def test_a_kernel_with_a_shorter_tcp_info_is_read_by_its_own_stride():
+    info = v094.decode_info(
+        header(2, tcp_bytes=160), meta(), tcp_info()[:160] + tcp_info(5000)[:160], ends("1.2.3.4", "5.6.7.8") * 2
+    )
+    assert [s.tcp.rtt_us for s in info.subflows] == [40_000, 5000]
+    assert info.subflows[0].tcp.busy_time_us is None
+
+
+@pytest.mark.parametrize(
+    ("told", "tcp", "pairs"),
+    [
+        (header(1)[:20], tcp_info(), ends("1.2.3.4", "5.6.7.8")),
+        (header(2), tcp_info(), ends("1.2.3.4", "5.6.7.8") * 2),
+        (header(1, meta_bytes=44), tcp_info(), ends("1.2.3.4", "5.6.7.8")),
+        (header(1, ends_bytes=40), tcp_info(), ends("1.2.3.4", "5.6.7.8")),
+        (header(1, tcp_bytes=100), tcp_info(), ends("1.2.3.4", "5.6.7.8")),
+    ],
+)
+def test_sizes_that_contradict_each_other_are_refused(told, tcp, pairs):
+    with pytest.raises(AbiError):
+        v094.decode_info(told, meta(), tcp, pairs)
+
+
+@given(st.binary(max_size=80), st.binary(max_size=60), st.binary(max_size=400), st.binary(max_size=200))
+def test_any_bytes_decode_or_are_refused(told, meta_bytes, tcp, pairs):
+    with contextlib.suppress(AbiError):
+        v094.decode_info(told, meta_bytes, tcp, pairs)
+
+
+@given(
+    st.lists(st.integers(0, 400), min_size=5, max_size=5), st.binary(min_size=400, max_size=400), st.binary(min_size=48)
+)
+def test_any_sizes_over_any_bytes_decode_or_are_refused(sizes, array, meta_bytes):
+    told = struct.pack("@5I4P", *sizes, 0, 0, 0, 0)
+    try:
+        info = v094.decode_info(told, meta_bytes, array, array)
+    except AbiError:
+        return
+    assert len(info.subflows) * (sizes[0] or 1) == sizes[1]
+
+
+def test_connections_by_the_kernels_file():
+    one, six, hidden = v094.parse_connections(HEADING + LINE + SIX + HIDDEN)
+    assert (one.local_token, one.remote_token) == (0x2D0B85BA, 0x39F8CCC5)
+    assert (one.local, one.remote) == (Address("192.168.1.102", 59551), Address("130.104.230.45", 80))
+    assert (one.state, one.subflows, one.unsent_bytes, one.unread_bytes, one.inode) == (1, 2, 16, 1024, 21895)
+    assert (six.local, six.remote) == (Address("2001:db8::1", 8080), Address("2001:db8::2", 443))
+    assert (hidden.local_token, hidden.remote_token) == (None, None)
+    assert v094.token_of((one, six), 7) == 1
+    assert v094.token_of((one, six), 8) is None
+    assert v094.parse_connections(HEADING) == v094.parse_connections("") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sl nothing\n",
+        HEADING + "0: 1 2\n",
+        HEADING + LINE.replace("6601A8C0:", "6601A8:"),
+        HEADING + LINE.replace(" 0 6601", " 2 6601"),
+        HEADING + LINE.replace("E89F", "+89F"),
+        HEADING + LINE.replace("21895", "21_895"),
+        HEADING + LINE.replace("00000010:", "1000000010:"),
+    ],
+)
+def test_another_file_is_refused(text):
+    with pytest.raises(AbiError):
+        v094.parse_connections(text)
+
+
+@given(st.text(max_size=300))
+def test_any_text_parses_or_is_refused(text):
+    for parse, head in ((v094.parse_connections, HEADING), (v094.parse_counters, "")):
+        with contextlib.suppress(AbiError):
+            parse(head + text)
+
+
+@given(
+    st.tuples(st.ip_addresses(v=4), st.ip_addresses(v=4)),
+    st.integers(0, 65535),
+    st.lists(st.integers(0, 0xFFFFFFFF), min_size=4, max_size=4),
+    st.integers(0, 1 << 40),
+)
+def test_what_the_kernel_prints_is_read_back(hosts, port, words, inode):
+    def printed(host) -> str:
+        return f"{int.from_bytes(host.packed, 'little'):08X}:{port:04X}"
+
+    own, theirs, unsent, unread = words
+    text = f"{0:4d}: {own:04X} {theirs:04X}  0 {printed(hosts[0])}          {printed(hosts[1])}         "
+    (made,) = v094.parse_connections(f"{HEADING}{text} 01 02 {unsent:08X}:{unread:08X} {inode}\n")
+    assert (made.local, made.remote) == tuple(Address(str(host), port) for host in hosts)
+    assert (made.unsent_bytes, made.unread_bytes, made.inode) == (unsent, unread, inode)
+    if own != 0xFFFFFFFF:
+        assert (made.local_token, made.remote_token) == (own, theirs)
+
+
+def test_counters_by_the_kernels_file():
+    text = "MPCapableSYNRX                  \t3\nMPJoinSynTx                     \t-1\n"
+    assert v094.parse_counters(text) == {"MPCapableSYNRX": 3, "MPJoinSynTx": -1}
+    with pytest.raises(AbiError):
+        v094.parse_counters("MPCapableSYNRX 1 2\n")
+
+
+def test_it_is_told_from_the_stock_kernel(tmp_path):
+    assert not v094.present(tmp_path)
+    (tmp_path / "proc/sys/net/mptcp").mkdir(parents=True)
+    (tmp_path / "proc/sys/net/mptcp/enabled").write_text("1\n")
+    assert not v094.present(tmp_path), "the stock kernel's name"
+    (tmp_path / "proc/sys/net/mptcp/mptcp_enabled").write_text("1\n")
+    assert v094.present(tmp_path)
+
+
+def test_it_is_known_in_a_namespace_where_its_sysctls_are_hidden(tmp_path):
+    (tmp_path / "proc/net/mptcp_net").mkdir(parents=True)
+    assert v094.present(tmp_path)

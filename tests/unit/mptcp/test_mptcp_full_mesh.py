@@ -1,0 +1,169 @@
+"""Paths on a v0.94 kernel: which interfaces its full mesh uses. A tree of files; nothing here ran on that kernel."""
+
+import contextlib
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from v094_tree import NOMULTIPATH, Tree
+
+from tandem.mptcp import link_flags, routing, sysctls
+from tandem.mptcp import paths as paths_module
+from tandem.mptcp.full_mesh import FullMesh
+from tandem.mptcp.iproute import Interface, IpError
+from tandem.mptcp.netlink import NetlinkError
+from tandem.mptcp.path_manager import Endpoint
+from tandem.mptcp.paths import Path, Paths
+
+A, B = Endpoint(101, "10.64.1.2", "wwan0"), Endpoint(102, "10.65.1.2", "wwan1")
+ALL = ["lo", "wwan0", "wwan1", "eth0"]
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    made = Tree(tmp_path)
+    monkeypatch.setattr(sysctls, "ROOT", tmp_path / "proc/sys")
+    for name in ALL:
+        made.interface(name)
+    return made
+
+
+@pytest.fixture
+def manager(tree):
+    return FullMesh(tree.flags, tree.change)
+
+
+def off(tree):
+    return {name for name in ALL if tree.flags(name) & NOMULTIPATH}
+
+
+def test_what_is_no_path_is_left_out_and_comes_back_at_the_end(tree, manager):
+    manager.add(A)
+    manager.add(B)
+    manager.only_endpoints(ALL)
+    assert (manager.endpoints(), off(tree)) == ({101: A, 102: B}, {"eth0"})
+    manager.remove(102)
+    assert (manager.endpoints(), off(tree)) == ({101: A}, {"eth0", "wwan1"})
+    manager.restore()
+    assert (manager.endpoints(), off(tree)) == ({}, set())
+
+
+def test_an_endpoint_made_anew_closes_its_subflows_and_opens_them(tree, manager):
+    manager.add(A)
+    manager.remove(101)
+    assert off(tree) == {"wwan0"}
+    manager.add(A)
+    assert off(tree) == set()
+
+
+def test_a_mark_of_a_collector_that_was_killed_is_taken_off_a_path(tree, manager):
+    tree.change("wwan0", NOMULTIPATH, NOMULTIPATH)
+    manager.add(A)
+    assert off(tree) == set()
+
+
+def test_a_mark_that_somebody_else_made_stays(tree, manager):
+    tree.change("eth0", NOMULTIPATH, NOMULTIPATH)
+    manager.add(A)
+    manager.only_endpoints(ALL)
+    manager.restore()
+    assert "eth0" in off(tree)
+
+
+def test_an_endpoint_whose_mark_somebody_set_is_missing_and_can_be_mended(tree, manager):
+    manager.add(A)
+    tree.change("wwan0", NOMULTIPATH, NOMULTIPATH)
+    assert manager.endpoints() == {}
+    manager.add(A)
+    assert manager.endpoints() == {101: A}
+
+
+def test_an_interface_that_has_gone_is_no_endpoint(tree, manager):
+    manager.add(A)
+    tree.interface("wwan0", None)
+    assert manager.endpoints() == {}
+    with pytest.raises(IpError, match="No such device"):
+        manager.remove(101)
+    manager.restore()
+    with pytest.raises(IpError, match="wwan0 multipath on: No such device"):
+        manager.add(A)
+
+
+def test_the_full_mesh_is_chosen_and_the_path_manager_of_before_comes_back(tree, manager):
+    tree.write("proc/sys/net/mptcp/mptcp_path_manager", "ndiffports")
+    manager.only_endpoints([])
+    assert sysctls.read(["net.mptcp.mptcp_path_manager"]) == {"net.mptcp.mptcp_path_manager": "fullmesh"}
+    manager.restore()
+    assert sysctls.read(["net.mptcp.mptcp_path_manager"]) == {"net.mptcp.mptcp_path_manager": "ndiffports"}
+
+
+def test_a_kernel_without_full_mesh_is_refused_with_the_mend(tree, manager, monkeypatch):
+    tree.write("proc/sys/net/mptcp/mptcp_path_manager", "default")
+    setting = sysctls.Setting(
+        "net.mptcp.mptcp_path_manager", "fullmesh", "default", "default", "No such file or directory"
+    )
+    monkeypatch.setattr(sysctls, "apply", lambda wanted: dict.fromkeys(wanted, setting))
+    with pytest.raises(IpError, match="stays default: No such file or directory; mend: modprobe mptcp_fullmesh"):
+        manager.only_endpoints([])
+
+
+def test_the_message_is_laid_out_as_rtnetlink_wants_it():
+    made = link_flags.change_request(7, NOMULTIPATH, NOMULTIPATH)
+    assert struct.unpack("=IHHIIBBHiII", made) == (32, 19, 5, 1, 0, 0, 0, 0, 7, 0x80000, 0x80000)
+
+
+def test_a_kernel_that_does_not_know_the_mark_is_found_out(tree):
+    manager = FullMesh(tree.flags, lambda *_: None)
+    manager.add(A)
+    with pytest.raises(IpError, match="wwan0 multipath off: the kernel did not take it"):
+        manager.remove(101)
+
+
+def test_the_flags_are_read_from_the_answer():
+    link = struct.pack("=BxHiII", 0, 1, 7, 0x81043, 0) + struct.pack("=HH", 4, 3)
+    assert link_flags.flags_of(struct.pack("=IHHII", 16 + len(link), 16, 0, 1, 0) + link) == 0x81043
+    gone = struct.pack("=i", -19) + link_flags.read_request(7)[:16]
+    assert link_flags.flags_of(struct.pack("=IHHII", 16 + len(gone), 2, 0, 1, 0) + gone) is None
+
+
+@given(st.binary(max_size=120))
+def test_any_answer_gives_flags_or_is_refused(data):
+    with contextlib.suppress(NetlinkError):
+        assert (link_flags.flags_of(data) or 0) >= 0
+
+
+def test_this_kernel_answers():
+    assert link_flags.read("lo") is not None
+    assert link_flags.read("no-such0") is None
+    with pytest.raises(OSError, match="No such device"):
+        link_flags.change("no-such0", 0, 0)
+
+
+def test_the_paths_of_a_probe_are_the_interfaces_that_it_uses(tree, manager, monkeypatch):
+    def here(**addresses):
+        return {
+            name: Interface(name, True, (addresses[name],) if name in addresses else (), point_to_point=True)
+            for name in ALL
+        }
+
+    whole = {"lo": "127.0.0.1", "wwan0": A.address, "wwan1": B.address, "eth0": "192.168.1.7"}
+    now, calls = [here(**whole)], []
+    monkeypatch.setattr(paths_module, "interfaces", lambda: now[0])
+    monkeypatch.setattr(routing, "ip", lambda *words: calls.append(words) or "")
+    monkeypatch.setattr(routing, "ip_json", lambda *_: [])
+    monkeypatch.setattr(paths_module.Nat, "remove", lambda _: None)
+    paths = Paths([Path("a", "wwan0"), Path("b", "wwan1")], manager)
+    paths.apply()
+    assert (paths.addresses, off(tree)) == ({"a": A.address, "b": B.address}, {"eth0"})
+    now[0] = here(**{k: v for k, v in whole.items() if k != "wwan1"})
+    assert [e.state for e in paths.check() if e.kind == "path_state"] == ["no_address"]
+    assert off(tree) == {"eth0", "wwan1"}
+    now[0] = here(**whole)
+    paths.check()
+    assert (paths.addresses["b"], off(tree)) == (B.address, {"eth0"})
+    assert paths.renew("a")
+    paths.remove()
+    assert (off(tree), manager.endpoints()) == (set(), {})
+    assert {"route", "rule"} <= {word for words in calls for word in words}, "tables and rules are the same"
+    assert not any("mptcp" in words for words in calls)

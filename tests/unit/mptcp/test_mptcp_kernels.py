@@ -1,0 +1,277 @@
+"""Two kernels behind one interface. The v0.94 one is a tree of files after its public documentation: nothing here ran on it."""
+
+import ctypes
+import errno
+import os
+import socket
+import typing
+
+import pytest
+from v094_tree import Connection, Tree
+
+from tandem import campaigns
+from tandem.app.campaign.files import load
+from tandem.app.campaign.requires import settings, settled
+from tandem.mptcp import kernels, sysctls
+from tandem.mptcp.kernel_upstream import Upstream
+from tandem.mptcp.kernel_v094 import V094
+from tandem.mptcp.kernels import Kernel, here
+from tandem.mptcp.path_manager import PathManager
+from tandem.mptcp.samples import StatisticsError
+from tandem.mptcp.statistics_v094 import Reader
+from tandem.mptcp_abi import Address, v094
+from tandem.mptcp_abi.v094_sockets import MultipathSocket
+from tandem.schema.campaign import CampaignError
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return Tree(tmp_path)
+
+
+def stock(root, **values):
+    for name, value in {"enabled": "1", "scheduler": "default", "path_manager": "kernel", **values}.items():
+        (root / "proc/sys/net/mptcp").mkdir(parents=True, exist_ok=True)
+        (root / "proc/sys/net/mptcp" / name).write_text(value + "\n")
+    return root
+
+
+# --- detection -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [
+        ("4.14.110", "v0.94"),
+        ("4.14.127.mptcp", "v0.94"),
+        ("4.19.126", "v0.95"),
+        ("5.4.86-rt", "v0.96"),
+        ("4.20.1", "v0.9x"),
+    ],
+)
+def test_the_out_of_tree_kernel_is_known_by_its_files_and_named_by_its_linux(tmp_path, release, name):
+    found = here(Tree(tmp_path, release).root)
+    assert (found.name, found.protocol) == (name, 0)
+    assert "has not run on that kernel" in found.untried
+
+
+def test_the_stock_kernel_and_one_without_multipath_tcp(tmp_path):
+    found = here(stock(tmp_path))
+    assert (found.name, found.protocol, found.untried, found.scheduler()) == ("upstream", 1, None, "stock")
+    none = here(tmp_path / "elsewhere")
+    assert (none.name, none.scheduler(), none.schedulers(), none.counters()) == ("upstream", None, {}, {})
+    assert none.notes()[0].startswith("this kernel has no Multipath TCP")
+
+
+def test_this_machine_has_one_of_them():
+    assert here().name == ("v0.94" if v094.present() else "upstream")
+
+
+# --- the contract ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", ["upstream", "v0.94"])
+def test_both_satisfy_the_interface(kernel, tmp_path, monkeypatch):
+    root = Tree(tmp_path).root if kernel == "v0.94" else stock(tmp_path)
+    monkeypatch.setattr(sysctls, "ROOT", root / "proc/sys")
+    one = here(root)
+    assert one.name == kernel
+    methods = [n for n, f in vars(Kernel).items() if callable(f) and not n.startswith("_")]
+    assert len(methods) >= 9
+    for name in methods:
+        assert typing.get_type_hints(getattr(type(one), name), vars(kernels) | {"Path": None, "socket": socket})
+    now = one.scheduler()
+    assert now in one.schedulers()
+    assert sysctls.read([one.scheduler_sysctl])[one.scheduler_sysctl] == one.schedulers()[now]
+    assert one.scheduler_sysctl in one.sysctls
+    assert all(name.startswith("net.mptcp.") for name in one.sysctls)
+    assert {"scheduler", "path_manager"} <= one.told().keys()
+    assert all("\n" not in note for note in one.notes())
+    manager = one.path_manager()
+    assert all(hasattr(manager, name) for name in vars(PathManager) if not name.startswith("_"))
+
+
+# --- sockets -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What setsockopt is asked on sockets, of which this machine's kernel is told nothing: 42 is another option here."""
+    calls = []
+    monkeypatch.setattr(socket.socket, "setsockopt", lambda _, *words: calls.append(words), raising=False)
+    return calls
+
+
+def test_multipath_is_asked_for_and_plain_tcp_too(tree, asked):
+    kernel = V094(tree.root)
+    with (
+        kernel.open_socket(socket.AF_INET, multipath=True) as one,
+        kernel.open_socket(socket.AF_INET, multipath=False) as other,
+    ):
+        assert asked == [(socket.IPPROTO_TCP, 42, 1), (socket.IPPROTO_TCP, 42, 0)]
+        assert isinstance(one, MultipathSocket)
+        assert not isinstance(other, MultipathSocket)
+
+
+def test_where_it_is_off_that_is_said_and_tcp_goes_on(tmp_path, monkeypatch):
+    def refuse(*_words):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(socket.socket, "setsockopt", refuse, raising=False)
+    kernel = V094(Tree(tmp_path, mptcp_enabled="0").root)
+    with pytest.raises(PermissionError) as caught:
+        kernel.open_socket(socket.AF_INET, multipath=True)
+    assert "sysctl net.mptcp.mptcp_enabled=1" in kernel.lack(caught.value, socket.AF_INET)
+    kernel.open_socket(socket.AF_INET, multipath=False).close()
+    with pytest.raises(PermissionError):
+        V094(Tree(tmp_path / "on").root).open_socket(socket.AF_INET, multipath=False)
+    assert kernel.lack(OSError(errno.EMFILE, ""), socket.AF_INET) is None
+
+
+def test_the_stock_kernels_lack_is_said_as_before():
+    lack = Upstream().lack
+    assert "net.mptcp.enabled=1" in lack(OSError(errno.ENOPROTOOPT, ""), socket.AF_INET)
+    assert "CONFIG_MPTCP_IPV6" in lack(OSError(errno.EINVAL, ""), socket.AF_INET6)
+    assert lack(OSError(errno.EMFILE, ""), socket.AF_INET) is None
+
+
+# --- schedulers, controllers, counters, notes -----------------------------------------------------------------------------------
+
+
+def test_schedulers_are_the_built_in_one_and_those_whose_modules_are_there(tree):
+    kernel = V094(tree.root)
+    assert (kernel.scheduler(), kernel.schedulers()) == ("minsrtt", {"minsrtt": "default"})
+    tree.module("mptcp_rr", num_segments="1")
+    tree.write("lib/modules/4.14.110/modules.builtin", "kernel/net/mptcp/mptcp_redundant.ko")
+    assert kernel.schedulers() == {"minsrtt": "default", "roundrobin": "roundrobin", "redundant": "redundant"}
+    tree.write("proc/sys/net/mptcp/mptcp_scheduler", "own")
+    assert (kernel.scheduler(), kernel.schedulers()["own"]) == ("own", "own")
+
+
+def test_the_stock_kernels_schedulers_are_those_it_lists(tmp_path):
+    kernel = Upstream(stock(tmp_path, available_schedulers="default bpf_rr"))
+    assert kernel.schedulers() == {"stock": "default", "bpf_rr": "bpf_rr"}
+
+
+def test_a_coupled_controller_is_there_once_its_module_is(tree):
+    kernel = V094(tree.root)
+    assert kernel.controllers() == {"cubic", "reno"}
+    assert [kernel.brings.get(n) for n in ("lia", "olia", "vegas")] == [
+        "modprobe mptcp_coupled",
+        "modprobe mptcp_olia",
+        None,
+    ]
+    tree.write("proc/sys/net/ipv4/tcp_available_congestion_control", "cubic reno lia olia")
+    assert {"lia", "olia"} <= kernel.controllers()
+
+
+def test_counters_have_the_stock_kernels_names(tree):
+    assert V094(tree.root).counters() == {"MPCapableSYNRX": 0, "MPCapableSYNTX": 4, "MPJoinSynTx": 2}
+    tree.write("proc/net/mptcp_net/snmp", "nonsense")
+    assert V094(tree.root).counters() == {}
+
+
+def test_what_that_kernel_lacks_is_said(tree):
+    said = "\n".join(V094(tree.root).notes())
+    for words in ("has not run", "create_on_err", "server must run such a kernel", "CAP_NET_RAW", "no losses"):
+        assert words in said
+    assert "modprobe mptcp_fullmesh" not in said
+    tree.write("sys/module/mptcp_fullmesh/parameters/create_on_err", "1")
+    assert "create_on_err" not in "\n".join(V094(tree.root).notes())
+
+
+@pytest.mark.parametrize(
+    ("values", "words"), [({"mptcp_enabled": "0"}, "is off"), ({"mptcp_version": "1"}, "mptcp_version=0")]
+)
+def test_settings_that_spoil_a_measurement_are_said(tmp_path, values, words):
+    assert words in "\n".join(V094(Tree(tmp_path, **values).root).notes())
+
+
+def test_a_connections_own_scheduler_is_told(tree, monkeypatch):
+    names = {43: b"redundant\0", 44: b"fullmesh\0\0"}
+    monkeypatch.setattr(
+        socket.socket, "getsockopt", lambda _, _level, option, size: names[option][:size], raising=False
+    )
+    with socket.socket() as connection:
+        assert V094(tree.root).told(connection) == {"scheduler": "redundant", "path_manager": "fullmesh"}
+    assert V094(tree.root).told() == {"scheduler": "default", "path_manager": "fullmesh"}
+
+
+# --- statistics ------------------------------------------------------------------------------------------------------------------
+
+ONE = (("10.64.1.2", 40_000), ("203.0.113.10", 8080), 7000)
+TWO = (("10.65.1.2", 40_001), ("203.0.113.10", 8080), 3000)
+
+
+def test_a_connection_and_its_subflows_are_read_with_numbers_that_stay(tree):
+    kernels = Connection([ONE, TWO])
+    with MultipathSocket() as connection:
+        reader = Reader(connection, kernels.getsockopt, tree.root)
+        sample = reader.read(1)
+        assert [(s.id, s.local, s.tcp.bytes_received, s.tcp.rtt_us) for s in sample.subflows] == [
+            ("1", Address("10.64.1.2", 40_000), 7000, 1000),
+            ("2", Address("10.65.1.2", 40_001), 3000, 2000),
+        ]
+        assert (sample.fallback, sample.alive, sample.total) == (False, 2, 2)
+        assert (sample.mptcp.bytes_received, sample.mptcp.bytes_acked, sample.mptcp.retransmits) == (10_000, 1234, 7)
+        assert (sample.mptcp.token, sample.mptcp.bytes_sent) == (None, None)
+        kernels.rows = [TWO]
+        assert [s.id for s in reader.read(2).subflows] == ["2"]
+
+
+def test_the_token_is_found_by_the_sockets_inode(tree):
+    with MultipathSocket() as connection:
+        inode = os.fstat(connection.fileno()).st_ino
+        heading = (tree.root / "proc/net/mptcp_net/mptcp").read_text()
+        line = f"   0: 2D0B85BA 39F8CCC5  0 6601A8C0:E89F  2DE66882:0050  01 01 00000000:00000000 {inode}"
+        tree.write("proc/net/mptcp_net/mptcp", heading + line)
+        assert Reader(connection, Connection([ONE]).getsockopt, tree.root).read(1).mptcp.token == 0x2D0B85BA
+
+
+@pytest.mark.parametrize(("kind", "fallback"), [(MultipathSocket, True), (socket.socket, False)])
+def test_plain_tcp_is_a_fallback_only_where_multipath_was_asked_for(tree, kind, fallback):
+    with socket.create_server(("127.0.0.1", 0)) as listener, kind(socket.AF_INET, socket.SOCK_STREAM) as connection:
+        connection.connect(listener.getsockname())
+        sample = Reader(connection, Connection(None).getsockopt, tree.root).read(1)
+        assert (sample.fallback, sample.mptcp, [s.id for s in sample.subflows]) == (fallback, None, ["0"])
+
+
+def test_a_connection_that_is_gone_is_no_traceback(tree):
+    def refused(*_words):
+        ctypes.set_errno(errno.ENOTCONN)
+        return -1
+
+    with MultipathSocket() as connection:
+        reader = Reader(connection, refused, tree.root)
+        with pytest.raises(StatisticsError):
+            reader.read(1)
+
+
+# --- the papers' campaigns on it -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted({*campaigns.names()} - {"adarsh-survey"}))  # that one has no Multipath TCP
+def test_each_of_the_papers_campaigns_runs_there_as_it_is_and_is_refused_on_the_stock_kernel(name, tmp_path):
+    paper = load(name)
+    tree = Tree(tmp_path / "old", mptcp_scheduler="roundrobin")
+    tree.write(
+        "proc/sys/net/ipv4/tcp_available_congestion_control", " ".join(("cubic", "reno", *paper.requires.controllers))
+    )
+    old, new = here(tree.root), here(stock(tmp_path / "new"))
+
+    def there(wanted):
+        return {one: one in (old.controllers() or ()) for one in wanted}
+
+    assert paper.requires.scheduler == "minsrtt"
+    assert settled(paper, allow=False, kernel=old, there=there, sends=lambda: "minsrtt") == {}
+    assert settings(paper, {}, old) == {"net.mptcp.mptcp_scheduler": "default"}
+    with pytest.raises(
+        CampaignError, match=r"scheduler minsrtt \(this kernel has stock; minsrtt takes the v0\.94 kernel\)"
+    ):
+        settled(paper, allow=False, kernel=new, there=there)
+
+
+def test_a_controller_whose_module_is_not_loaded_is_refused_there_with_the_command(tree):
+    paper = load("mohan-congestion")
+    with pytest.raises(CampaignError, match=r"controller olia \(the server's kernel has none: modprobe mptcp_olia\)"):
+        settled(paper, allow=False, kernel=V094(tree.root), there=lambda wanted: dict.fromkeys(wanted, False))
