@@ -239,7 +239,7 @@ def test_bba_is_the_papers_algorithm_on_any_ladder_and_buffer(rates, buffers):
 
 @given(RATES, st.floats(0, 60), st.floats(0.5, 15))
 def test_bolas_choice_is_the_papers_maximum_in_segments(rates, buffer_s, segment_s):
-    """Spiteri et al. (2016), Eq. 9: the m that maximizes (V υ_m + V γ p − Q) / S_m, with Q in segments of p seconds and υ_m = ln(S_m / S_1);
+    """Spiteri et al. (2016), Eq. 9: m maximizes (V υ_m + V γ p − Q) / S_m, with Q in segments of p seconds and υ_m = ln(S_m / S_1);
     V and γ p as the later paper (2018) sets them from the minimum buffer of 10 s and the target."""
     rule = BolaRule(rates)
     target_s = max(12, 10 + 2 * len(rates))

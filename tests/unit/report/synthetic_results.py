@@ -138,12 +138,19 @@ def _verdict(n: int) -> dict[str, Any]:
 
 def _pageload(n: int) -> dict[str, Any]:
     kind = ("mptcp", "tcp")[n % 2]
-    result = {"page_load_time_ms": 1500.0 + n, "objects": 40, "complete": True, "waterfall": [{}]}
+    loads = [{"page": "p", "by": "browser", "page_load_time_ms": 1500.0 + n, "objects": 40, "bytes": 10**6, "failure": None,
+              "shares": {"a": 0.7, "b": 0.3}}, {"page": "q", "by": "browser", "failure": "timeout", "page_load_time_ms": 9.0}]  # fmt: skip
+    result = {"page_load_time_ms": spread(1500.0 + n), "objects": 40, "fallback": False, "loads": loads}
     return {"step": "pages", "arm": n % 2, "parameters": {"kind": kind, "path": "a"}, "result": result}
 
 
 def _handshake(n: int) -> dict[str, Any]:
-    return {"step": "own", "arm": 0, "parameters": {}, "result": {"handshake_ms": 40.0 + n, "made": 5, "odd": "text"}}
+    return {
+        "step": "own",
+        "arm": 0,
+        "parameters": {},
+        "result": {"handshake_ms": 40.0 + n, "connect_ms": spread(20.0), "made": 5, "odd": "text"},
+    }
 
 
 MAKERS = {

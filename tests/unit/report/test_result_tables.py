@@ -124,12 +124,19 @@ def test_ways_streams_traces_and_verdicts(found):
 def test_an_experiment_that_nobody_knows_has_its_numbers_with_their_units(found):
     (table,) = found.tables["handshake"]
     assert {c.key: c.unit for c in table.columns if c.unit and c.key not in ("runs", "values")} == {
+        "connect_ms": "ms",
         "handshake_ms": "ms",
         "made": "1",
     }
-    (pages,) = found.tables["pageload"]
-    assert {c.key: c.unit for c in pages.columns}["page_load_time_ms"] == "ms"
-    assert {(r["kind"], r["path"]) for r in rows(found, "pageload")} == {("mptcp", "a"), ("tcp", "a")}
+    assert rows(found, "handshake")[0]["connect_ms"] == 20  # a distribution's middle
+
+
+def test_page_loads_by_kind_and_path(found):
+    seen = {(r["kind"], r["path"], r["by"]): r for r in rows(found, "pageload")}
+    assert set(seen) == {("mptcp", "a", "browser"), ("tcp", "a", "browser")}
+    assert seen["mptcp", "a", "browser"]["failed"] == 0.5
+    assert seen["mptcp", "a", "browser"]["page_load_time_ms"] == 1510  # of those that came to their end: 1500, 1502 …
+    assert seen["mptcp", "a", "browser"]["most_loaded_share"] == 0.7
 
 
 def test_campaigns_say_how_far_they_came_what_failed_and_what_stood_in(found):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tandem_server.analysis.reading import flag, number
+from tandem_server.analysis.reading import flag, mapping, number
 from tandem_server.analysis.tables.facts import Facts
 from tandem_server.analysis.tables.view import Figure, Observed, Table, View, tabulate
 
@@ -32,6 +32,14 @@ def unit_of(name: str, declared: str | None) -> str:
     return next((unit for ending, unit in _ENDINGS if name.endswith(ending)), "1")
 
 
+def _figure(run: Facts, figure: Figure) -> bool | float | None:
+    """A flag, a number, or a distribution's middle."""
+    if figure.how == "share":
+        return flag(run.result, figure.key)
+    value = number(run.result, figure.key)
+    return value if value is not None else number(mapping(run.result, figure.key), "p50")
+
+
 def table(experiment: str, runs: Sequence[Facts]) -> Table | None:
     """Of the runs of one experiment."""
     figures: dict[str, Figure] = {}
@@ -40,7 +48,9 @@ def table(experiment: str, runs: Sequence[Facts]) -> Table | None:
             if name in figures or len(figures) >= _MOST:
                 continue
             title = name.replace("_", " ")[:40]
-            if flag(run.result, name) is not None:
+            if number(mapping(run.result, name), "p50") is not None:  # a distribution
+                figures[name] = Figure(name, f"{title}, p50", unit_of(name, run.units.get(name)))
+            elif flag(run.result, name) is not None:
                 figures[name] = Figure(name, title, "share", "share")
             elif number(run.result, name) is not None:
                 figures[name] = Figure(name, title, unit_of(name, run.units.get(name)))
@@ -50,7 +60,7 @@ def table(experiment: str, runs: Sequence[Facts]) -> Table | None:
 
     def observe(seen: Sequence[Facts]) -> Observed:
         for run in seen:
-            told = {f.key: flag(run.result, f.key) if f.how == "share" else number(run.result, f.key) for f in ordered}
+            told = {f.key: _figure(run, f) for f in ordered}
             if any(value is not None for value in told.values()):
                 yield run, {"kind": run.kind, "path": run.path, **told}
 

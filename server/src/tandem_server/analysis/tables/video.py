@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tandem_server.analysis.reading import flag, mapping, number, text
+from tandem_server.analysis.reading import flag, mapping, mappings, number, text
 from tandem_server.analysis.tables.facts import Facts, numbers
 from tandem_server.analysis.tables.view import Figure, Observed, View
 
@@ -29,6 +29,9 @@ def segment_s(run: Facts) -> int | None:
 def _plays(runs: Sequence[Facts]) -> Observed:
     for run in runs:
         if run.result:
+            unasked = [
+                number(row, "share") or 0.0 for row in mappings(run.result, "subflows") if text(row, "path") is None
+            ]
             yield (
                 run,
                 {
@@ -43,6 +46,7 @@ def _plays(runs: Sequence[Facts]) -> Observed:
                     "stalled": None
                     if number(run.result, "stalls") is None
                     else (number(run.result, "stalls") or 0) > 0,
+                    "unasked_share": sum(unasked) if unasked else None,
                     "fallback": flag(run.result, "fallback") if run.kind == "mptcp" else None,
                 },
             )
@@ -63,6 +67,7 @@ DASH = View(
         Figure("switches_per_minute", "Switches", "1/min"),
         Figure("qoe_linear_per_segment", "QoE a segment", "kbit/s"),
         Figure("media_s", "Video", "s"),
+        Figure("unasked_share", "Over a path not asked for", "share"),
         Figure("fallback", "Fell back", "share", "share"),
     ),
     _plays,
