@@ -18,7 +18,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -28,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab'
 
 from bench_download_cpu import link
 from lone_endpoint import SOURCES, lone_endpoint
+from page_request import loopback
 from two_paths import SERVER, Space, await_true
 
 from tandem.devtools.browser import Browser, find
@@ -35,65 +35,16 @@ from tandem.experiment.pageload import browser_load
 from tandem.experiment.pageload.carrier import Carrier
 from tandem.experiment.pageload.page import StoredPage
 from tandem.experiment.pageload.page import read as read_page
-from tandem.experiment.pageload.relay import Relay
+from tandem.experiment.pageload.relay import Relay, asking, connected
 from tandem.mptcp.paths import Path as ProbePath
 from tandem.mptcp.paths import Paths
 from tandem_server.content.page import synthetic
 from tandem_server.content.page.index import public
-from tandem_server.content.page.shelf import Shelf, write
-from tandem_server.endpoint.byte_stream import ByteStream
-from tandem_server.endpoint.replay import Replay
+from tandem_server.content.page.shelf import Captured, Shelf, write
 
+SMALL = "http://www.page-1.test/small"
 ARMS = (("tcp", "a"), ("tcp", "b"), ("mptcp", "a"), ("mptcp", "b"))
 Loads = dict[tuple[str, str, str], list[float]]
-
-
-class _Free:
-    """A budget without a bound."""
-
-    def take(self, wanted_bytes: int) -> int:
-        return wanted_bytes
-
-    def give_back(self, unused_bytes: int) -> None:
-        pass
-
-
-def straight(shelf: Shelf, stack: ExitStack) -> int:
-    """A port on which the page's origins are replayed without a session, as plain web servers do."""
-    listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=128))
-
-    def serve(connection: socket.socket) -> None:
-        with connection:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            opened = shelf.open("page")
-            assert opened is not None
-            stream = ByteStream(connection, b"", lambda: None, lambda: False, 30.0)
-            head = b""
-            if stream.peek(60.0).startswith(b"GET /v1/page/"):  # from the relay: its head, and then the same
-                while b"\r\n\r\n" not in head:
-                    head += stream.read(10.0)
-                stream.begun = head.partition(b"\r\n\r\n")[2]
-                Replay(opened, _Free(), lambda _: None).serve(stream, lambda _: stream)
-            else:
-                Replay(opened, _Free(), lambda _: None)._answer_all(stream)
-
-    def accept() -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=_quietly, args=(serve, connection), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
-    return int(listener.getsockname()[1])
-
-
-def _quietly(serve: Any, connection: socket.socket) -> None:
-    try:
-        serve(connection)
-    except Exception as error:  # noqa: BLE001  a browser that was killed ends its connections anyhow
-        print(f"replay: {type(error).__name__}", file=sys.stderr)
 
 
 def one_load(program: str, page: StoredPage, flags: list[str]) -> float:
@@ -110,30 +61,62 @@ def one_load(program: str, page: StoredPage, flags: list[str]) -> float:
 
 
 def relay_cost(program: str, args: argparse.Namespace) -> dict[str, Any]:
-    """Straight (names mapped to the port) and through the relay, in turn, over loopback."""
-    from page_request import loopback
-
+    """Straight (names mapped to the port) and through the relay, in turn, over loopback: page loads, and requests of a small object."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / "page").mkdir()
-        write(folder / "page", synthetic.make(1, args.objects, args.bytes, 6, "http"), {}, {})
-        shelf = Shelf(folder)
-        opened = shelf.open("page")
+        objects = synthetic.make(1, args.objects, args.bytes, 6, "http")
+        write(folder / "page", [*objects, Captured("GET", SMALL, 200, (), b"x" * 100)], {}, {})
+        opened = Shelf(folder).open("page")
         assert opened is not None
         page = read_page("page", {**public(opened.page), "tls": None})
-        port = straight(shelf, stack)
-        found: dict[str, list[float]] = {"straight": [], "relayed": []}
+        origins = [sys.executable, str(Path(__file__).with_name("page_origins.py")), str(folder)]
+        server = stack.enter_context(
+            subprocess.Popen(origins, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        )
+        assert server.stdin is not None
+        assert server.stdout is not None
+        stack.callback(server.stdin.close)
+        port = int(server.stdout.readline())
+        loads: dict[str, list[float]] = {"straight": [], "relayed": []}
+        asked: dict[str, list[float]] = {"straight": [], "relayed": []}
         for _ in range(args.repetitions):
             mapped = [f"--host-resolver-rules=MAP * 127.0.0.1:{port}"]
-            found["straight"].append(one_load(program, page, mapped))
+            loads["straight"].append(one_load(program, page, mapped))
             carrier = Carrier(*loopback(folder, port), "page")
             relay = Relay(carrier, page.origins, time.monotonic() + 120)
             try:
-                found["relayed"].append(one_load(program, page, browser_load.flags(page, relay.port)))
+                loads["relayed"].append(one_load(program, page, browser_load.flags(page, relay.port)))
+                for _ in range(5):
+                    asked["straight"] += requests(port, relayed=False)
+                    asked["relayed"] += requests(relay.port, relayed=True)
             finally:
                 relay.close()
                 carrier.close()
-    return {way: {"median_ms": statistics.median(ms), "loads_ms": ms} for way, ms in found.items()}
+    return {
+        "page_load_ms": {way: {"median": statistics.median(ms), "least": min(ms)} for way, ms in loads.items()},
+        "request_ms": {way: {"median": round(statistics.median(ms), 4)} for way, ms in asked.items()},
+        "requests": len(asked["relayed"]),
+    }
+
+
+def requests(port: int, *, relayed: bool) -> list[float]:
+    """Two hundred times a small object over one connection; how long each took, in ms."""
+    took = []
+    host = SMALL.split("/")[2]
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if relayed:
+            client.sendall(asking(host, 80))
+            assert connected(client)
+        for _ in range(200):
+            begun = time.perf_counter()
+            client.sendall(f"GET /small HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            got = b""
+            while not got.endswith(b"x" * 100):
+                got += client.recv(4096)
+            took.append(1000 * (time.perf_counter() - begun))
+    return took
 
 
 def over_links(args: argparse.Namespace) -> Loads:

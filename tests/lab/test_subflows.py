@@ -35,8 +35,8 @@ def two() -> Iterator[Lab]:
 class Server:
     """The endpoint in the lab's server namespace and the parameters that lead there."""
 
-    def __init__(self, two: Lab, folder: Any, behaviour: Behaviour) -> None:
-        self.endpoint = two.server.inside(lambda: Endpoint(behaviour))
+    def __init__(self, two: Lab, folder: Any, behaviour: Behaviour, protocol: int = 262) -> None:
+        self.endpoint = two.server.inside(lambda: Endpoint(behaviour, protocol))
         self._token = folder / "token"
         self._token.write_text("secret")
 
@@ -91,12 +91,13 @@ def test_one_and_two_are_exactly_that_although_there_is_more(two, tmp_path, numb
 def test_other_connections_keep_the_kernels_path_manager(two, tmp_path):
     """The choice is the socket's own: what connects meanwhile has one subflow a path, by itself."""
     server = Server(two, tmp_path, Behaviour(rate=RATE))
-    alone = Run(server.parameters(subflows=1, seconds=3), two.probe.enter)
+    alone = Run(server.parameters(subflows=1, seconds=120), two.probe.enter)
     alone.until(samples=1)
     ordinary = Run(server.parameters(path="b"), two.probe.enter).end()["result"]
     assert alone.process.poll() is None, "it must have gone on meanwhile"
     assert ordinary["subflows_asked"] is None
     assert {path for path, _ in places(ordinary)} == {"a", "b"}
+    alone.process.terminate()
     result = alone.end()["result"]
     assert places(result) == [("a", SERVER)]
     now = two.probe.inside(lambda: sysctls.read(["net.mptcp.pm_type"]))
@@ -139,15 +140,30 @@ def test_odd_answers_leave_two(two, tmp_path, told):
     assert {o["server_address"] for o in line["result"]["subflow_orders"]} == {SERVER}
 
 
+def test_a_server_without_mptcp_is_a_fallback_with_one(two, tmp_path):
+    server = Server(two, tmp_path, Behaviour(rate=RATE, further_addresses=[SECOND]), protocol=0)
+    line = Run(server.parameters(subflows=4, seconds=0.5), two.probe.enter).end()
+    assert line["failure"] is None
+    result = line["result"]
+    assert (result["fallback"], result["subflows_asked"], result["subflows_reached"]) == (True, 4, 1)
+    assert result["subflow_orders"] == []
+
+
 @pytest.mark.skipif(shutil.which("ss") is None, reason="ss is not installed")
 def test_a_subflow_that_one_reset_takes_away_comes_back(two, tmp_path):
     server = Server(two, tmp_path, Behaviour(rate=RATE, further_addresses=[SECOND]))
-    run = Run(server.parameters(subflows=4, seconds=3), two.probe.enter)
-    run.until(samples=8)
+    run = Run(server.parameters(subflows=4, seconds=120), two.probe.enter)
+    seen = 1
+    run.until(samples=seen)
+    while run.samples[-1]["connection"]["subflows"] < 4:
+        run.until(samples=(seen := seen + 1))
     two.server.run(f"ss -K src {SECOND} dst {ADDRESS['b']}")
+    while len({s["subflow"] for sample in run.samples for s in sample["subflows"]}) < 5:
+        run.until(samples=(seen := seen + 1))
+    run.process.terminate()
     result = run.end()["result"]
     assert places(result).count(("b", SECOND)) == 2
-    assert {s["connection"]["subflows"] for s in run.samples[-3:]} == {4}
+    assert result["subflows_reached"] == 4
 
 
 def test_without_the_right_it_is_refused_plainly(two, tmp_path):

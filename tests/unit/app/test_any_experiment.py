@@ -245,12 +245,12 @@ def test_what_cannot_be_made_is_a_recorded_failure(tmp_path: Path, gateway: Gate
 def test_the_paths_that_are_not_the_pairs_rest_meanwhile(tmp_path: Path, gateway: Gateway) -> None:
     collector = rehearsal(tmp_path, gateway)
     collector.start()
-    pair = collector.supervisor.request("download", {"paths": ["b"], "pairing": "simultaneous"})
-    collector.until(lambda: collector.supervisor.done(pair) is not None)
-    pair = collector.supervisor.request("download", {"kind": "tcp", "path": "b"})  # which has no subflows
-    collector.until(lambda: collector.supervisor.done(pair) is not None)
-    pair = collector.supervisor.request("download", {})
-    collector.until(lambda: collector.supervisor.done(pair) is not None)
+    pair = collector.supervisor.answers.request("download", {"paths": ["b"], "pairing": "simultaneous"})
+    collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
+    pair = collector.supervisor.answers.request("download", {"kind": "tcp", "path": "b"})  # which has no subflows
+    collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
+    pair = collector.supervisor.answers.request("download", {})
+    collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
     assert collector.paths.rested == [frozenset({"a"}), frozenset()]
     assert collector.stop()
     found = manifests(tmp_path)

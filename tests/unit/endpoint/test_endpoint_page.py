@@ -147,6 +147,7 @@ def test_without_a_session_a_page_or_an_upgrade_there_is_no_replay(endpoint):
 
     session, upgrade = endpoint.session().id, "Upgrade: tandem-page"
     assert asked("plain", "nobody", upgrade)[0] == 403
+    assert asked("other", "nobody", upgrade)[0] == 403  # what there is, only sessions learn
     assert asked("plain", session)[0] == 400
     assert asked("other", session, upgrade)[0] == 404
     assert asked("..", session, upgrade)[0] == 404

@@ -1,6 +1,7 @@
 """The relay: what it takes of SOCKS5, where it lets connections go, and that it ends."""
 
 import socket
+import threading
 import time
 
 import pytest
@@ -14,14 +15,22 @@ from tandem.experiment.pageload.relay import Relay, SocksError, asking, connecte
 GRAPH = page(("http://a.test/", None), ("http://b.test:8080/x", 0))
 
 
-def echo(connection, _requests):
-    while more := connection.recv(4096):
-        connection.sendall(more)
+BIG = bytes(range(256)) * 60_000
+"""More than all buffers on the way hold."""
+
+
+def talks_first(connection, _requests):
+    """Reads nothing before it has said all."""
+    connection.sendall(BIG)
+    left = len(BIG)
+    while left and (more := connection.recv(min(left, 1 << 20))):
+        left -= len(more)
+    connection.sendall(b"end")
 
 
 @pytest.fixture
 def relay(tmp_path):
-    server = PageServer(echo)
+    server = PageServer(talks_first)
     carrier = Carrier(request(server.port, tmp_path), SESSION, "p")
     made = Relay(carrier, GRAPH.origins, time.monotonic() + 20)
     yield made
@@ -36,16 +45,17 @@ def through(relay, host, port):
     return client, connected(client)
 
 
-def test_bytes_go_both_ways_and_the_answer_of_the_endpoint_is_not_among_them(relay):
+def test_bytes_go_both_ways_at_once_and_the_endpoints_answer_is_not_among_them(relay):
     client, there = through(relay, "b.test", 8080)
     with client:
         assert there
-        sent = bytes(range(256)) * 2000
-        client.sendall(sent)
-        got = b""
-        while len(got) < len(sent):
-            got += client.recv(1 << 16)
-        assert got == sent
+        sender = threading.Thread(target=client.sendall, args=(BIG,))
+        sender.start()
+        got = bytearray()
+        while len(got) < len(BIG) + 3:
+            got += client.recv(1 << 20)
+        sender.join()
+    assert got == BIG + b"end"
 
 
 @pytest.mark.parametrize(("host", "port"), [("update.test", 443), ("a.test", 443), ("b.test", 80), ("127.0.0.1", 80)])

@@ -149,7 +149,13 @@ def _handshake(n: int) -> dict[str, Any]:
         "step": "own",
         "arm": 0,
         "parameters": {},
-        "result": {"handshake_ms": 40.0 + n, "connect_ms": spread(20.0), "made": 5, "odd": "text"},
+        "result": {
+            "handshake_ms": 40.0 + n,
+            "connect_ms": spread(20.0),
+            "made": 5,
+            "median_ms": {"a": 30.0, "b": 50.0},
+            "odd": "text",
+        },
     }
 
 

@@ -127,7 +127,10 @@ def test_an_experiment_that_nobody_knows_has_its_numbers_with_their_units(found)
         "connect_ms": "ms",
         "handshake_ms": "ms",
         "made": "1",
+        "median_ms.a": "ms",
+        "median_ms.b": "ms",
     }
+    assert (rows(found, "handshake")[0]["median_ms.a"], rows(found, "handshake")[0]["median_ms.b"]) == (30, 50)
     assert rows(found, "handshake")[0]["connect_ms"] == 20  # a distribution's middle
 
 

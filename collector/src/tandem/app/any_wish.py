@@ -38,7 +38,7 @@ def any_wish(config: Config, registry: Registry, experiment: str, given: Mapping
             if name != "paths":
                 raise WishError(f"unknown parameter {name!r}; known: {', '.join(('paths', *BESIDE))}")
         paths = wished_paths(config, rest.get("paths"))
-        wish = Wish("single", trigger, None, None, 0.0, paths[0], "any", experiment=experiment, paths=paths)
+        wish = Wish("single", trigger, None, None, 0.0, paths[0], paths, "any", experiment=experiment)
         fixed = ()
     described = registry.describe(experiment)
     own = beside.get("parameters", {})

@@ -35,11 +35,11 @@ class Wish:
     bytes: int | None
     pause_s: float
     primary: str
+    paths: tuple[str, ...]
     kind: RunKind | None = None
     path: str | None = None
     experiment: str = EXPERIMENT
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    paths: tuple[str, ...] = ()
     deadline_s: float | None = None
     seed: int | None = None
     """None: from the configuration's and the number."""
@@ -77,7 +77,7 @@ def wish_of(config: Config, pairing: str, trigger: str) -> Wish:
     """The wish that the configuration describes: over all paths."""
     runs = config.runs
     every = tuple(p.name for p in config.paths)
-    return Wish(cast(Pairing, pairing), trigger, runs.seconds, runs.bytes, runs.pause_s, runs.primary, paths=every)
+    return Wish(cast(Pairing, pairing), trigger, runs.seconds, runs.bytes, runs.pause_s, runs.primary, every)
 
 
 def wished_paths(config: Config, asked: object) -> tuple[str, ...]:

@@ -117,8 +117,7 @@ class Measurement:
     ) -> None:
         content = self._content if request.path.startswith(PREFIX) else None
         pages = self._pages if request.path.startswith(replay.PREFIX) else None
-        page = None if pages is None else replay.open_page(pages, request, connection)
-        ask = Ask(None, None, many=page is not None) if content or page else read_ask(request.query)
+        ask = Ask(None, None, many=pages is not None) if content or pages else read_ask(request.query)
         upload = request.path == "/v1/upload"
         if upload and ask.payload_bytes != request.body_bytes:
             raise BadRequest(400, "an upload has Content-Length as bytes= says, with seconds= none")
@@ -133,7 +132,8 @@ class Measurement:
             def stop() -> bool:
                 return stopped.is_set() or session.over()
 
-            if page is not None:
+            if pages is not None:
+                page = replay.open_page(pages, request, connection)
                 stall_s = self._limits.stall_s
                 summary = own | replay.serve(connection, begun, page, session, labels, self._recorder, stop, stall_s)
             elif content is not None:

@@ -53,7 +53,7 @@ def told(
     seen = sum(total.established_ns is not None for total in series.totals.values())
     return {
         "subflows_asked": request.subflows,
-        "subflows_reached": seen if orders is None else sum(way.came_ns is not None for way in orders.ways),
+        "subflows_reached": sum(w.came_ns is not None for w in orders.ways) if orders and orders.ways else seen,
         "subflow_orders": None
         if orders is None
         else [

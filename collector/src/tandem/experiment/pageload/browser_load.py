@@ -38,7 +38,7 @@ class Counts:
 
     def __init__(self) -> None:
         self._asked: set[str] = set()
-        self.objects = self.failed = self.missed = self.bytes = 0
+        self.objects = self.failed = self.missed = 0
         self._begun = self.loaded = False
 
     def take(self, event: Event) -> None:
@@ -64,8 +64,6 @@ class Counts:
         elif event.method == "Network.loadingFinished":
             self._asked.discard(request)
             self.objects += 1
-            size = p.get("encodedDataLength")
-            self.bytes += int(size) if isinstance(size, int | float) and 0 <= size < 1 << 40 else 0
         elif event.method == "Network.loadingFailed":
             self._asked.discard(request)
             self.failed += 1
@@ -92,7 +90,7 @@ def load(
         found.failure = str(error)
     except DevToolsError as error:
         found.failure = browser.said() or str(error)
-    found.objects, found.failed, found.missed, found.bytes = counts.objects, counts.failed, counts.missed, counts.bytes
+    found.objects, found.failed, found.missed = counts.objects, counts.failed, counts.missed
     return found
 
 

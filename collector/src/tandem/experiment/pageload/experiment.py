@@ -26,6 +26,8 @@ from tandem.schema.manifest import Failure
 _WHOAMI_TIMEOUT_S = 3.0
 _FAREWELL_TIMEOUT_S = 2.0
 """For closing a session when told to stop: who stops us waits."""
+_GRACE_S = 20.0
+"""What the collector gives a run beyond its deadline is more."""
 _NO_BROWSER = (
     "no Chromium here; mend: install chromium-headless-shell or chromium, set TANDEM_CHROMIUM, or browser = none"
 )
@@ -180,7 +182,7 @@ class _Loads:
         browser = Browser(self._program or "", browser_load.flags(page, relay.port), stop, sandbox)
         try:
             try:
-                session = browser.page(now_s() + request.start_timeout_s)
+                session = browser.page(min(now_s() + request.start_timeout_s, self._until_s + _GRACE_S))
             except NoBrowserError as error:
                 if self.done.browser is None or stop():
                     raise

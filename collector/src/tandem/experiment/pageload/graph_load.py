@@ -160,14 +160,14 @@ class GraphLoad:
         if length is not None and received != length:
             raise ConnectionResetError(f"{received} of {length} bytes")
         missed = _MISS in start[: head.size].lower()
-        self._done(number, None, received, missed)
+        self._done(number, None, missed)
         return length is not None and b"\r\nconnection: close" not in start[: head.size].lower()
 
     def _receive(self, connection: socket.socket) -> bytes:
         connection.settimeout(self._patience())
         return connection.recv(_CHUNK_BYTES)
 
-    def _done(self, number: int, failure: str | None, received: int = 0, missed: bool = False) -> None:
+    def _done(self, number: int, failure: str | None, missed: bool = False) -> None:
         at = now_s()
         with self._changed:
             self._left -= 1
@@ -176,7 +176,6 @@ class GraphLoad:
             if failure is None:
                 self.found.objects += 1
                 self.found.missed += missed
-                self.found.bytes += received
                 self._last_s = at
                 self._ready(self._children.get(number, []))
             else:

@@ -18,6 +18,5 @@ class Load:
     objects: int = 0
     failed: int = 0
     missed: int = 0
-    bytes: int = 0
     failure: str | None = None
     retry: bool = True

@@ -80,7 +80,6 @@ class Relay:
                     return
                 carried = self._carrier.open(self._until_s - now_s())
                 browser.sendall(_answer(_UNREACHABLE if carried is None else _DONE))
-                browser.settimeout(None)
                 if carried is not None and self._enter(carried.connected.socket):
                     self._pump(browser, carried)
             except (OSError, SocksError):
@@ -102,41 +101,57 @@ class Relay:
             self._open.discard(end)
 
     def _pump(self, browser: socket.socket, carried: Carried) -> None:
-        """Until either side has ended."""
+        """Until either side has ended. Neither direction waits for the other."""
         measured = carried.connected.socket
         buffer = memoryview(bytearray(_CHUNK_BYTES))
+        up, down = memoryview(b""), memoryview(b"")  # taken from one side, not yet by the other
         head: bytes | None = b""
+        browser.setblocking(False)
+        measured.setblocking(False)
         poll = select.poll()
-        poll.register(browser, select.POLLIN)
-        poll.register(measured, select.POLLIN)
         while True:
-            for descriptor, _ in poll.poll():
-                if descriptor == browser.fileno():
-                    count = browser.recv_into(buffer)
-                    if count == 0:
-                        return
-                    measured.sendall(buffer[:count])
-                    continue
-                try:
-                    count = measured.recv_into(buffer)
-                except OSError as error:
-                    if not self._closing:
-                        self._carrier.note(f"a connection broke: {error.strerror}")
-                    raise
+            poll.register(browser, (select.POLLOUT if down else 0) | (0 if up else select.POLLIN))
+            poll.register(measured, (select.POLLOUT if up else 0) | (0 if down else select.POLLIN))
+            ready = dict(poll.poll())
+            if not up and browser.fileno() in ready:
+                count = _taken(browser, buffer)
+                if count == 0:
+                    return
+                up = memoryview(bytes(buffer[: count or 0]))
+            if up:
+                up = up[self._given(measured, up) :]
+            if not down and measured.fileno() in ready:
+                count = self._heard(measured, buffer)
                 if count == 0:
                     if head is not None:
                         self._carrier.note("closed before any answer")
                     return
-                if head is None:
-                    carried.received += count
-                    browser.sendall(buffer[:count])
-                    continue
-                head += bytes(buffer[:count])
-                rest = self._switched(head)
-                if rest is not None:
-                    head = None
-                    carried.received += len(rest)
-                    browser.sendall(rest)
+                down = memoryview(bytes(buffer[: count or 0]))
+                if head is not None:
+                    head += down
+                    rest = self._switched(head)
+                    head, down = (None, memoryview(rest)) if rest is not None else (head, memoryview(b""))
+                carried.received += len(down)
+            if down:
+                down = down[_sent(browser, down) :]
+
+    def _heard(self, measured: socket.socket, buffer: memoryview) -> int | None:
+        try:
+            return _taken(measured, buffer)
+        except OSError as error:
+            self._broke(error)
+            raise
+
+    def _given(self, measured: socket.socket, content: memoryview) -> int:
+        try:
+            return _sent(measured, content)
+        except OSError as error:
+            self._broke(error)
+            raise
+
+    def _broke(self, error: OSError) -> None:
+        if not self._closing:
+            self._carrier.note(f"a connection broke: {error.strerror}")
 
     def _switched(self, begun: bytes) -> bytes | None:
         """What followed the endpoint's 101; None while that is incomplete. SocksError when it refuses."""
@@ -152,6 +167,21 @@ class Relay:
             self._carrier.note(f"HTTP {head.status} {detail}".strip())
             raise SocksError(f"HTTP {head.status}")
         return begun[head.size :]
+
+
+def _taken(end: socket.socket, buffer: memoryview) -> int | None:
+    """Bytes read; 0 at the end, None when there were none yet."""
+    try:
+        return end.recv_into(buffer)
+    except BlockingIOError:
+        return None
+
+
+def _sent(end: socket.socket, content: memoryview) -> int:
+    try:
+        return end.send(content)
+    except BlockingIOError:
+        return 0
 
 
 class SocksError(Exception):
