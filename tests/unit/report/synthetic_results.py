@@ -38,9 +38,11 @@ def _bandwidth(n: int) -> dict[str, Any]:
     ratio = (1, 4, 20)[n % 3]
     benefit = {"primary": "a", "goodput_bit_per_s": 1.5e6 * ratio, "benefit": 1 - ratio / 20, "benefit_raw": 1.25 - ratio / 20,
                "most_loaded_share": ratio / (ratio + 1), "fallback": False, "shares": {}}  # fmt: skip
+    subflows = [{"path": "a", "bytes": 75}, {"path": None, "bytes": 25}]
+    phase = {"name": "mptcp a", "connections": [{"subflows": subflows}]}
     row = {"number": 0, "c_i_bit_per_s": {"a": 1e6 * ratio, "b": 1e6}, "c_max_bit_per_s": 1e6 * ratio,
         "c_total_bit_per_s": 1e6 * (ratio + 1),
-           "tdi": 1.0, "bandwidth_ratio": ratio * 1.01, "benefits": [benefit]}  # fmt: skip
+           "tdi": 1.0, "bandwidth_ratio": ratio * 1.01, "phases": [phase], "benefits": [benefit]}  # fmt: skip
     shape = {"a": {"interface": "wwan0", "asked": {"up_bit_per_s": 1e6 * ratio}, "held": True}}
     return {
         "step": "ratios",

@@ -74,6 +74,7 @@ def test_bandwidth_by_arm_with_the_ratio_that_was_asked_and_the_one_measured(fou
     assert [seen[k]["benefit"] for k in (1, 4, 20)] == [0.95, 0.8, 0.0]
     assert [seen[k]["benefit_raw"] for k in (1, 4, 20)] == [1.2, 1.05, 0.25]
     assert seen[4]["most_loaded_share"] == 0.8
+    assert seen[4]["unasked_share"] == 0.25
     assert (seen[4]["c_max_bit_per_s"], seen[4]["c_total_bit_per_s"], seen[4]["tdi"]) == (4e6, 5e6, 1.0)
     assert {(r["arm"], r["path"]): r["c_i_bit_per_s"] for r in rows(found, "bandwidth-alone")}[
         "a.up 20 Mbit/s", "a"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tandem_server.analysis.reading import flag, mapping, mappings, number, text
-from tandem_server.analysis.tables.facts import Facts, numbers
+from tandem_server.analysis.tables.facts import Facts, numbers, unasked_share
 from tandem_server.analysis.tables.view import Figure, Observed, View
 
 _SEGMENT_S = re.compile(r"([0-9]{1,4})s-")
@@ -29,9 +29,6 @@ def segment_s(run: Facts) -> int | None:
 def _plays(runs: Sequence[Facts]) -> Observed:
     for run in runs:
         if run.result:
-            unasked = [
-                number(row, "share") or 0.0 for row in mappings(run.result, "subflows") if text(row, "path") is None
-            ]
             yield (
                 run,
                 {
@@ -46,7 +43,7 @@ def _plays(runs: Sequence[Facts]) -> Observed:
                     "stalled": None
                     if number(run.result, "stalls") is None
                     else (number(run.result, "stalls") or 0) > 0,
-                    "unasked_share": sum(unasked) if unasked else None,
+                    "unasked_share": unasked_share(mappings(run.result, "subflows")),
                     "fallback": flag(run.result, "fallback") if run.kind == "mptcp" else None,
                 },
             )
