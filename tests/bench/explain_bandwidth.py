@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -95,9 +96,9 @@ def measure(made: Bench, args: Namespace, variants: Sequence[Variant]) -> list[d
         made.buffers({"net.ipv4.tcp_wmem": variant.tcp_wmem})
         made.pair.offer({"a": args.ratio * 1e6, "b": 1e6})
         if variant.queue_b_bytes is not None:
-            made.pair.set("b", "buffer_bytes", variant.queue_b_bytes)
+            made.pair.tell("b", f"both buffer_bytes {variant.queue_b_bytes}")
         for path, rtt_ms in zip("ab", variant.rtt_ms or args.rtt_ms, strict=True):
-            made.pair.set(path, "delay_us", rtt_ms * 500)
+            made.pair.tell(path, f"both delay_us {rtt_ms * 500}")
         with Watch(sender.enter) as watch:
             told = one_round(
                 made, args, number, primary=variant.primary, congestion_control=variant.congestion_control or args.congestion_control,
@@ -147,6 +148,8 @@ def main() -> int:
     parser.add_argument("--ratio", type=float, default=20.0, help="(default: %(default)s)")
     parser.add_argument("--seconds", type=float, help="of each transfer (default: 5)")
     args = parser.parse_args()
+    if shutil.which("ss") is None:
+        raise SystemExit("no ss; mend: install iproute2")
     settle(args, {"seconds": 5.0, "repetitions": 2}, {"seconds": 0.5, "repetitions": 1})
     variants = QUICK_VARIANTS if args.quick else VARIANTS
     with bench({"a": args.ratio, "b": 1.0}, dict(zip("ab", args.rtt_ms, strict=True)), args.queue_ms) as made:

@@ -4,6 +4,7 @@ its primary, all in one random order (Adarsh et al., §IV.B). Path 1 is the benc
 from __future__ import annotations
 
 import random
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -82,31 +83,40 @@ def with_links(parser: ArgumentParser) -> None:
 
 
 def measure(bench: Bench, cells: Sequence[Cell], args: Namespace) -> list[Transfer]:
-    """Every cell so many times."""
+    """Every cell so many times. Ctrl-C ends it early: what is left out is told as failed."""
     order = [Transfer(cell, n) for cell in cells for n in range(args.repetitions)]
     random.Random(f"tandem path 2 {args.seed}").shuffle(order)
     progress = Progress(len(order), "transfers")
-    for one in order:
-        condition, way = one.cell.condition, one.cell.way
-        bench.pair.set("b", "delay_us", condition.rtt_ms * 500)
-        bench.pair.set("a", "loss", condition.loss_1, "down")
-        bench.pair.set("b", "loss", condition.loss_2, "down")
-        line = bench.experiment(
-            "download",
-            kind=way.kind,
-            path=way.path,
-            bytes=one.cell.bytes,
-            congestion_control=args.congestion_control,
-            send_buffer_bytes=args.send_buffer_bytes,
-            whoami=False,  # nothing is translated between here and there
-            control_timeout_s=4,
-            deadline_s=90,
-        )
-        _take(one, line)
-        progress.step(
-            f"(last: {way.name}, {size(one.cell.bytes)}, {condition.rtt_ms:g} ms, {condition.loss_2:.1%} lost)"
-        )
+    try:
+        for one in order:
+            _measure(bench, one, args)
+            told = one.cell.condition
+            progress.step(
+                f"(last: {one.cell.way.name}, {size(one.cell.bytes)}, {told.rtt_ms:g} ms, {told.loss_2:.1%} lost)"
+            )
+    except KeyboardInterrupt:  # in a random order what there is is no worse than all of it, but less
+        print(f"stopped after {progress.done} of {len(order)} transfers; the table has those", file=sys.stderr)
+        for one in order[progress.done :]:
+            one.failure = "not measured"
     return order
+
+
+def _measure(bench: Bench, one: Transfer, args: Namespace) -> None:
+    condition, way = one.cell.condition, one.cell.way
+    bench.pair.tell("a", f"down loss {condition.loss_1}")
+    bench.pair.tell("b", f"both delay_us {condition.rtt_ms * 500}", f"down loss {condition.loss_2}")
+    line = bench.experiment(
+        "download",
+        kind=way.kind,
+        path=way.path,
+        bytes=one.cell.bytes,
+        congestion_control=args.congestion_control,
+        send_buffer_bytes=args.send_buffer_bytes,
+        whoami=False,  # nothing is translated between here and there
+        control_timeout_s=4,
+        deadline_s=90,
+    )
+    _take(one, line)
 
 
 def _take(one: Transfer, line: dict[str, Any]) -> None:

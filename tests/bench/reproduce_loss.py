@@ -14,11 +14,11 @@ from argparse import Namespace
 
 import path2_sweep as sweep
 from path2_sweep import MPTCP_1, MPTCP_2, TCP_1, TCP_2, Cell, Condition, Transfer, Way
-from trend_pictures import COLOURS, labelled, picture, with_quartiles
+from trend_pictures import COLOURS, labelled, one_legend, picture, with_quartiles
 from trends import bench, finish, options, settle, spread, table
 
 KB = 1024
-FULL = {"bytes": [128 * KB, 512 * KB, 2048 * KB, 8192 * KB], "loss_percent": [0, 1, 2, 5, 10, 20], "repetitions": 7}
+FULL = {"bytes": [128 * KB, 512 * KB, 2048 * KB, 8192 * KB], "loss_percent": [0, 1, 2, 5, 10, 20], "repetitions": 5}
 QUICK = {"bytes": [128 * KB], "loss_percent": [0, 10], "repetitions": 1}
 LARGEST_OVER_2 = 512 * KB
 
@@ -84,7 +84,8 @@ def drawn(args: Namespace, found: list[Transfer], foot: str) -> None:
                     axis, args.loss_percent, [sweep.goodput(c) for c in cells], way.name, COLOURS[number], style, number * 0.1
                 )  # fmt: skip
             axis.set_ylim(bottom=0)
-            labelled(axis, sweep.size(size), "loss on path 2, %", "goodput, Mbit/s (median, quartiles)")
+            labelled(axis, sweep.size(size), "loss on path 2, %", "goodput, Mbit/s (median, quartiles)", None)
+        one_legend(panels[0])
         for axis in panels[len(args.bytes) :]:
             axis.set_axis_off()
 

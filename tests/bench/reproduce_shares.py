@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import path2_sweep as sweep
 from path2_sweep import MPTCP_1, MPTCP_2, Cell, Condition, Transfer
-from trend_pictures import COLOURS, labelled, picture, with_quartiles
+from trend_pictures import COLOURS, labelled, one_legend, picture, with_quartiles
 from trends import bench, finish, options, settle, spread, table
 
 KB = 1024
@@ -23,7 +23,7 @@ FULL = {
     "bytes": [128 * KB, 512 * KB, 2048 * KB],
     "rtt_ms": [20, *range(50, 501, 50)],
     "loss_percent": [0, 1, 2, 5, 10, 15, 20],
-    "repetitions": 5,
+    "repetitions": 4,
 }
 QUICK = {"bytes": [512 * KB], "rtt_ms": [20, 100], "loss_percent": [0, 10], "repetitions": 1}
 BOTH_LOSE = 0.001
@@ -99,7 +99,8 @@ def drawn(args: Namespace, found: list[Transfer], foot: str) -> None:
                     name = f"{sweep.size(size)}, primary {sweep.NUMBER[way.path]}"
                     with_quartiles(axis, values, cells, name, COLOURS[number], style, number * aside)
             axis.set_ylim(0, 100)
-            labelled(axis, title, unit, "share of path 2, % (median, quartiles)", "upper right")
+            labelled(axis, title, unit, "share of path 2, % (median, quartiles)", None)
+        one_legend(panels[0])
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 
 @contextmanager
 def picture(path: Path, title: str, foot: str, rows: int, columns: int) -> Iterator[list[Axes]]:
-    """Panels to draw in; written to ``path`` when all is drawn. ``foot``: what it was measured with."""
+    """Panels to draw in; written to ``path`` when all is drawn. ``foot``: what it was measured with, in the title."""
     # Text stays text and ids follow from the content: the picture is small, and the same twice.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tandem", "font.size": 9}):
         figure = Figure(figsize=(4.4 * columns + 0.4, 3.1 * rows + 0.9), layout="constrained")
@@ -26,8 +26,7 @@ def picture(path: Path, title: str, foot: str, rows: int, columns: int) -> Itera
         for axis in panels:
             axis.grid(visible=True, lw=0.3)
         yield panels
-        figure.suptitle(title)
-        figure.supxlabel(foot, fontsize=7)
+        figure.suptitle(f"{title}\n{foot}", fontsize=9)
         figure.savefig(path, dpi=110, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
@@ -59,12 +58,19 @@ def points(axis: Axes, x: float, values: Sequence[float], colour: str, width: fl
     if not values:
         return
     places = np.linspace(x - width / 2, x + width / 2, len(values)) if len(values) > 1 else [x]
-    axis.plot(places, values, "o", color=colour, ms=2.5, alpha=0.45, mew=0)
+    axis.plot(places, values, "o", color=colour, ms=3.5, alpha=0.6, mew=0)
 
 
 def zero(axis: Axes) -> None:
     """The line that parts gain from loss."""
     axis.axhline(0, color="#000000", lw=0.8)
+
+
+def one_legend(axis: Axes) -> None:
+    """Below all panels, of what is drawn in ``axis``."""
+    assert isinstance(axis.figure, Figure)
+    handles, names = axis.get_legend_handles_labels()
+    axis.figure.legend(handles, names, loc="outside lower center", ncols=min(6, len(names)), fontsize=8)
 
 
 def labelled(axis: Axes, title: str, x: str, y: str, legend: str | None = "best") -> None:

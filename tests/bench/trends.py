@@ -100,8 +100,8 @@ class Bench:
                     raise SystemExit(f"{setting.name}: {setting.error}")
 
     def experiment(self, name: str, **own: Any) -> dict[str, Any]:
-        """One experiment in the probe's namespace; its last line. A network that fails is in it; a machine that cannot measure ends
-        the script."""
+        """One experiment in the probe's namespace; its last line. A network that fails is in it; a machine that cannot measure, or what
+        trying again cannot mend, ends the script with one line."""
         given = {"run": "trend", "paths": PATHS, "server": self.server, **own}
         done = subprocess.run(
             [*self.pair.probe.enter, sys.executable, "-m", f"tandem.experiment.{name}"],
@@ -114,7 +114,11 @@ class Bench:
         last = done.stdout.splitlines()[-1:]
         line: dict[str, Any] = json.loads(last[0]) if last else {"type": None}
         if line["type"] != "result":
-            raise SystemExit(f"{name} ended with status {done.returncode}: {last[0] if last else 'nothing said'}")
+            raise SystemExit(f"{name} ended with status {done.returncode}; it says why above")
+        if line["failure"] is not None and not line["failure"]["retry"]:
+            raise SystemExit(
+                f"{name}: {line['failure']['reason']}"
+            )  # a wrong name, say: no other transfer would do better
         return line
 
     def setting(self, args: argparse.Namespace, links: str) -> dict[str, Any]:

@@ -39,17 +39,17 @@ class RadioPair:
     def offer(self, bit_per_s: Mapping[str, float]) -> None:
         """Change the links' rates, and their queues with them."""
         for name, rate in bit_per_s.items():
-            self.set(name, "rate", int(rate))
-            self.set(name, "buffer_bytes", queue_bytes(rate, self.queue_ms))
+            self.tell(name, f"both rate {int(rate)}", f"both buffer_bytes {queue_bytes(rate, self.queue_ms)}")
 
-    def set(self, name: str, quantity: str, value: float, scope: str = "both") -> None:
-        """Change one quantity of a link (as ``tandem-link`` names it) in ``scope``: down, up or both."""
-        link, line = self.links[name], f"set {scope} {quantity} {value}"
+    def tell(self, name: str, *changes: str) -> None:
+        """Change what a link offers, as in ``down loss 0.01``."""
+        link = self.links[name]
         assert link.stdin is not None
         assert link.stdout is not None
-        link.stdin.write(line + "\n")
-        link.stdin.flush()
-        assert link.stdout.readline() == "ok\n", line
+        for change in changes:
+            link.stdin.write(f"set {change}\n")
+            link.stdin.flush()
+            assert link.stdout.readline() == "ok\n", change
 
 
 def queue_bytes(bit_per_s: float, queue_ms: float) -> int:
