@@ -138,8 +138,27 @@ def _verdict(n: int) -> dict[str, Any]:
 
 def _pageload(n: int) -> dict[str, Any]:
     kind = ("mptcp", "tcp")[n % 2]
-    result = {"page_load_time_ms": 1500.0 + n, "objects": 40, "complete": True, "waterfall": [{}]}
-    return {"step": "pages", "arm": n % 2, "parameters": {"kind": kind, "path": "a"}, "result": result}
+    common = {
+        "objects": 40,
+        "objects_failed": 0,
+        "objects_missed": 1,
+        "bytes": 900_000,
+        "connections": 12,
+        "connect_ms": 41.0,
+    }
+    common |= {"page": "site", "shares": {"a": 0.75, "b": 0.25} if kind == "mptcp" else {"a": 1.0}}
+    loads = [
+        {
+            **common,
+            "by": "browser",
+            "page_load_time_ms": 1500.0 + n,
+            "first_contentful_paint_ms": 700.0,
+            "failure": None,
+        },
+        {**common, "by": "graph", "object_load_time_ms": 900.0 + n, "failure": None},
+        {**common, "by": "browser", "page_load_time_ms": None, "failure": "no load event in time"},
+    ]
+    return {"step": "pages", "arm": n % 2, "parameters": {"kind": kind, "path": "a"}, "result": {"loads": loads}}
 
 
 def _handshake(n: int) -> dict[str, Any]:
@@ -150,7 +169,7 @@ MAKERS = {
     "download": _download, "bandwidth": _bandwidth, "delay": _delay, "dash": _dash, "reachability": _reachability, "latency": _latency,
     "traceroute": _traceroute, "verdict": _verdict, "pageload": _pageload, "handshake": _handshake,
 }  # fmt: skip
-UNITS = {"pageload": {"page_load_time_ms": "ms", "objects": "1"}, "handshake": {"handshake_ms": "ms", "made": "1"}}
+UNITS = {"handshake": {"handshake_ms": "ms", "made": "1"}}
 
 
 def manifests(runs: int, names: Sequence[str] = tuple(MAKERS)) -> list[dict[str, Any]]:

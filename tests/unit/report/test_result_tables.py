@@ -25,6 +25,7 @@ from tandem_server.report.csv_files import files
 from tandem_server.report.in_text import in_text
 from tandem_server.report.page import render
 from tandem_server.report.result_cells import shown
+from tandem_server.report.result_charts import charts
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +128,18 @@ def test_an_experiment_that_nobody_knows_has_its_numbers_with_their_units(found)
         "handshake_ms": "ms",
         "made": "1",
     }
-    (pages,) = found.tables["pageload"]
-    assert {c.key: c.unit for c in pages.columns}["page_load_time_ms"] == "ms"
-    assert {(r["kind"], r["path"]) for r in rows(found, "pageload")} == {("mptcp", "a"), ("tcp", "a")}
+
+
+def test_page_loads_by_measure_and_kind(found):
+    seen = {(r["measure"], r["kind"]): r for r in rows(found, "pageload")}
+    assert set(seen) == {(m, k) for m in ("page load", "object load") for k in ("mptcp", "tcp")}
+    for (how, kind), row in seen.items():
+        assert (row["load_ms"] > 1500 - 1) == (how == "page load")
+        assert row["failed"] == (0.5 if how == "page load" else 0)
+        assert row["share_of_path"] == (0.75 if kind == "mptcp" else 1)
+        assert row["first_contentful_paint_ms"] == (700 if how == "page load" else None)
+    (chart,) = charts(found, "pageload")
+    assert len(chart.legend) == 4
 
 
 def test_campaigns_say_how_far_they_came_what_failed_and_what_stood_in(found):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tandem_server.analysis.reading import mapping, number, text
 from tandem_server.analysis.tables.facts import Facts
+from tandem_server.analysis.tables.pages import load_ms, loads, measure
 from tandem_server.analysis.tables.probing import QUANTILES
 from tandem_server.analysis.tables.results import Results
 from tandem_server.analysis.tables.video import rule, segment_s
@@ -19,6 +20,7 @@ def charts(results: Results, experiment: str) -> list[Chart]:
         "bandwidth": lambda: _bandwidth(results.tables[experiment]),
         "delay": lambda: _delay(results.tables[experiment]),
         "dash": lambda: _plays(results.of(experiment)),
+        "pageload": lambda: _page_loads(results.of(experiment)),
         "reachability": lambda: [_cdf("RTT by way", results.of(experiment), "ways", ("way",), "name_rtt_ms")],
         "latency": lambda: [_cdf("RTT by path", results.of(experiment), "streams", ("path", "loaded"), "rtt_ms")],
     }.get(experiment, list)()
@@ -90,6 +92,22 @@ def _plays(runs: Sequence[Facts]) -> list[Chart | None]:
         lines("Buffer over time", "seconds since the manifest was asked for", "s of video", levels, note=note),
         lines("Bitrate chosen", "seconds since the manifest was asked for", "Mbit/s", rates),
     ]
+
+
+def _page_loads(runs: Sequence[Facts]) -> list[Chart | None]:
+    """Kinds and paths beside each other, and browser and object graph, of all loads that reached their end."""
+    found: dict[str, list[float]] = {}
+    for run, row in loads(runs):
+        took = load_ms(row)
+        if took is not None:
+            name = ", ".join(part for part in (measure(row), run.kind.upper(), run.path) if part)
+            found.setdefault(name, []).append(took / 1000)
+    curves = []
+    for name, values in sorted(found.items())[:MOST]:
+        ordered = sorted(values)
+        steps = [(value, (n + 1) / len(ordered)) for n, value in enumerate(ordered)]
+        curves.append((name, steps[:: max(1, len(steps) // 200)]))
+    return [lines("Load time of pages", "s", "share of loads", curves, note="All loads of an arm’s pages together.")]
 
 
 def _cdf(title: str, runs: Sequence[Facts], rows: str, names: Sequence[str], key: str) -> Chart | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tandem_server.analysis.folder import CampaignFolder
 from tandem_server.analysis.reading import json_object, mapping
-from tandem_server.analysis.tables import generic, probing, throughput, video
+from tandem_server.analysis.tables import generic, pages, probing, throughput, video
 from tandem_server.analysis.tables.facts import Facts, gather
 from tandem_server.analysis.tables.overview import Overview, overviews
 from tandem_server.analysis.tables.view import Table, View, tabulate
@@ -19,6 +19,7 @@ VIEWS: dict[str, tuple[View, ...]] = {
     "bandwidth": (throughput.BANDWIDTH, throughput.ALONE),
     "delay": (throughput.DELAY,),
     "dash": (video.DASH,),
+    "pageload": (pages.PAGES,),
     "reachability": (probing.WAYS, probing.OVERLAP, probing.COMPARISON),
     "latency": (probing.LATENCY,),
     "traceroute": (probing.TRACES, probing.DISJOINT),
