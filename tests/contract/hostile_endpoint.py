@@ -30,6 +30,12 @@ SWALLOWS.bind(("127.0.0.1", 0))
 CLOCK = {"utc_minus_monotonic_ns": 0, "synchronised": None, "error_ms": None}
 REFLECTOR = {"port": SWALLOWS.getsockname()[1], "key": "00" * 32, "clock": CLOCK}
 SESSION = {"session": "0" * 31 + "1", "reflector": REFLECTOR}
+PAGE_URL = "http://page.example/"
+PAGE = {
+    "url": PAGE_URL,
+    "objects": [{"method": "GET", "url": PAGE_URL, "by": None, "status": 200, "bytes": 200_000, "after_load": False}],
+    "tls": None,
+}
 
 Piece = bytes | float | None
 """Bytes to send, seconds to wait, None: reset."""
@@ -159,7 +165,8 @@ def answers(target: str, method: str, farewell: Callable[[str], Iterator[Piece]]
     if method == "DELETE" and farewell is not None:
         yield from farewell(target)
         return
-    status, told = (201, SESSION) if method == "POST" else (200, {"bytes_sent": 0, "connections": []})
+    ended = {"bytes_sent": 0, "connections": []}
+    status, told = (201, SESSION) if method == "POST" else (200, PAGE if method == "GET" else ended)
     body = json.dumps(told).encode()
     yield f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
 

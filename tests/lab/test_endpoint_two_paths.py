@@ -169,6 +169,13 @@ def test_both_paths_carry_and_each_byte_is_accounted(serving):
     assert json.loads(listed.stdout) == {"a/A": True, "b/B": True}, listed.stderr
 
 
+def test_as_many_processes_serve_as_there_are_cores(serving):
+    command = b"tandem_server.cli.measurement_process"
+    config = os.fsencode(serving / "server.toml")
+    mine = [p for p in Path("/proc").glob("[0-9]*/cmdline") if {command, config} <= set(p.read_bytes().split(b"\0"))]
+    assert len(mine) == len(os.sched_getaffinity(0))
+
+
 QUERY = """
 import json, pathlib, sys, time
 from tandem_server.store import Influx

@@ -73,6 +73,21 @@ def test_what_is_too_much_is_refused_with_the_reason(table):
         opened(small)
 
 
+def test_open_sessions_together_never_have_more_than_the_day(table):
+    sessions = table(session_bytes=2000, probe_bytes_per_day=3000)
+    first, second = opened(sessions), opened(sessions)
+    assert (first.budget_bytes, second.budget_bytes) == (2000, 1000)
+    first.take(500)
+    with pytest.raises(
+        Refused, match=r"used 500 of its 3000 bytes of 24 hours, and its open sessions may carry 2500 more"
+    ):
+        opened(sessions)
+    sessions.end(first.id, "probe-1")
+    third = opened(sessions)  # what the first left unused is free again
+    assert third.budget_bytes == 1500
+    assert sum(session.take(10_000) for session in (second, third)) + 500 == 3000
+
+
 def test_a_probes_own_share_holds_in_place_of_everybodys(table):
     shares = {"probe-2": Share(bytes_per_day=500, sessions_at_once=1), "probe-1": Share(sessions_at_once=3)}
     sessions = table(shares, sessions_per_probe=2, probe_bytes_per_day=3000, session_bytes=1000)

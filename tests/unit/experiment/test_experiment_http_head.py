@@ -54,3 +54,12 @@ def test_any_bytes_are_a_head_or_refused(raw):
 def test_a_line_break_cannot_enter_a_request():
     with pytest.raises(ValueError, match="line break"):
         http_head.request("/", "host", {"X": "a\r\nY: b"})
+
+
+@given(st.integers(100, 599), st.binary(max_size=400))
+def test_a_refusal_is_one_short_line_whatever_its_body_holds(status, body):
+    told = http_head.refusal(status, body)
+    assert told.startswith(f"HTTP {status}")
+    assert told.isprintable()
+    assert told == told.strip()
+    assert len(told) <= 9 + 120

@@ -38,6 +38,12 @@ def request(path: str, host: str, headers: dict[str, str], method: str = "GET") 
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
+def refusal(status: int, body: bytes) -> str:
+    """A refusal in one line: the status, and what the beginning of its body says as far as that can be printed."""
+    said = body[:120].decode("ascii", "replace")
+    return " ".join([f"HTTP {status}", *"".join(c if c.isprintable() else " " for c in said).split()])
+
+
 def parse(received: bytes) -> Head | None:
     """The head at the start of ``received``; None while it is incomplete; HeadError when it cannot become one."""
     end = received.find(b"\r\n\r\n", 0, LONGEST)

@@ -128,8 +128,7 @@ class Transfer:
 
 def _refused(head: http_head.Head, expected_bytes: int | None, body: bytes) -> Failure | None:
     if head.status != 200:
-        detail = body[:120].decode("ascii", "replace").strip()
-        return Failure(reason=f"HTTP {head.status} {detail}".strip(), retry=head.status in (429, 500, 502, 503, 504))
+        return Failure(reason=http_head.refusal(head.status, body), retry=head.status in (429, 500, 502, 503, 504))
     if expected_bytes is not None and head.length != expected_bytes:
         return Failure(reason=f"Content-Length {head.length}, asked for {expected_bytes}", retry=False)
     return None

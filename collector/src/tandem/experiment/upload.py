@@ -206,9 +206,8 @@ class _Sending:
     def _told(self, head: http_head.Head, body: bytes) -> None:
         """Take the whole answer; _Over when it refuses."""
         if head.status != 200:
-            detail = body[:120].decode("ascii", "replace").strip()
             retry = head.status in (408, 429, 500, 502, 503, 504)
-            raise _Over(Failure(reason=f"HTTP {head.status} {detail}".strip(), retry=retry))
+            raise _Over(Failure(reason=http_head.refusal(head.status, body), retry=retry))
         told = parsed(body)
         received = told.get("bytes") if isinstance(told, dict) else None
         if type(received) is not int or received < 0:

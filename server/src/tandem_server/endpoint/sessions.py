@@ -175,9 +175,12 @@ class SessionTable:
             day_ago_ns = time.time_ns() - 86_400 * 10**9
             used = self._registry.sessions.sent_since(probe, day_ago_ns) + sum(s.used_bytes for s in mine)
             used += sum(s.used_bytes for s, _ in self._unwritten if s.probe == probe)
-            budget = min(budget, bytes_per_day - used)
+            # What open sessions may still carry is spoken for: else each of them could have what is left of the day.
+            promised = sum(max(0, s.budget_bytes - s.used_bytes) for s in mine)
+            budget = min(budget, bytes_per_day - used - promised)
             if budget <= 0 or (wanted is not None and budget < wanted):
-                raise Refused(f"{probe} has used {used} of its {bytes_per_day} bytes of 24 hours")
+                more = f", and its open sessions may carry {promised} more" if promised else ""
+                raise Refused(f"{probe} has used {used} of its {bytes_per_day} bytes of 24 hours{more}")
             session_id = self._registry.sessions.open(probe, run, kind, budget, limits.session_s)
             session = Session(
                 session_id,

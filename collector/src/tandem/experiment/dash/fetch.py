@@ -156,9 +156,8 @@ class Fetcher:
         if head.status != (200 if part is None else 206):
             if head.status in (200, 206):
                 raise FetchError(f"HTTP {head.status}: byte ranges are not served", again=False)
-            detail = self._rest(body, head.length)[:120].decode("ascii", "replace").strip()
             again = head.status in _WORTH_ASKING_AGAIN
-            raise FetchError(f"HTTP {head.status} {' '.join(detail.split())}".strip(), again=again)
+            raise FetchError(http_head.refusal(head.status, self._rest(body, head.length)), again=again)
         if part is not None and head.length not in (None, part.length):
             raise FetchError(f"Content-Length {head.length}, asked for {part.length}", again=False)
         longest = LONGEST_BODY if keep is None else keep

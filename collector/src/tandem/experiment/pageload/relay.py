@@ -163,8 +163,7 @@ class Relay:
         if head is None:
             return None
         if head.status != _SWITCHED:
-            detail = " ".join(begun[head.size : head.size + 120].decode("ascii", "replace").split())
-            self._carrier.note(f"HTTP {head.status} {detail}".strip())
+            self._carrier.note(http_head.refusal(head.status, begun[head.size :]))
             raise SocksError(f"HTTP {head.status}")
         return begun[head.size :]
 
