@@ -17,43 +17,31 @@ first_program() { # first_program CANDIDATE…: the first that can be run, or no
     done
 }
 
-libraries_missing() { # libraries_missing DEB…: packages of libraries that these need and this system does not have
-    for deb in "$@"; do dpkg-deb -f "$deb" Depends; done | tr ',' '\n' | sed 's/|.*//; s/(.*//; s/:.*//; s/ //g' | sort -u |
-        while IFS= read -r name; do
-            case $name in lib*) ;; *) continue ;; esac
-            dpkg-query -W -f='${Status}' "$name" 2>/dev/null | grep -q 'ok installed' || printf '%s\n' "$name"
-        done
+libraries_missing() { # libraries_missing PACKAGE…: packages of libraries that apt would install with these
+    apt-get install -s --no-install-recommends "$@" 2>/dev/null | sed -n 's/^Inst \(lib[^ ]*\) .*/\1/p'
 }
 
-download_package() { # download_package FOLDER PACKAGE: once more with new lists when they are absent or old
-    if (cd "$1" && apt-get download -qq "$2" >/dev/null 2>&1); then return; fi
-    if [ -z "$lists_are_new" ]; then
-        lists_are_new=yes
-        as_root apt-get update -qq || return 1
-        (cd "$1" && apt-get download -qq "$2" >/dev/null 2>&1) && return
-    fi
-    return 1
+download_packages() { # download_packages FOLDER PACKAGE…: these and the libraries that this system lacks
+    (
+        cd "$1" && shift || exit 1
+        # shellcheck disable=SC2046  # a list of package names, split on purpose
+        apt-get download -qq $({ printf '%s\n' "$@"; libraries_missing "$@"; } | sort -u) >/dev/null 2>&1
+    )
 }
 
-unpack_packages() { # unpack_packages FOLDER PACKAGE…: these and the libraries this system lacks, into FOLDER/root; 1 when one is not to be had
+unpack_packages() { # unpack_packages FOLDER PACKAGE…: into FOLDER/root, with the libraries that this system lacks; 1 when they are not to be had
     folder=$1; shift
-    next=$*
-    say "taking $next out of the distribution's packages (nothing is installed, no service starts)"
+    say "taking $* out of the distribution's packages (nothing is installed, no service starts)"
     rm -rf "$folder"
     mkdir -p "$folder/deb"
-    while [ -n "$next" ]; do
-        for package in $next; do
-            if ! download_package "$folder/deb" "$package"; then
-                say "the package $package is not to be had"
-                rm -rf "$folder"
-                return 1
-            fi
-        done
-        next=''
-        for package in $(libraries_missing "$folder"/deb/*.deb); do
-            [ -n "$(find "$folder/deb" -name "${package}_*.deb")" ] || next="$next $package"
-        done
-    done
+    if ! download_packages "$folder/deb" "$@"; then
+        # The lists may be absent or old.
+        if [ -n "$lists_are_new" ] || ! { lists_are_new=yes; as_root apt-get update -qq; } || ! download_packages "$folder/deb" "$@"; then
+            say "not to be had: $*"
+            rm -rf "$folder"
+            return 1
+        fi
+    fi
     for deb in "$folder"/deb/*.deb; do
         dpkg -x "$deb" "$folder/root" || die "dpkg could not unpack $deb"
     done
@@ -98,6 +86,17 @@ gps_daemon() {
     unpack_packages "$build/gpsd.tmp" gpsd || { say "the tests of gpsd will skip"; return 0; }
     beside_its_libraries "$build/gpsd.tmp" usr/sbin/gpsd
     keep_unpacked "$build/gpsd.tmp" gpsd
+}
+
+# --- VLC: for the tests in which it plays; without it they skip ------------------------------------------------------
+
+vlc_program() { first_program "${TANDEM_VLC:-}" "$build/vlc/vlc" vlc; }
+
+vlc_player() {
+    [ -z "$(vlc_program)" ] && has apt-get && has dpkg || return 0
+    unpack_packages "$build/vlc.tmp" vlc-bin vlc-plugin-base || { say "the tests of VLC will skip"; return 0; }
+    beside_its_libraries "$build/vlc.tmp" usr/bin/vlc
+    keep_unpacked "$build/vlc.tmp" vlc
 }
 
 beside_its_libraries() { # beside_its_libraries FOLDER PROGRAM: FOLDER/NAME, which starts FOLDER/root/PROGRAM with the libraries unpacked beside it

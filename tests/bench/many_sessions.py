@@ -60,6 +60,7 @@ class Reader:
         )
         self.socket.setblocking(False)
         self.bytes, self.started_s, self.ended_s = 0, time.monotonic(), 0.0
+        self.first_s: float | None = None
         self._bit_per_s = bit_per_s
 
     def may_read(self, now_s: float) -> bool:
@@ -121,8 +122,13 @@ def fetch(folder: Path, count: int, query: str, bit_per_s: float | None, stop_s:
             selector.register(reader.socket, selectors.EVENT_READ, reader)
         while alive:
             now_s = time.monotonic()
-            if stop_s is not None and now_s - begun > stop_s + 2:
-                break
+            if stop_s is not None:
+                # Each by its own clock from its own first byte, as the probe's downloads end. By one clock for all, those whose turn
+                # came late on a busy machine would close before the endpoint's time for them is over, and be told as gone.
+                for reader in [r for r in alive if r.first_s is not None and now_s - r.first_s > stop_s]:
+                    selector.unregister(reader.socket)
+                    reader.socket.close()
+                    alive.discard(reader)
             idle = True
             for key, _ in selector.select(1.0):
                 reader = key.data
@@ -131,6 +137,7 @@ def fetch(folder: Path, count: int, query: str, bit_per_s: float | None, stop_s:
                 idle = False
                 count_read = reader.socket.recv_into(buffer)
                 reader.bytes += count_read
+                reader.first_s = reader.first_s or now_s
                 if not count_read:
                     reader.ended_s = time.monotonic()
                     selector.unregister(reader.socket)

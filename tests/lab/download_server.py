@@ -16,13 +16,15 @@ IPPROTO_MPTCP = 262
 
 @dataclass
 class Behaviour:
-    """``rate`` bytes/s, 0 for unlimited; ``after`` that many bytes do ``then``: "reset", "close", "stall" or nothing."""
+    """``rate`` bytes/s, 0 for unlimited; ``after`` that many bytes do ``then``: "reset", "close", "stall" or nothing.
+    ``further_addresses``: in the session's answer, whatever it is."""
 
     rate: float = 0.0
     after: int | None = None
     then: str = ""
     status: int = 200
     session_status: int = 201
+    further_addresses: object = None
     sender: dict[str, object] = field(default_factory=lambda: {"bytes_sent": 0, "connections": []})
 
 
@@ -92,9 +94,10 @@ class Endpoint:
             session = f"s{len(self.opened)}"
             self._open.add(session)
             refused = self.behaviour.session_status != 201
-            answer = (
-                {"error": "as told"} if refused else {"session": session, "measurement_port": self.measurement_port}
-            )
+            told = {"session": session, "measurement_port": self.measurement_port}
+            if self.behaviour.further_addresses is not None:
+                told["further_addresses"] = self.behaviour.further_addresses
+            answer = {"error": "as told"} if refused else told
             self._json(connection, self.behaviour.session_status, answer)
         elif method == "DELETE":
             self._open.discard(target.rsplit("/", 1)[1])

@@ -1,4 +1,5 @@
-"""The real server and the real collector on the bench: two operators and a Wi-Fi, radio that stays as it is."""
+"""The real server and the real collector on the bench: two operators and a Wi-Fi, radio that stays as it is; the server
+has two addresses and announces the second in its connections."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +28,8 @@ PROBE = "probe-1"
 PLAYED_S = 120.0
 """The scenario stands still afterwards too: links and modems stay in its last instant."""
 REPOSITORY = Path(__file__).resolve().parents[2]
+SITES = {f"site-{number}.tandem.test": IPv4Address(f"192.88.99.{number}") for number in (1, 2, 3)}
+"""Of a block that nobody uses any more, so that they count as public ones."""
 T = TypeVar("T")
 
 
@@ -145,7 +149,8 @@ def kit_on_rig(
     owner = Owner.of_caller()
     for place in (folder, *folder.rglob("*")):
         owner.give(place)
-    rig = Rig(play(load("still", duration_s=PLAYED_S, seed=1)), bench, owner, wifi=True)
+    scene = play(load("still", duration_s=PLAYED_S, seed=1))
+    rig = Rig(scene, bench, owner, wifi=True, server_addresses=2, sites=SITES)
     with rig, Programs(logs) as programs:
 
         def serve(*args: str) -> list[str]:
@@ -157,6 +162,7 @@ def kit_on_rig(
             serve("tls", "--folder", str(server / "tls"), "--name", SERVER_NAME, "--address", rig.server_address),
             serve("probe", "add", PROBE, *config, "--token-file", str(probe / "token")),
             serve("dash", "build", *config, "--seconds", "60"),
+            serve("page", "build", *config, "--objects", "12", "--bytes", "150000", "--origins", "3"),
         ):
             subprocess.run(once, check=True, capture_output=True, timeout=60)
         for part in ("database", "gateway", "endpoint"):

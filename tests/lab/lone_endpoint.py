@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,11 @@ SOURCES = os.pathsep.join(str(REPOSITORY / part) for part in ("collector/src", "
 
 
 @contextmanager
-def lone_endpoint(space: Space, address: str, folder: Path) -> Iterator[dict[str, Any]]:
-    """Serve at ``address`` from within ``space``; the experiment's parameter ``server``."""
+def lone_endpoint(space: Space, address: str, folder: Path, further: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """Serve at ``address`` from within ``space``; the experiment's parameter ``server``. ``further``: addresses that sessions are told."""
     config = folder / "server.toml"
-    config.write_text(f"[listen]\nmeasurement_tls_port = {MEASUREMENT_TLS_PORT}\n[store]\n")
+    listen = f"measurement_tls_port = {MEASUREMENT_TLS_PORT}\nfurther_addresses = {list(further)}"
+    config.write_text(f"[listen]\n{listen}\n[store]\n")
     (folder / "influxdb").mkdir(parents=True)
     (folder / "influxdb/tandem.password").write_text("unused")
     program = [sys.executable, "-m", "tandem_server"]

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import pytest
-from kit_on_rig import KitOnRig, awaited
+from kit_on_rig import SITES, KitOnRig, awaited
 
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
 
@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.slow]
 CAMPAIGNS = (
     "adarsh-controlled",
     "adarsh-field",
+    "adarsh-survey",
     "chen-sizes",
     "cordero-bandwidth",
     "cordero-delay",
@@ -54,17 +55,30 @@ def test_a_short_form_runs_to_its_end(kit: KitOnRig, name: str) -> None:
             "--seconds",
             "30",
         )
+    if name == "adarsh-survey":
+        (kit.probe / "names.csv").write_text("".join(f"{n},{site}\n" for n, site in enumerate(SITES, 1)))
     done = campaign(kit, "run", name, "--short", "--allow-substitutes", "--wait", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert told["state"] == "done"
     assert all(step["made"] == step["of"] > 0 for step in told["steps"].values())
     assert told["runs"] == {"ok": sum(step["of"] for step in told["steps"].values())}
-    assert told["substitutes"]["scheduler"] == {"asked": "minsrtt", "used": "stock"}
+    if name == "adarsh-survey":  # it is no matter of schedulers
+        assert (kit.probe / "survey").is_dir()
+    else:
+        assert told["substitutes"]["scheduler"] == {"asked": "minsrtt", "used": "stock"}
     made = manifests(kit, name)
-    assert all(m["campaign"]["short"] and m["campaign"]["substituted"]["scheduler"]["used"] == "stock" for m in made)
+    assert all(m["campaign"]["short"] for m in made)
+    if name != "adarsh-survey":
+        assert all(m["campaign"]["substituted"]["scheduler"]["used"] == "stock" for m in made)
     assert {m["campaign"]["step"] for m in made} == set(told["steps"])
     assert all(m["failure"] is None for m in made)
+    # Of its roles' paths and no others, with the subflows that were asked for where a transfer lasted long enough for them.
+    roles = set(made[0]["campaign"]["roles"].values())
+    assert all({p["name"] for p in m["parameters"]["paths"]} <= roles for m in made)
+    wanted = [m["result"] for m in made if m["parameters"].get("subflows")]
+    assert {r["subflows_asked"] for r in wanted} == ({2, 4} if name == "chen-sizes" else set())
+    assert {r["subflows_reached"] for r in wanted if r["bytes"] >= 500_000} == {r["subflows_asked"] for r in wanted}
     used = {role: plan["used_bytes"] for role, plan in told["budget"].items()}
     assert min(used.values()) > 1000, used
 
@@ -75,6 +89,46 @@ def test_what_the_kernel_lacks_is_refused_plainly(kit: KitOnRig) -> None:
     assert "chen-sizes.toml:" in done.stderr
     assert "requires scheduler minsrtt (this kernel has stock; minsrtt takes the v0.94 kernel)" in done.stderr
     assert "--allow-substitutes" in done.stderr
+
+
+def test_the_result_tables_are_there(kit: KitOnRig) -> None:
+    """Of every campaign's experiments above, and of others that are measured by hand, a person's own among them."""
+    others = {"handshake": ("times=2",), "latency": ("seconds=1", "load=none")}
+    for name, settings in others.items():
+        kit.measured(*(word for one in settings for word in ("--set", one)), "--paths", "a,b", name=name)
+    argv = [sys.executable, "-m", "tandem_server", "report", str(kit.folder), "--print-tables"]
+    command = kit.rig.command("server", confined(argv, Owner.of_caller()))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1, done.stderr  # a rig writes no campaign.json, which the report misses
+    assert {line.partition("missing: ")[2] for line in done.stderr.splitlines()} >= {"campaign.json is not there"}
+    told = json.loads((kit.folder / "summary.json").read_text())
+    assert {c["name"] for c in told["campaigns"]} == {*CAMPAIGNS, ""}
+    for one in told["campaigns"]:
+        for step in one["steps"]:
+            assert step["planned"] == (step["measured"] if one["name"] else None), step
+            assert step["failed"] == {}
+    rows = {
+        name: [dict(zip((c["key"] for c in t["columns"]), row, strict=True)) for row in t["rows"]]
+        for name, t in told["tables"].items()
+    }
+    assert set(rows) == {
+        "download", "download-gain", "bandwidth", "bandwidth-alone", "delay", "dash", "latency", "traceroute",
+        "traceroute-disjointness", "handshake",
+    }  # fmt: skip
+    assert {r["campaign"] for r in rows["download"]} == {
+        n for n in CAMPAIGNS if "cordero" not in n and n != "mohan-dash"
+    }
+    assert {r["segment_s"] for r in rows["dash"]} == {1, 6, 15}
+    assert all(r["bitrate_bit_per_s"] > 0 and r["startup_delay_ms"] > 0 for r in rows["dash"])
+    assert {round(r["ratio"]) for r in rows["bandwidth"] if r["step"] == "ratios"} >= {1, 4}
+    assert all(r["c_max_bit_per_s"] < r["c_total_bit_per_s"] and r["benefit"] is not None for r in rows["bandwidth"])
+    assert {r["timed_at"] for r in rows["delay"]} == {"agent", "server"}
+    page = (kit.folder / "report.html").read_text()
+    for table in told["tables"].values():
+        assert table["title"] in page
+    for name in rows:
+        assert len((kit.folder / "tables" / f"{name}.csv").read_text().splitlines()) == 1 + len(rows[name])
+        assert (kit.folder / "tables" / f"{name}-values.csv").is_file()
 
 
 def test_without_a_collector_and_after_a_power_cut_it_goes_on_where_it_was(kit: KitOnRig) -> None:
@@ -119,9 +173,9 @@ def test_without_a_collector_and_after_a_power_cut_it_goes_on_where_it_was(kit: 
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert told["state"] == "done"
-    assert told["runs"] == {"ok": 5, "cut_off": 1}
+    assert told["runs"] == {"ok": 6, "cut_off": 1}
     entries = {(e["step"], e["number"], e["attempt"]): e for e in map(json.loads, lines.read_text().splitlines())}
     whole = [key for key, entry in entries.items() if entry["ended"] is not None]
-    assert len(whole) == len({key[:2] for key in whole}) == 5
+    assert len(whole) == len({key[:2] for key in whole}) == 6
     (cut,) = [key for key, entry in entries.items() if entry["ended"] is None]
     assert (*cut[:2], 2) in whole

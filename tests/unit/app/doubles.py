@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,9 @@ class FakePaths:
         self.woken = threading.Event()
         self.changes: list[PathChange] = []
         self.removed = False
+        self.rested: list[frozenset[str]] = []
+        self.rests = True
+        self.left: list[int] = []
         self.refusal: str | None = None
 
     def apply(self) -> list[PathChange]:
@@ -118,6 +121,14 @@ class FakePaths:
 
     def wake(self) -> None:
         self.woken.set()
+
+    def rest(self, names: Collection[str], timeout_s: float) -> bool:
+        assert timeout_s >= 0
+        self.rested.append(frozenset(names))
+        return self.rests
+
+    def leave(self, token: int) -> None:
+        self.left.append(token)
 
     def losses(self, token: int) -> list[SubflowLoss] | None:
         return [{"path": "b", "at_monotonic_ns": 5, "back_after_ms": 21.5}] if token == 0x71D77677 else None

@@ -171,9 +171,12 @@ def test_a_failure_is_a_result(tmp_path: Path, gateway: Gateway) -> None:
         ("leaps", {}, "unknown experiment 'leaps'; known: .*download.*steps"),
         ("steps", {"kind": "tcp"}, "unknown parameter 'kind'; known: paths, parameters"),
         ("steps", {"paths": ["z"]}, "'z' is no path"),
+        ("download", {"paths": ["a"], "parameters": {"subflows": 4}}, "4 subflows take two paths, there is 1"),
+        ("download", {"parameters": {"subflows": 3}}, "3 is not one of 1, 2, 4"),
+        ("download", {"kind": "tcp", "path": "a", "parameters": {"subflows": 1}}, "is of MPTCP"),
         ("steps", {"paths": ["a", "a"]}, "no list of different names"),
         ("steps", {"parameters": {"run": "x"}}, "'run' is the collector's to give"),
-        ("steps", {"parameters": {"how": "badly"}}, "'badly' is not one of well, fail, hang"),
+        ("steps", {"parameters": {"how": "badly"}}, "'badly' is not one of well, fail, hang, order"),
         ("steps", {"parameters": {"sizes": [{}]}}, "'label' is missing"),
         ("steps", {"parameters": []}, "parameters is no object"),
         ("steps", {"seed": -1}, "seed -1 is no whole number"),
@@ -236,6 +239,40 @@ def test_what_cannot_be_made_is_a_recorded_failure(tmp_path: Path, gateway: Gate
     assert manifest["failure"] == {"reason": f"conditions: {made.lack}", "retry": True}
     assert manifest["result"] is None
     assert read_manifest(gateway_text(gateway, manifest["id"]), manifest["id"], "probe-1") == manifest
+
+
+def test_the_paths_that_are_not_the_pairs_rest_meanwhile(tmp_path: Path, gateway: Gateway) -> None:
+    collector = rehearsal(tmp_path, gateway)
+    collector.start()
+    pair = collector.supervisor.answers.request("download", {"paths": ["b"], "pairing": "simultaneous"})
+    collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
+    pair = collector.supervisor.answers.request("download", {"kind": "tcp", "path": "b"})  # which has no subflows
+    collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
+    pair = collector.supervisor.answers.request("download", {})
+    collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
+    assert collector.paths.rested == [frozenset({"a"}), frozenset()]
+    assert collector.stop()
+    found = manifests(tmp_path)
+    assert sorted(len(m["paths"]) for m in found) == [1, 1, 1, 1, 1, 2]
+
+
+def test_paths_that_cannot_be_left_out_are_a_recorded_failure(tmp_path: Path, gateway: Gateway) -> None:
+    collector = rehearsal(tmp_path, gateway)
+    collector.paths.rests = False
+    collector.start()
+    assert measured(collector, paths=["b"])[-1]["ok"] is False
+    collector.stop()
+    (manifest,) = manifests(tmp_path)
+    assert manifest["failure"] == {"reason": "paths: a could not be left out within 5 s", "retry": True}
+    assert collector.paths.rested[-1] == frozenset()
+
+
+def test_a_connection_whose_subflows_the_experiment_orders_is_left_to_it(tmp_path: Path, gateway: Gateway) -> None:
+    collector = rehearsal(tmp_path, gateway)
+    collector.start()
+    measured(collector, parameters={"how": "order"})
+    collector.stop()
+    assert collector.paths.left == [0x71D77677]
 
 
 def test_a_pair_of_downloads_takes_conditions_too(tmp_path: Path, gateway: Gateway) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,15 @@ def test_requests_become_wishes() -> None:
     assert wish_of_request(CONFIG, {"pairing": "simultaneous"}).seconds == 8.0
 
 
+def test_a_pair_over_fewer_paths_than_there_are_has_no_run_over_the_others() -> None:
+    wish = wish_of_request(CONFIG, {"paths": ["b"]})
+    runs = plan(CONFIG, wish, 0).runs
+    assert sorted((r.kind, r.paths) for r in runs) == [("mptcp", ("b",)), ("tcp", ("b",))]
+    usual = replace(CONFIG, runs=replace(CONFIG.runs, primary="a"))
+    assert wish_of_request(usual, {"paths": ["b"]}).primary == "b"
+    assert wish_of_request(usual, {"paths": ["b", "a"]}).primary == "a"
+
+
 @pytest.mark.parametrize(
     ("given", "what"),
     [
@@ -60,6 +70,10 @@ def test_requests_become_wishes() -> None:
         ({"kind": "udp", "path": "a"}, "none of mptcp, tcp"),
         ({"kind": "tcp", "path": "z"}, "is no path"),
         ({"path": "a"}, "belongs to a single run"),
+        ({"paths": ["a"], "kind": "tcp", "path": "b"}, "'b' is no path; known: a"),
+        ({"paths": ["a"], "primary": "b"}, "'b' is no path; known: a"),
+        ({"paths": []}, "no list of different names"),
+        ({"paths": ["z"]}, "'z' is no path; known: a, b"),
         ({"kind": "tcp", "path": "a", "pairing": "sequential"}, "a pair has none"),
         ({"seconds": 1, "bytes": 1}, "not both"),
         ({"seconds": "long"}, "not a number"),

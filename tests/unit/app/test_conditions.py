@@ -63,7 +63,39 @@ def test_a_file_that_is_none_of_ours_does_no_harm(tree: Path, tmp_path: Path, te
     (tmp_path / FILE).write_bytes(text.encode("latin-1"))
     assert undo_earlier(tmp_path, "boot") == ["wwan0: shaping taken down"]
     assert not (tmp_path / FILE).exists()
+    assert (tmp_path / f"{FILE}.broken").read_bytes() == text.encode("latin-1")
     assert (tree / "tcp_sack").read_text() == "1\n"
+
+
+def test_what_cannot_be_put_back_now_is_kept_for_the_next_start(tree: Path, tmp_path: Path) -> None:
+    ConditionsMade(Conditions({SACK: 0}), {}, tmp_path, "boot")  # and dies
+    (tree / "tcp_sack").unlink()
+    (tree / "tcp_sack").mkdir()  # a write fails, for root too
+    assert undo_earlier(tmp_path, "boot") == ["wwan0: shaping taken down"]
+    (tree / "tcp_sack").rmdir()
+    (tree / "tcp_sack").write_text("0\n")
+    assert f"sysctl {SACK} = 1" in undo_earlier(tmp_path, "boot")
+    assert not (tmp_path / FILE).exists()
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_file_that_cannot_be_read_now_is_kept(tmp_path: Path) -> None:
+    (tmp_path / FILE).mkdir()
+    assert undo_earlier(tmp_path, "boot") == ["wwan0: shaping taken down"]
+    assert (tmp_path / FILE).exists()
+
+
+def test_a_fault_while_they_are_made_leaves_nothing(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fault(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(conditions.kernel.Shaping, "apply", fault)
+    with pytest.raises(KeyboardInterrupt):
+        ConditionsMade(Conditions({SACK: 0}, {"a": Shape()}), {}, tmp_path, "boot")
+    assert (tree / "tcp_sack").read_text() == "1\n"
+    assert not (tmp_path / FILE).exists()
 
 
 def test_a_sysctl_that_is_not_there_refuses_all(tree: Path, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_it_says_what_it_is() -> None:
     assert (described.name, described.version, described.folder) == ("steps", 3, OWN / "steps")
     assert described.has("seed")
     assert not described.has("speed")
-    assert next(p for p in described.parameters if p.name == "how").choices == ("well", "fail", "hang")
+    assert next(p for p in described.parameters if p.name == "how").choices == ("well", "fail", "hang", "order")
     assert next(p for p in described.parameters if p.name == "seed").minimum == 0
     assert [r.name for r in described.results] == ["steps", "bytes", "connect_ms", "bytes_by_path"]
     assert described.phases == (("step", "one size"),)

@@ -2,6 +2,7 @@
 
 import re
 import types
+from pathlib import Path
 
 import pytest
 from road import campaign, step
@@ -14,7 +15,9 @@ from tandem.app.campaign.files import load
 from tandem.app.campaign.request import bound, request_of, shaped, used_instead
 from tandem.app.campaign.requires import settings, settled
 from tandem.app.config import parse as parse_config
+from tandem.app.plan import plan
 from tandem.app.registry import Registry
+from tandem.app.run_parameters import parameters_of
 from tandem.experiment import names
 from tandem.schema.campaign import CampaignError
 from tandem.schema.campaign_sequence import items
@@ -90,9 +93,11 @@ def test_a_short_form_is_short_and_the_long_one_is_the_papers(name):
         ("bytes = { uniform = [1.5, 3] }", "1.5 is not a whole number", "1 to 1e+12 B"),
         ('bytes = 1\nseconds = 2', "either 'bytes' or 'seconds'", "give one of them"),
         ('bytes = 1\nkind = "tcp"', "needs its 'path'", "add path"),
-        ('bytes = 1\npath = "a"', "a pair takes all paths", "take it out, or add kind"),
+        ('bytes = 1\npath = "a"', "a pair takes all of its paths", "take it out, or add kind"),
         ('bytes = 1\nkind = "tcp"\npath = "a"\npairing = "sequential"', "takes no 'kind'", "take kind or pairing out"),
         ('bytes = 1\nkind = "udp"\npath = "a"', "'udp' is not one of mptcp, tcp", "one of mptcp, tcp"),
+        ('bytes = 1\nkind = "tcp"\npath = "a"\nsubflows = 2', "subflows is of MPTCP", "take it out"),
+        ("bytes = 1\nsubflows = [2, 3]", "3 is not one of 1, 2, 4", "one of 1, 2, 4"),
         ('bytes = 1\nserver = "x"', "has no parameter 'server'", "known are"),
     ],
 )  # fmt: skip
@@ -110,6 +115,28 @@ def test_an_experiment_that_is_not_installed(registry):
     made, left_out = fitted(campaign(steps.replace('"telepathy"', '"telepathy"\noptional = true')), registry)
     assert [s.name for s in made.steps] == ["s"]
     assert "step t is left out" in left_out[0]
+
+
+def test_a_pair_takes_the_paths_of_its_roles_and_no_others(registry):
+    third = '\n[[path]]\nname = "three"\ninterface = "eth2"\n'
+    config = parse_config(CONFIG + third, Path("/x/config.toml"))
+    made = campaign(
+        step(more='[step.parameters]\npairing = "simultaneous"\nprimary = "random"\nbytes = 5\nsubflows = [2, 4]')
+    )
+    roles = bound(made.roles, ["one", "two", "three"], {made.roles[0]: "three"})
+    asked = set()
+    for one in items(made, made.steps[0]):
+        wish = any_wish(config, registry, "download", request_of(made.steps[0], one, roles, {}), "campaign")
+        planned = plan(config, wish, 0)
+        assert wish.paths == ("three", "one")
+        assert {path for run in planned.runs for path in run.paths} == {"three", "one"}
+        interfaces = {"one": "eth0", "two": "eth1", "three": "eth2"}
+        for run in planned.runs:
+            given = parameters_of(config, planned, run, interfaces, {})
+            assert {p["name"] for p in given["paths"]} == {"three", "one"}
+            assert ("subflows" in given) == (run.kind == "mptcp")
+            asked.add(given.get("subflows"))
+    assert asked == {None, 2, 4}
 
 
 def test_roles_are_played_by_paths():

@@ -56,7 +56,7 @@ class Shelf:
 
 
 class Endpoint:
-    def __init__(self, registry, limits, store=None, content=None):
+    def __init__(self, registry, limits, store=None, content=None, pages=None):
         self.registry, self.shelf = registry, store or Shelf()
         self.sessions = SessionTable(registry, limits)
         self.recorder = Recorder(lambda: self.shelf)
@@ -64,7 +64,7 @@ class Endpoint:
         self.port = self.listener.getsockname()[1]
         tls_listener = listen("127.0.0.1", 0)
         self.tls_port = tls_listener.getsockname()[1]
-        self.measurement = Measurement(self.sessions, limits, self.recorder, "boot-1", content, contexts()[0])
+        self.measurement = Measurement(self.sessions, limits, self.recorder, "boot-1", content, contexts()[0], pages)
         self.acceptor = Acceptor(
             self.listener,
             self.measurement.serve,

@@ -22,7 +22,9 @@ ASK = {"run": "run-1", "kind": "mptcp", "path": "a", "bytes": 1000, "seconds": N
 def channel(registry):
     here = Endpoint(registry, Limits(sessions_per_probe=2, session_bytes=5000))
     token = registry.probes.rotate("probe-1")
-    app = control_app(registry, here.sessions, 8480, Results(registry.file.parent / "results"))
+    further = ("203.0.113.11", "2001:db8::11")
+    results = Results(registry.file.parent / "results")
+    app = control_app(registry, here.sessions, 8480, results, further_addresses=further)
 
     def request(method, path, body=None, login=f"Bearer {token}"):
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -58,6 +60,7 @@ def test_a_session_is_opened_used_and_ended(channel):
     assert status == 201
     assert (opened["budget_bytes"], opened["measurement_port"], opened["expires_s"]) == (1000, 8480, 120)
     assert opened["environment"]["congestion_control"]
+    assert opened["further_addresses"] == ["203.0.113.11", "2001:db8::11"]
     assert opened["environment"]["tcp_wmem"].count(" ") == 2
     channel.endpoint.get("/v1/download?bytes=1000", opened["session"])
     status, told = channel("DELETE", f"/v1/sessions/{opened['session']}")

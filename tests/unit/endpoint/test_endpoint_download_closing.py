@@ -81,3 +81,19 @@ def test_who_closes_before_has_gone(pair):
     one = download(serving, Ask(5000, None), lambda: close_and_wait(serving, client, 3))
     one._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     assert one.run(b"abc" + bytes(10_000_000)) == "client gone"
+
+
+def test_a_look_that_comes_late_sees_first_that_the_client_has_closed(pair, monkeypatch):
+    """What was queued has no reader any more once a timed download's client has closed: not a missing acknowledgement."""
+    serving, client = pair
+    monkeypatch.setattr("tandem_server.endpoint.download._DRAIN_S", 0.2)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    one = download(serving, Ask(None, 0.1), lambda: None)
+    asleep = time.sleep
+
+    def late(_seconds):
+        client.close()
+        asleep(0.5)
+
+    monkeypatch.setattr("tandem_server.endpoint.download.time.sleep", late)
+    assert one.run(b"abc") == "complete"

@@ -2,7 +2,10 @@
 
 import contextlib
 import os
+import resource
 import signal
+import socket
+import sqlite3
 import sys
 import threading
 import time
@@ -153,6 +156,52 @@ def test_a_process_that_dies_takes_its_connections_and_no_session(pooled):
     assert session.summaries[0]["end"] == "process died"
     await_true(lambda: len(here.pool.pids) == 2 and not set(here.pool.pids) & set(before), "both started again")
     assert len(here.get("/v1/download?bytes=5000", session.id, "tcp")[2]) == 5000
+
+
+def test_a_connection_goes_to_another_process_when_one_takes_none(pooled):
+    here = pooled()
+    session = here.session("tcp")
+    # The first in the order: it gets a connection whenever both are idle.
+    here.pool._members[0].channel.shutdown(socket.SHUT_WR)
+    for _ in range(5):
+        assert len(here.get("/v1/download?bytes=5000", session.id, "tcp")[2]) == 5000
+
+
+def test_a_process_without_descriptors_left_goes_on_with_the_connections_that_it_has(pooled):
+    here = pooled()
+    session = here.session("tcp")
+    before = here.pool.pids
+    with here.connect("tcp") as client:
+        client.sendall(request("/v1/download?seconds=60", session.id))
+        client.recv(1000)
+        limits = {pid: resource.prlimit(pid, resource.RLIMIT_NOFILE) for pid in before}
+        for pid in before:
+            # Room for one more, of the two that come with a connection.
+            taken = {int(one.name) for one in Path(f"/proc/{pid}/fd").iterdir()}
+            free = next(number for number in range(1000) if number not in taken)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (free + 1, limits[pid][1]))
+        for _ in range(2):
+            with here.connect("tcp") as refused, contextlib.suppress(ConnectionError):
+                refused.sendall(request("/v1/whoami"))
+                assert refused.recv(100) == b""
+        assert client.recv(1000)
+    for pid in before:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, limits[pid])
+    await_true(lambda: session.live == 0, "the first connection's end")
+    assert here.get("/v1/whoami")[0] == 200
+    assert here.pool.pids == before
+
+
+def test_a_registry_that_cannot_be_read_is_an_answer(pooled, monkeypatch):
+    here = pooled()
+    session = here.session("tcp")
+
+    def active(_name):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(here.registry.probes, "active", active)
+    status, _, told = here.get("/v1/download?bytes=5000", session.id, "tcp")
+    assert (status, told) == (503, {"error": "the endpoint's registry cannot be read now: disk I/O error"})
 
 
 def test_stopping_ends_connections_and_processes(pooled):

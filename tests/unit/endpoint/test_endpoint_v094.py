@@ -8,7 +8,8 @@ import struct
 import pytest
 
 from tandem.mptcp_abi import AbiError, v094
-from tandem_server.endpoint import handshake, multipath, sampler
+from tandem.mptcp_abi.v094_sockets import InfoReader
+from tandem_server.endpoint import handshake, sampler
 from tandem_server.endpoint.environment import read_environment
 from tandem_server.endpoint.listener import NoMultipathError, family_of, listen
 
@@ -91,7 +92,7 @@ def connection():
 def test_the_senders_subflows_are_told_with_their_far_ends(connection, monkeypatch):
     calls = []
     told = info_of([("198.51.100.1", 4000), ("198.51.100.2", 5000)], calls)
-    monkeypatch.setattr(sampler, "V094Info", lambda made, room: multipath.V094Info(made, room, told))
+    monkeypatch.setattr(sampler, "InfoReader", lambda made, room: InfoReader(made, room, told))
     snapshot = sampler.Sampler(connection[0]).read()
     assert calls == [(socket.IPPROTO_TCP, 45)]
     assert (snapshot.multipath, snapshot.acked_bytes) == (True, 54_321)
@@ -104,7 +105,7 @@ def test_the_senders_subflows_are_told_with_their_far_ends(connection, monkeypat
 @pytest.mark.usefixtures("asked")
 def test_a_connection_that_is_plain_tcp_is_told_as_such(connection, monkeypatch):
     told = info_of(None, [])
-    monkeypatch.setattr(sampler, "V094Info", lambda made, room: multipath.V094Info(made, room, told))
+    monkeypatch.setattr(sampler, "InfoReader", lambda made, room: InfoReader(made, room, told))
     snapshot = sampler.Sampler(connection[0]).read()
     assert (snapshot.multipath, [f.id for f in snapshot.flows]) == (False, ["1"])
 
@@ -116,7 +117,7 @@ def test_an_answer_that_is_none_is_no_figures(connection):
         return 0
 
     with pytest.raises(AbiError):
-        multipath.V094Info(connection[0], 8, lies).read()
+        InfoReader(connection[0], 8, lies).read()
 
 
 @pytest.mark.usefixtures("asked")

@@ -33,6 +33,11 @@ def test_the_defaults_are_a_whole_configuration(tmp_path):
         ("[listen]\ngateway_port = 99999", 2, "mend: a port from 1 to 65535"),
         ("[listen]\ngateway_port = 5\ncontrol_port = 5", 1, "are the same"),
         ("[listen]\nprocesses = -1", 2, "mend: 1 to 256, or 0 for one a core"),
+        ("[listen]\nfurther_addresses = 'x'", 2, 'mend: write texts in brackets, as in ["203.0.113.11"]'),
+        ("[listen]\nfurther_addresses = [3]", 2, "mend: write texts in brackets"),
+        ("[listen]\nfurther_addresses = ['server-2']", 2, "'server-2' is no address; mend: at most 4 addresses"),
+        ("[listen]\nfurther_addresses = ['127.0.0.2']", 2, "127.0.0.2 is reached by no probe"),
+        ("[listen]\n\nfurther_addresses = ['203.0.113.1', '203.0.113.1']", 3, "each once"),
         ("[listen]\nmultipath = 'no'", 2, "mend: one of required, optional"),
         ("[store]\nkind = 'running'", 1, "needs url"),
         ("[store]\nkind='running'\nurl='localhost'\nuser='u'\npassword_file='p'", 3, "mend: http://HOST:PORT"),
@@ -62,6 +67,11 @@ def test_a_bad_file_is_told_with_its_line(tmp_path, text, line, reason):
         assert told.startswith(f"tandem-server: {file}:{line}: ")
         assert reason in told
         assert told.count("\n") == 1
+
+
+def test_further_addresses_are_of_either_family(tmp_path):
+    (tmp_path / "server.toml").write_text('[listen]\nfurther_addresses = ["203.0.113.11", "2001:db8::11"]')
+    assert load(tmp_path / "server.toml").listen.further_addresses == ("203.0.113.11", "2001:db8::11")
 
 
 def test_a_probe_may_have_a_share_of_its_own(tmp_path):

@@ -67,6 +67,12 @@ def test_every_family_reads_the_standards_answers_alike(answer: dict[str, Any]) 
             assert told(answer, answer["raw"], name) == {**answer["expected"], "driver": name}
 
 
+@pytest.mark.parametrize("file", ["further.toml", "standard.toml"])
+def test_each_row_tells_where_its_meaning_is_from(file: str) -> None:
+    content = tomllib.loads((ANSWERS / file).read_text(encoding="utf-8"))
+    assert all(len(answer.get("source") or content.get("source", "")) > 10 for answer in content["answer"])
+
+
 def test_every_family_has_rows() -> None:
     assert {row.values[0] for row in ROWS} >= set(drivers()) - {"dlink"}, "dlink asks nothing but the standard's"
     assert len(ROWS) >= 120

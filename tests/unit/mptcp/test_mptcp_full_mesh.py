@@ -8,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from v094_tree import NOMULTIPATH, Tree
 
-from tandem.mptcp import link_flags, sysctls
+from tandem.mptcp import link_flags, routing, sysctls
+from tandem.mptcp import paths as paths_module
 from tandem.mptcp.full_mesh import FullMesh
-from tandem.mptcp.iproute import IpError
+from tandem.mptcp.iproute import Interface, IpError
 from tandem.mptcp.netlink import NetlinkError
 from tandem.mptcp.path_manager import Endpoint
+from tandem.mptcp.paths import Path, Paths
 
 A, B = Endpoint(101, "10.64.1.2", "wwan0"), Endpoint(102, "10.65.1.2", "wwan1")
 ALL = ["lo", "wwan0", "wwan1", "eth0"]
@@ -136,3 +138,32 @@ def test_this_kernel_answers():
     assert link_flags.read("no-such0") is None
     with pytest.raises(OSError, match="No such device"):
         link_flags.change("no-such0", 0, 0)
+
+
+def test_the_paths_of_a_probe_are_the_interfaces_that_it_uses(tree, manager, monkeypatch):
+    def here(**addresses):
+        return {
+            name: Interface(name, True, (addresses[name],) if name in addresses else (), point_to_point=True)
+            for name in ALL
+        }
+
+    whole = {"lo": "127.0.0.1", "wwan0": A.address, "wwan1": B.address, "eth0": "192.168.1.7"}
+    now, calls = [here(**whole)], []
+    monkeypatch.setattr(paths_module, "interfaces", lambda: now[0])
+    monkeypatch.setattr(routing, "ip", lambda *words: calls.append(words) or "")
+    monkeypatch.setattr(routing, "ip_json", lambda *_: [])
+    monkeypatch.setattr(paths_module.Nat, "remove", lambda _: None)
+    paths = Paths([Path("a", "wwan0"), Path("b", "wwan1")], manager)
+    paths.apply()
+    assert (paths.addresses, off(tree)) == ({"a": A.address, "b": B.address}, {"eth0"})
+    now[0] = here(**{k: v for k, v in whole.items() if k != "wwan1"})
+    assert [e.state for e in paths.check() if e.kind == "path_state"] == ["no_address"]
+    assert off(tree) == {"eth0", "wwan1"}
+    now[0] = here(**whole)
+    paths.check()
+    assert (paths.addresses["b"], off(tree)) == (B.address, {"eth0"})
+    assert paths.renew("a")
+    paths.remove()
+    assert (off(tree), manager.endpoints()) == (set(), {})
+    assert {"route", "rule"} <= {word for words in calls for word in words}, "tables and rules are the same"
+    assert not any("mptcp" in words for words in calls)

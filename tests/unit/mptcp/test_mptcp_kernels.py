@@ -9,14 +9,19 @@ import typing
 import pytest
 from v094_tree import Connection, Tree
 
+from tandem import campaigns
+from tandem.app.campaign.files import load
+from tandem.app.campaign.requires import settings, settled
 from tandem.mptcp import kernels, sysctls
 from tandem.mptcp.kernel_upstream import Upstream
 from tandem.mptcp.kernel_v094 import V094
 from tandem.mptcp.kernels import Kernel, here
 from tandem.mptcp.path_manager import PathManager
 from tandem.mptcp.samples import StatisticsError
-from tandem.mptcp.statistics_v094 import MultipathSocket, Reader
+from tandem.mptcp.statistics_v094 import Reader
 from tandem.mptcp_abi import Address, v094
+from tandem.mptcp_abi.v094_sockets import MultipathSocket
+from tandem.schema.campaign import CampaignError
 
 
 @pytest.fixture
@@ -240,3 +245,33 @@ def test_a_connection_that_is_gone_is_no_traceback(tree):
         reader = Reader(connection, refused, tree.root)
         with pytest.raises(StatisticsError):
             reader.read(1)
+
+
+# --- the papers' campaigns on it -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted({*campaigns.names()} - {"adarsh-survey"}))  # that one has no Multipath TCP
+def test_each_of_the_papers_campaigns_runs_there_as_it_is_and_is_refused_on_the_stock_kernel(name, tmp_path):
+    paper = load(name)
+    tree = Tree(tmp_path / "old", mptcp_scheduler="roundrobin")
+    tree.write(
+        "proc/sys/net/ipv4/tcp_available_congestion_control", " ".join(("cubic", "reno", *paper.requires.controllers))
+    )
+    old, new = here(tree.root), here(stock(tmp_path / "new"))
+
+    def there(wanted):
+        return {one: one in (old.controllers() or ()) for one in wanted}
+
+    assert paper.requires.scheduler == "minsrtt"
+    assert settled(paper, allow=False, kernel=old, there=there, sends=lambda: "minsrtt") == {}
+    assert settings(paper, {}, old) == {"net.mptcp.mptcp_scheduler": "default"}
+    with pytest.raises(
+        CampaignError, match=r"scheduler minsrtt \(this kernel has stock; minsrtt takes the v0\.94 kernel\)"
+    ):
+        settled(paper, allow=False, kernel=new, there=there)
+
+
+def test_a_controller_whose_module_is_not_loaded_is_refused_there_with_the_command(tree):
+    paper = load("mohan-congestion")
+    with pytest.raises(CampaignError, match=r"controller olia \(the server's kernel has none: modprobe mptcp_olia\)"):
+        settled(paper, allow=False, kernel=V094(tree.root), there=lambda wanted: dict.fromkeys(wanted, False))

@@ -245,3 +245,15 @@ def test_an_event_that_is_none(told, what):
     assert what in message
     assert message.startswith(f"c.toml:{line_of(text, 'event = ')}: ")
     assert "a kind of event" in message
+
+
+def test_more_runs_than_a_probe_can_hold():
+    values = str(list(range(1, 151)))
+    many = GOOD.replace("bytes = [1000, { log_uniform = [100, 5000] }]", f"bytes = {values}\nseconds = {values}")
+    many = many.replace("repetitions = 4", "repetitions = 1")
+    assert "45000 arms, more than 20000; mend: fewer values" in wrong(many, short=False)
+    step = '[[step]]\nname = "s{}"\nexperiment = "download"\nrepetitions = 400000\n'
+    text = GOOD.partition("[[step]]")[0] + "".join(step.format(n) for n in range(3))
+    message = wrong(text, short=False)
+    assert "with step s2 the campaign has more than 1000000 runs" in message
+    assert message.startswith("c.toml:" + str(line_of(text, 'name = "s2"') - 1))

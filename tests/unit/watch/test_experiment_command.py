@@ -36,7 +36,7 @@ def test_list_and_describe(config: str, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["experiment", "describe", "steps", "--config", config]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("steps, version 3\n")
-    assert "default well, well or fail or hang" in shown
+    assert "default well, well or fail or hang or order" in shown
     assert main(["experiment", "describe", "steps", "--json", "--config", config]) == 0
     assert json.loads(capsys.readouterr().out)["phases"] == [{"name": "step", "purpose": "one size"}]
 
@@ -54,7 +54,10 @@ def test_list_and_describe(config: str, capsys: pytest.CaptureFixture[str]) -> N
         (["steps", "--shape", "a:up_bit_per_s=fast"], "'fast' is no number"),
         (["steps", "--sysctl", "kernel.panic=1"], "only network settings"),
         (["steps", "--parameters", "/nonexistent.json"], "/nonexistent.json: No such file"),
-        (["download", "--paths", "a"], "a download takes all paths"),
+        (["download", "--paths", "a", "--kind", "mptcp", "--subflows", "2"], "2 subflows take two paths, there is 1"),
+        (["download", "--subflows", "2", "--kind", "tcp", "--path", "a"], "subflows is of MPTCP; a TCP run has one"),
+        (["download", "--set", "subflows=3"], "'subflows': 3 is not one of 1, 2, 4"),
+        (["steps", "--subflows", "2"], "--subflows belongs to download"),
         (["download", "--set", "bytes=5"], "'bytes' is the collector's to give"),
         (["download", "--kind", "tcp"], "needs its path"),
     ],

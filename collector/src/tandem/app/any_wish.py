@@ -9,7 +9,7 @@ from typing import Any
 
 from tandem.app.conditions import conditions_of
 from tandem.app.config import Config
-from tandem.app.plan import EXPERIMENT, Wish, WishError, wish_of_request
+from tandem.app.plan import EXPERIMENT, OF_MPTCP, Wish, WishError, wish_of_request, wished_paths
 from tandem.app.registry import Described, Registry
 from tandem.experiment.parameters import check
 
@@ -31,11 +31,14 @@ def any_wish(config: Config, registry: Registry, experiment: str, given: Mapping
         wish = replace(wish_of_request(config, rest), trigger=trigger)
         if not beside:
             return wish  # as ever: no process is asked what it takes
-        every = tuple(p.name for p in config.paths)
         fixed: tuple[str, ...] = ("kind", "path", "bytes", "seconds", "sample_hz")
+        _one_of_tcp(wish, beside.get("parameters"))
     else:
-        every = _paths(config, rest)
-        wish = Wish("single", trigger, None, None, 0.0, every[0], "any", experiment=experiment, paths=every)
+        for name in rest:
+            if name != "paths":
+                raise WishError(f"unknown parameter {name!r}; known: {', '.join(('paths', *BESIDE))}")
+        paths = wished_paths(config, rest.get("paths"))
+        wish = Wish("single", trigger, None, None, 0.0, paths[0], paths, "any", experiment=experiment)
         fixed = ()
     described = registry.describe(experiment)
     own = beside.get("parameters", {})
@@ -48,27 +51,21 @@ def any_wish(config: Config, registry: Registry, experiment: str, given: Mapping
     return replace(
         wish,
         parameters=parameters,
-        conditions=conditions_of(beside.get("sysctl"), beside.get("shape"), every),
+        conditions=conditions_of(beside.get("sysctl"), beside.get("shape"), wish.paths),
         deadline_s=_deadline(beside.get("deadline_s"), parameters, described),
         seed=seed,
         takes_seed=described.has("seed"),
     )
 
 
-def _paths(config: Config, rest: Mapping[str, Any]) -> tuple[str, ...]:
-    for name in rest:
-        if name != "paths":
-            raise WishError(f"unknown parameter {name!r}; known: {', '.join(('paths', *BESIDE))}")
-    names = tuple(p.name for p in config.paths)
-    asked = rest.get("paths")
-    if asked is None:
-        return names
-    if not isinstance(asked, list) or not asked or len(set(map(str, asked))) != len(asked):
-        raise WishError("paths is no list of different names")
-    for name in asked:
-        if name not in names:
-            raise WishError(f"{name!r} is no path; known: {', '.join(names)}")
-    return tuple(asked)
+def _one_of_tcp(wish: Wish, own: object) -> None:
+    """A number of subflows fits the paths, and no single run of TCP: told to who wished, not found by the run."""
+    asked = {name: own[name] for name in OF_MPTCP if own.get(name) is not None} if isinstance(own, Mapping) else {}
+    if asked and wish.kind == "tcp":
+        raise WishError(f"{next(iter(asked))} is of MPTCP; a TCP run has one connection over one path")
+    number = asked.get("subflows")
+    if isinstance(number, int) and number > 1 and len(wish.paths) < 2:
+        raise WishError(f"{number} subflows take two paths, there is {len(wish.paths)}")
 
 
 def _parameters(described: Described, own: object, fixed: tuple[str, ...]) -> dict[str, Any]:

@@ -97,6 +97,9 @@ class ConditionsMade:
         except (ConditionsError, kernel.ShapingError, OSError) as error:
             self.undo()
             raise ConditionsError(str(error), retry=getattr(error, "retry", False)) from error
+        except BaseException:
+            self.undo()  # a fault of ours, or the collector's end: nothing is left behind either
+            raise
 
     def state(self) -> Told:
         """For the manifest; ``at_end`` is as found now."""
@@ -127,19 +130,30 @@ def undo_earlier(spool: Path, boot: str) -> list[str]:
         log.warning("whether an earlier life left shaping is not known: %s", error)
     file = spool / FILE
     try:
-        told = json.loads(file.read_bytes())
-        before = {str(k): str(v) for k, v in told["before"].items()} if told["boot"] == boot else {}
-        settings = sysctls.apply(before)
+        text = file.read_bytes()
     except FileNotFoundError:
         return done
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        log.warning("%s cannot be used: %s", file, error)
-        file.unlink(missing_ok=True)
+    except OSError as error:
+        log.error("what sysctls an earlier run changed is not known, they stay: %s: %s", file, error)
+        return done  # the file stays too: the next start may read it
+    try:
+        told = json.loads(text)
+        before = {str(k): str(v) for k, v in told["before"].items()} if told["boot"] == boot else {}
+        settings = sysctls.apply(before)  # ValueError for a name that none of ours has
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        aside = file.with_name(f"{FILE}.broken")
+        log.error(
+            "%s is not as it was written (%s): kept as %s; what it changed stays until a boot", file, error, aside.name
+        )
+        file.replace(aside)
         return done
+    failed = False
     for setting in settings.values():
         if setting.error is None:
             done.append(f"sysctl {setting.name} = {setting.now}")
         else:
+            failed = True
             log.error("sysctl %s stays at %s: %s", setting.name, setting.now, setting.error)
-    file.unlink(missing_ok=True)
+    if not failed:
+        file.unlink(missing_ok=True)
     return done

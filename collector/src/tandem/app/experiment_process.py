@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from tandem.experiment.base import STOPPED
@@ -30,7 +31,8 @@ _LOOK_MS = 100
 """How often it is looked whether to stop."""
 _MOST_LOOK_S = 0.5
 """What one look counts at most: while the collector itself was stopped it could hear nothing."""
-_LONGEST_LINE = 4 * 1024 * 1024
+_LONGEST_LINE = 64 * 1024 * 1024
+"""Of a result: a day's play in segments of a second has some 50 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ class Ending:
 
 
 class ExperimentProcess:
-    """``on_line`` is called from a thread of this object with every object that the process writes, the last excepted."""
+    """``on_line`` is called from a thread of this object with every object that the process writes, the last excepted. ``folder``:
+    where relative names of its parameters start from, as those of the configuration do."""
 
     def __init__(
         self,
@@ -53,6 +56,7 @@ class ExperimentProcess:
         parameters: Mapping[str, Any],
         on_line: Callable[[dict[str, Any]], None],
         name: str,
+        folder: Path | None = None,
     ) -> None:
         self._on_line, self._name = on_line, name
         self._words: deque[str] = deque(maxlen=20)
@@ -61,7 +65,12 @@ class ExperimentProcess:
         self._heard, self._beats = 0, False
         # Its own session: Ctrl-C in a terminal must not end the run before the collector says so.
         self._process = subprocess.Popen(
-            list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            cwd=folder,
         )
         out, err = self._process.stdout, self._process.stderr
         if out is None or err is None:
@@ -134,6 +143,12 @@ class ExperimentProcess:
     def _read(self, out: IO[bytes]) -> None:
         with out:
             while line := out.readline(_LONGEST_LINE):
+                if len(line) == _LONGEST_LINE and not line.endswith(b"\n"):
+                    self._words.append(f"a line of more than {_LONGEST_LINE >> 20} MiB, which is not taken")
+                    log.error("%s: %s", self._name, self._words[-1])
+                    while (rest := out.readline(1 << 20)) and not rest.endswith(b"\n"):
+                        pass  # it must not stand still with a full pipe
+                    continue
                 try:
                     said = json.loads(line, parse_constant=_no_constant)
                 except (ValueError, RecursionError):

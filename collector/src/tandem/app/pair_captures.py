@@ -61,3 +61,8 @@ class PairCaptures:
             if captured.end.cut:
                 self.problems[captured.path] = captured.end.reason or "cut"
         return done
+
+
+def captures_on_disk(folder: Path) -> int:
+    """Bytes that captures take in ``folder`` already."""
+    return sum(p.stat().st_size for p in folder.glob("*.pcap*")) if folder.is_dir() else 0

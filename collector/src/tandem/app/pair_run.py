@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from tandem.app.conditions import ConditionsError
@@ -26,6 +26,10 @@ from tandem.schema.manifest import PathUsage, Usage
 from tandem.schema.record import RecordError
 
 log = logging.getLogger(__name__)
+
+REST_S = 5.0
+"""A check of the paths is some calls of ``ip``; on a Pi Zero they take a good part of a second."""
+_TOKEN = re.compile(r"[0-9a-f]{1,8}\Z")
 
 
 @dataclass(slots=True)
@@ -74,12 +78,26 @@ class PairRun:
         ok = False
         self._around.audience.pair_started(self.plan)
         try:
-            ok = self._under_conditions()
+            ok = self._over_its_paths()
         except Exception:
             # Polling must survive whatever a run does.
             log.exception("pair %s failed", self.plan.pair)
         finally:
             self._around.audience.pair_ended(self.plan, ok)
+
+    def _over_its_paths(self) -> bool:
+        """The kernel opens subflows over every path that it is told of: those that are not the pair's rest meanwhile."""
+        around, wish = self._around, self.plan.wish
+        others = [name for name in self._paths if name not in wish.paths]
+        if not others or wish.kind == "tcp":
+            return self._under_conditions()
+        try:
+            if around.paths.rest(others, REST_S):
+                return self._under_conditions()
+            self._refused(f"paths: {', '.join(others)} could not be left out within {REST_S:g} s", retry=True)
+            return False
+        finally:
+            around.paths.rest((), 0)  # the next check does it; nobody has to wait for that
 
     def _under_conditions(self) -> bool:
         around, wanted = self._around, self.plan.wish.conditions
@@ -90,20 +108,20 @@ class PairRun:
             spool = around.config.folder / "spool"
             self._conditions = around.parts.conditions(wanted, around.paths.interfaces, spool, around.clock.boot)
         except ConditionsError as error:
-            self._refused(error)
+            self._refused(f"conditions: {error}", retry=error.retry)
             return False
         try:
             return carry_out()
         finally:
             self._conditions.undo()
 
-    def _refused(self, error: ConditionsError) -> None:
-        """Its conditions cannot be made: the runs fail, and are recorded."""
+    def _refused(self, reason: str, *, retry: bool) -> None:
+        """What it takes cannot be made: the runs fail, and are recorded."""
         for run in self.plan.runs:
             self._around.audience.run_started(self.plan, run)
             now = time.monotonic_ns()
             running = _Running(run, None, now, self._around.modems(), self._usage(run), ended_ns=now)
-            failure = {"reason": f"conditions: {error}", "retry": error.retry}
+            failure = {"reason": reason, "retry": retry}
             self._finish(running, Ending(None, failure, {}), [], [], None, shared=False)
 
     def _one_by_one(self) -> bool:
@@ -170,7 +188,7 @@ class PairRun:
 
         def on_line(said: dict[str, Any]) -> None:
             if said.get("type") == "started":
-                version.update({k: said[k] for k in ("experiment", "version") if k in said})
+                version.update({k: said[k] for k in ("experiment", "version", "units") if k in said})
             elif said.get("type") == "sample":
                 monotonic_ns = said.get("monotonic_ns")
                 utc_ns = around.clock.utc_ns(monotonic_ns) if isinstance(monotonic_ns, int) else None
@@ -181,9 +199,13 @@ class PairRun:
                 around.audience.run_sampled(run, said)
             elif said.get("type") == "phase":
                 self._phase(run, said, counts)
+            elif said.get("type") == "ordering" and (token := _token(said.get("connection"))) is not None:
+                around.paths.leave(token)
 
         started_ns, modems, usage = time.monotonic_ns(), around.modems(), self._usage(run)
-        process = ExperimentProcess(self._command(), self._parameters(run), on_line, run.id)
+        process = ExperimentProcess(
+            self._command(), self._parameters(run), on_line, run.id, around.config.folder.resolve()
+        )
         return _Running(run, process, started_ns, modems, usage, counts, version)
 
     def _command(self) -> Sequence[str]:
@@ -266,17 +288,14 @@ class PairRun:
 
     def _add_losses(self, run: PlannedRun, ending: Ending) -> None:
         """Into the result: which subflows the connection lost, as the kernel told the paths' watch."""
-        connection = ending.said.get("connection")
-        if ending.result is None or run.kind != "mptcp" or not isinstance(connection, str):
+        token = _token(ending.said.get("connection"))
+        if ending.result is None or run.kind != "mptcp" or token is None:
             return
-        try:
-            losses = self._around.paths.losses(int(connection, 16))
-        except ValueError:
-            losses = None
+        losses = self._around.paths.losses(token)
         if losses is not None:
             ending.result["subflow_losses"] = losses
 
 
-def captures_on_disk(folder: Path) -> int:
-    """Bytes that captures take in ``folder`` already."""
-    return sum(p.stat().st_size for p in folder.glob("*.pcap*")) if folder.is_dir() else 0
+def _token(said: object) -> int | None:
+    """The kernel's number of a connection, as experiments tell it: eight hexadecimal digits."""
+    return int(said, 16) if isinstance(said, str) and _TOKEN.match(said) else None

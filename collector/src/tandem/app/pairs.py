@@ -10,10 +10,12 @@ from pathlib import Path
 from tandem.app.any_wish import any_wish
 from tandem.app.pair_run import PairRun
 from tandem.app.plan import Wish, plan
+from tandem.app.result_files import relieved
 from tandem.app.run_manifest import write_json
 from tandem.app.surroundings import Surroundings
 from tandem.export import PendingManifests
 from tandem.schema.manifest import Manifest
+from tandem.spool.durable import write_durably
 
 log = logging.getLogger(__name__)
 
@@ -24,20 +26,26 @@ class Manifests:
     def __init__(self, runs: Path, pending: PendingManifests) -> None:
         self._runs, self._pending = runs, pending
         self._lock = threading.Lock()
-        self._unwritten: list[Manifest] = []
+        self._unwritten: list[tuple[Manifest, dict[str, bytes]]] = []
 
     def save(self, manifest: Manifest) -> None:
-        """Write it, from any thread."""
+        """Write it, from any thread, with what is too long for it as files beside it (``result_files``)."""
+        kept, files = relieved(manifest)
+        for name, content in files.items():
+            log.info("%s: %d bytes of its result lie in %s, which the manifest names", kept["id"], len(content), name)
         with self._lock:
-            self._unwritten.append(manifest)
+            self._unwritten.append((kept, files))
         self.retry()
 
     def retry(self) -> int:
         """Write what could not be written; how many still are not."""
         with self._lock:
             while self._unwritten:
-                manifest = self._unwritten[0]
+                manifest, files = self._unwritten[0]
                 try:
+                    for name, content in files.items():  # before the manifest that names them
+                        (self._runs.parent / name).parent.mkdir(parents=True, exist_ok=True)
+                        write_durably(self._runs.parent / name, content)
                     write_json(self._runs / f"{manifest['id']}.json", {**manifest})
                     self._pending.add(manifest["id"])
                 except OSError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -141,6 +141,14 @@ class PathsLike(Protocol):
 
     def wake(self) -> None:
         """End the ``watch`` that waits, from any thread."""
+        ...
+
+    def rest(self, names: Collection[str], timeout_s: float) -> bool:
+        """Let these paths carry no further subflows, and all others again; whether that was done in time. From any thread."""
+        ...
+
+    def leave(self, token: int) -> None:
+        """The connection's subflows are its experiment's to order. From any thread."""
         ...
 
     def losses(self, token: int) -> list[SubflowLoss] | None:

@@ -14,6 +14,9 @@ from tandem.schema.manifest import Pairing, RunKind, new_id
 
 EXPERIMENT = "download"
 
+OF_MPTCP = ("subflows",)
+"""Parameters of a download's MPTCP runs alone: the TCP runs of a pair go without."""
+
 
 class WishError(ValueError):
     """The wish cannot be met; the reason is told to who wished."""
@@ -21,9 +24,9 @@ class WishError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What someone wants measured. ``single``: the one run of ``kind`` (``path``: its path, or MPTCP's primary). Exactly one of
-    ``seconds`` and ``bytes`` is set, per run of a download; neither for another experiment, whose one run has kind ``any`` and uses
-    ``paths``. ``trigger``: mobility_start, request, campaign. ``parameters``: of the experiment's own, over what the collector gives;
+    """What someone wants measured over ``paths``, and no others. ``single``: the one run of ``kind`` (``path``: its path, or MPTCP's
+    primary). Exactly one of ``seconds`` and ``bytes`` is set, per run of a download; neither for another experiment, whose one run has
+    kind ``any``. ``trigger``: mobility_start, request, campaign. ``parameters``: of the experiment's own, over what the collector gives;
     ``takes_seed``: it has a parameter ``seed``. ``deadline_s``: after which its process is ended."""
 
     pairing: Pairing
@@ -32,11 +35,11 @@ class Wish:
     bytes: int | None
     pause_s: float
     primary: str
+    paths: tuple[str, ...]
     kind: RunKind | None = None
     path: str | None = None
     experiment: str = EXPERIMENT
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    paths: tuple[str, ...] = ()
     deadline_s: float | None = None
     seed: int | None = None
     """None: from the configuration's and the number."""
@@ -71,14 +74,28 @@ class Plan:
 
 
 def wish_of(config: Config, pairing: str, trigger: str) -> Wish:
-    """The wish that the configuration describes."""
+    """The wish that the configuration describes: over all paths."""
     runs = config.runs
-    return Wish(cast(Pairing, pairing), trigger, runs.seconds, runs.bytes, runs.pause_s, runs.primary)
+    every = tuple(p.name for p in config.paths)
+    return Wish(cast(Pairing, pairing), trigger, runs.seconds, runs.bytes, runs.pause_s, runs.primary, every)
+
+
+def wished_paths(config: Config, asked: object) -> tuple[str, ...]:
+    """The paths asked for, None: all that are configured; WishError."""
+    names = tuple(p.name for p in config.paths)
+    if asked is None:
+        return names
+    if not isinstance(asked, list) or not asked or len(set(map(str, asked))) != len(asked):
+        raise WishError("paths is no list of different names")
+    for name in asked:
+        if name not in names:
+            raise WishError(f"{name!r} is no path; known: {', '.join(names)}")
+    return tuple(asked)
 
 
 def wish_of_request(config: Config, given: Mapping[str, Any]) -> Wish:
     """The wish in a request's parameters, over the configuration's values; WishError names what is wrong."""
-    known = ("pairing", "kind", "path", "seconds", "bytes", "pause_s", "primary")
+    known = ("pairing", "kind", "path", "paths", "seconds", "bytes", "pause_s", "primary")
     for name in given:
         if name not in known:
             raise WishError(f"unknown parameter {name!r}; known: {', '.join(known)}")
@@ -99,12 +116,13 @@ def wish_of_request(config: Config, given: Mapping[str, Any]) -> Wish:
     if kind == "tcp" and path is None:
         raise WishError("a TCP run needs its path")
     if path is not None and kind is None:
-        raise WishError("a pair takes all paths; path belongs to a single run")
-    names = [p.name for p in config.paths]
+        raise WishError("a pair takes all of its paths; path belongs to a single run")
+    names = wished_paths(config, values.get("paths"))
     for wanted in (path, values.get("primary")):
         if wanted is not None and wanted != "random" and wanted not in names:
             raise WishError(f"{wanted!r} is no path; known: {', '.join(names)}")
     default = wish_of(config, pairing, "request")
+    usual = default.primary if default.primary in (*names, "random") else names[0]
     sized = "seconds" in values or "bytes" in values
     return Wish(
         pairing=default.pairing,
@@ -112,20 +130,21 @@ def wish_of_request(config: Config, given: Mapping[str, Any]) -> Wish:
         seconds=values.get("seconds") if sized else default.seconds,
         bytes=values.get("bytes") if sized else default.bytes,
         pause_s=float(values.get("pause_s", default.pause_s)),
-        primary=values.get("primary", default.primary),
+        primary=values.get("primary", usual),
         kind=cast(Literal["mptcp", "tcp"] | None, kind),
         path=path,
+        paths=names,
     )
 
 
 def plan(config: Config, wish: Wish, number: int, make_id: Callable[[str], str] = new_id) -> Plan:
-    """The plan of the pair numbered ``number`` (from 0) in this campaign: a TCP run on each path and one MPTCP run over all of
+    """The plan of the pair numbered ``number`` (from 0) in this campaign: a TCP run on each of its paths and one MPTCP run over all of
     them, in random order; the seed is the configuration's and the number's, so that it can be replayed."""
     seed = config.runs.seed * 1_000_003 + number if wish.seed is None else wish.seed
     if wish.kind == "any":
         return Plan(make_id("pair"), wish, seed, (PlannedRun(make_id("run"), "any", wish.paths),))
     chance = random.Random(seed)
-    names = [p.name for p in config.paths]
+    names = wish.paths
     primary = chance.choice(names) if wish.primary == "random" else wish.primary
     if wish.kind == "mptcp" and wish.path is not None:
         primary = wish.path

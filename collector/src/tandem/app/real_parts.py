@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -118,6 +118,15 @@ class _Paths:
     def wake(self) -> None:
         if self._watch is not None:
             self._watch.wake()
+
+    def rest(self, names: Collection[str], timeout_s: float) -> bool:
+        self._paths.resting.tell(names)
+        self.wake()
+        return self._paths.resting.wait(timeout_s)
+
+    def leave(self, token: int) -> None:
+        if self._watch is not None:
+            self._watch.leave(token)
 
     def losses(self, token: int) -> list[SubflowLoss] | None:
         return None if self._watch is None else self._watch.losses(token)

@@ -50,7 +50,11 @@ def manifest(config: Config, clock: Clock, plan: Plan, run: PlannedRun, ending: 
         probe=config.probe,
         boot=clock.boot,
         trigger=plan.wish.trigger,
-        experiment={"name": plan.wish.experiment, "version": facts.experiment.get("version")},
+        experiment={
+            "name": plan.wish.experiment,
+            "version": facts.experiment.get("version"),
+            **{key: value for key, value in facts.experiment.items() if key == "units"},
+        },
         parameters={
             **{k: v for k, v in facts.parameters.items() if k not in ("run", "server")},
             "server": {k: v for k, v in facts.parameters["server"].items() if k in ("control", "measurement")},

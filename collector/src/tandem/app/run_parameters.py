@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tandem.app.config import Config
-from tandem.app.plan import Plan, PlannedRun
+from tandem.app.plan import OF_MPTCP, Plan, PlannedRun
 
 SAMPLE_HZ = 10
 SETUP_S = 45.0
@@ -22,8 +22,8 @@ def parameters_of(
     """The JSON object for its stdin. The token is named by its file."""
     wish = plan.wish
     every = {p.name: p for p in config.paths}
-    # For downloads the others too: the control channel may take another path, so that a dead one shows in the measurement.
-    names = run.paths if run.kind == "any" else (*run.paths, *(n for n in every if n not in run.paths))
+    # To a TCP run the others too: the control channel may take another path, so that a dead one shows in the measurement.
+    names = (*run.paths, *(n for n in wish.paths if n not in run.paths))
     paths = [
         {
             "name": n,
@@ -49,7 +49,8 @@ def parameters_of(
         seed = {"seed": plan.seed % 2**31} if wish.takes_seed else {}
         return {**common, **seed, **wish.parameters}
     size = {"bytes": wish.bytes} if wish.seconds is None else {"seconds": wish.seconds}
-    return {**common, "kind": run.kind, "path": run.path, **size, "sample_hz": SAMPLE_HZ, **wish.parameters}
+    own = {n: value for n, value in wish.parameters.items() if run.kind == "mptcp" or n not in OF_MPTCP}
+    return {**common, "kind": run.kind, "path": run.path, **size, "sample_hz": SAMPLE_HZ, **own}
 
 
 def deadline_of(plan: Plan) -> float:

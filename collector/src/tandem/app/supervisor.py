@@ -21,7 +21,7 @@ from tandem.app.clock import Clock
 from tandem.app.collector import Collector
 from tandem.app.config import Config
 from tandem.app.live import Live
-from tandem.app.pair_run import captures_on_disk
+from tandem.app.pair_captures import captures_on_disk
 from tandem.app.pairs import Manifests, Pairs, pairs_so_far
 from tandem.app.parts import EnvironmentLackError, Parts, PathChange
 from tandem.app.path_watch import PathWatch

@@ -115,11 +115,15 @@ def _handed_over(args: argparse.Namespace, config: Config, told: dict[str, Any])
 
 
 def _run_here(args: argparse.Namespace, config: Config, request: dict[str, Any]) -> int:
+    from dataclasses import replace
+
     from tandem.app.campaign.files import load
     from tandem.app.real_parts import real_parts
     from tandem.app.supervisor import Supervisor
 
     log_to_stderr()
+    # A person's one campaign: what the server has for this probe waits for the collector.
+    config = replace(config, campaigns=replace(config.campaigns, from_server=False))
     campaign = load(args.campaign, short=args.short)
     needs_modems = any(
         s.trigger.on in ("mobility_start", "event", "speed_class", "place")

@@ -43,6 +43,13 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     size = run.add_mutually_exclusive_group()
     size.add_argument("--seconds", type=float, metavar="S", help="length of each run; default: the configuration's")
     size.add_argument("--bytes", type=int, metavar="N", help="what each run downloads, instead of --seconds")
+    run.add_argument(
+        "--subflows",
+        type=int,
+        choices=(1, 2, 4),
+        help="of a download's MPTCP: the primary path alone, two paths, or two paths to two addresses of the server; "
+        "default: one a path",
+    )
     run.add_argument("--json", action="store_true", help="print the outcome as one JSON object")
     experiment_asked.options(run)
     run.set_defaults(func=_run)
@@ -136,7 +143,7 @@ def _run(args: argparse.Namespace) -> int:
         config = load(args.config)
         registry = Registry(config.experiments)
         # A plain download is as ever: nobody has to be asked what it takes.
-        own = args.name != "download" or args.set or args.parameters
+        own = args.name != "download" or args.set or args.parameters or args.subflows
         parameters = experiment_asked.request_of(args, registry.describe(args.name).parameters if own else ())
         any_wish(config, registry, args.name, parameters, "request")
     except (ConfigError, ValueError) as error:

@@ -11,6 +11,9 @@ from typing import Any
 from tandem.experiment.parameters import Parameter
 
 OF_DOWNLOAD = ("pairing", "kind", "path", "seconds", "bytes")
+"""The collector's own words for a download."""
+OWN_OF_DOWNLOAD = ("subflows",)
+"""Of the download's own parameters, those that have an option."""
 
 
 class AskedError(ValueError):
@@ -28,7 +31,7 @@ def options(run: argparse.ArgumentParser) -> None:
     )
     own.add_argument("--seed", type=int, metavar="N", help="of its random order; default: the configuration's")
     where = run.add_argument_group("where and under which conditions")
-    where.add_argument("--paths", metavar="A,B", help="the paths that it may use; default: all (not for download)")
+    where.add_argument("--paths", metavar="A,B", help="the paths that it may use; default: all")
     where.add_argument("--deadline-s", type=float, metavar="S", help="its process is ended then at the latest")
     where.add_argument(
         "--sysctl",
@@ -50,16 +53,18 @@ def options(run: argparse.ArgumentParser) -> None:
 def request_of(args: argparse.Namespace, declared: Sequence[Parameter]) -> dict[str, Any]:
     """The request's parameters; ``declared``: the experiment's. AskedError."""
     given: dict[str, Any] = {n: getattr(args, n) for n in OF_DOWNLOAD if getattr(args, n) is not None}
-    if given and args.name != "download":
-        raise AskedError(f"--{next(iter(given))} belongs to download; mend: --set KEY=VALUE, as {args.name} names it")
+    special = {n: getattr(args, n) for n in OWN_OF_DOWNLOAD if getattr(args, n) is not None}
+    if (given or special) and args.name != "download":
+        raise AskedError(
+            f"--{next(iter({**given, **special}))} belongs to download; mend: --set KEY=VALUE, as {args.name} names it"
+        )
     if args.paths is not None:
-        if args.name == "download":
-            raise AskedError("--paths: a download takes all paths, or with --kind tcp the one of --path")
         given["paths"] = [name.strip() for name in args.paths.split(",")]
     own = {} if args.parameters is None else _file(args.parameters)
     kinds = {p.name: p.kind for p in declared}
     for name, text in (_split(one, "--set") for one in args.set):
         own[name] = _value(text, kinds.get(name))
+    own |= special
     if own:
         given["parameters"] = own
     if args.sysctl:

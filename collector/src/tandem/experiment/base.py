@@ -2,7 +2,7 @@
 
 ``python -m tandem.experiment.NAME`` reads its parameters from stdin, writes to stdout, and logs to stderr:
 
-    {"type": "started", "experiment", "version", "monotonic_ns", …}
+    {"type": "started", "experiment", "version", "units", "monotonic_ns", …}   units: of the results, by name
     {"type": "phase", "name", "number", "of", "monotonic_ns"}  at the start of each phase, where it has phases
     {"type": "sample", "monotonic_ns", …}                     as many as it likes
     {"type": "alive", "monotonic_ns"}                         every ``ALIVE_S`` seconds, by a thread of its own
@@ -206,6 +206,7 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> int:
             "started",
             experiment=experiment.name,
             version=experiment.version,
+            units={r.name: r.unit for r in experiment.results if r.unit},
             monotonic_ns=time.monotonic_ns(),
             pid=os.getpid(),
         )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import re
+import socket
 import ssl
 import threading
 from collections.abc import Sequence
@@ -41,13 +43,23 @@ class _Connection(http.client.HTTPConnection):
 
     def __init__(self, origin: Origin, path: ProbePath, timeout_s: float, tls: ssl.SSLContext | None) -> None:
         super().__init__(origin.host, origin.port, timeout=timeout_s)
-        self._path, self._timeout_s, self._tls = path, timeout_s, tls
+        self._path, self.timeout_s, self._tls = path, timeout_s, tls
+        self.given_up = False
+
+    def give_up(self) -> None:
+        """End what goes on, from another thread: whoever reads is told of the end at once."""
+        self.given_up = True
+        going = self.sock
+        if going is not None:
+            with contextlib.suppress(OSError):  # it has just ended by itself
+                # The socket's own, not TLS's, which would forget that it was TLS while another thread reads.
+                socket.socket.shutdown(going, socket.SHUT_RDWR)
 
     def connect(self) -> None:
         """Called by http.client."""
         address = sockets.resolve(self.host, self.port, self._path.interface)
-        plain = sockets.connect("tcp", address, self._path.source, self._timeout_s).socket
-        plain.settimeout(self._timeout_s)
+        plain = sockets.connect("tcp", address, self._path.source, self.timeout_s).socket
+        plain.settimeout(self.timeout_s)
         if self._tls is None:
             self.sock = plain
             return
@@ -61,13 +73,25 @@ class _Connection(http.client.HTTPConnection):
 def _exchange(
     connection: _Connection, method: str, url: str, headers: dict[str, str], body: bytes | None
 ) -> tuple[int, Any]:
-    """Status and JSON answer (None when it is none)."""
+    """Status and JSON answer (None when it is none). TimeoutError when that takes longer than the connection's time-out as a whole: a
+    server that sends a byte now and then, or goes on without end, is none to wait for."""
+    over = threading.Timer(connection.timeout_s, connection.give_up)
+    over.daemon = True
     try:
+        connection.connect()
+        over.start()
         connection.request(method, url, body=body, headers=headers)
         response = connection.getresponse()
         raw = response.read(_LONGEST)
+    except (OSError, http.client.HTTPException) as error:
+        if connection.given_up:
+            raise TimeoutError from error
+        raise
     finally:
+        over.cancel()
         connection.close()
+    if connection.given_up:
+        raise TimeoutError
     return response.status, parsed(raw)
 
 
@@ -116,6 +140,15 @@ class Control:
             raise ControlError(f"control channel: {session!r} is no session", retry=False)
         raise ControlError(f"control channel: {_refusal(status, answer)}", retry=status in (429, 500, 502, 503, 504))
 
+    def tell(self, url: str) -> Any:  # noqa: ANN401  any JSON value
+        """What the server says of ``url`` (``/v1/pages``, ``/v1/pages/NAME``). ControlError when it says nothing, or no."""
+        status, answer, _ = self._over_any("GET", url, None, self._request.control_timeout_s)
+        if status != 200:
+            raise ControlError(
+                f"control channel: {_refusal(status, answer)}", retry=status in (429, 500, 502, 503, 504)
+            )
+        return answer
+
     def close(self, session: Session, timeout_s: float) -> dict[str, Any] | None:
         """End the session; the sender's side, or None when the server no longer tells."""
         try:
@@ -156,6 +189,10 @@ def describe(error: Exception) -> str:
         return "refused"
     if isinstance(error, ConnectionResetError):
         return "reset"
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "closed before any answer"
+    if isinstance(error, http.client.BadStatusLine):
+        return "an answer that is not http/1"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate: {error.verify_message}"
     return " ".join(str(getattr(error, "strerror", None) or error or type(error).__name__).split()).lower()

@@ -26,7 +26,8 @@ class Parameter:
     default: Any = None
     minimum: float | None = None
     maximum: float | None = None
-    choices: tuple[str, ...] = ()
+    choices: tuple[str | int, ...] = ()
+    """Texts, or whole numbers."""
     keys: tuple[str, ...] = ()
     """Keys that an object (or each object of a list) must have, as text; others are left alone."""
     file: bool = False
@@ -64,8 +65,7 @@ def _checked(parameter: Parameter, value: Any) -> Any:  # noqa: ANN401  any JSON
     expected: type[Any] = {"str": str, "bool": bool, "object": dict, "list": list}[kind]
     if not isinstance(value, expected):
         raise ParameterError(f"parameter {name!r}: {value!r} is not {_WORDS[kind]}")
-    if parameter.choices and value not in parameter.choices:
-        raise ParameterError(f"parameter {name!r}: {value!r} is not one of {', '.join(parameter.choices)}")
+    _chosen(parameter, value)
     if kind == "object":
         _keys(parameter, value, name)
     if kind == "list":
@@ -74,6 +74,12 @@ def _checked(parameter: Parameter, value: Any) -> Any:  # noqa: ANN401  any JSON
                 raise ParameterError(f"parameter {name!r}: entry {index} is not an object")
             _keys(parameter, item, f"{name}[{index}]")
     return value
+
+
+def _chosen(parameter: Parameter, value: Any) -> None:  # noqa: ANN401  any JSON value
+    if parameter.choices and value not in parameter.choices:
+        known = ", ".join(map(str, parameter.choices))
+        raise ParameterError(f"parameter {parameter.name!r}: {value!r} is not one of {known}")
 
 
 _WORDS = {"str": "text", "bool": "true or false", "object": "an object", "list": "a list"}
@@ -95,4 +101,5 @@ def _number(parameter: Parameter, value: Any) -> int | float:  # noqa: ANN401  a
         raise ParameterError(f"{where}: {value}{unit} is below {parameter.minimum:g}{unit}")
     if parameter.maximum is not None and value > parameter.maximum:
         raise ParameterError(f"{where}: {value}{unit} is above {parameter.maximum:g}{unit}")
+    _chosen(parameter, value)
     return float(value) if parameter.kind == "float" else int(value)

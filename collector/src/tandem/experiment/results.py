@@ -19,6 +19,9 @@ FIGURES = (
 )  # fmt: skip
 """The figures that can be compared with every experiment's; one that has them uses these names."""
 
+SENDER = Parameter("sender", "object", "the server's answer when the session was closed")
+"""For experiments of one session."""
+
 _TYPES: dict[Kind, tuple[type[Any], ...]] = {
     "int": (int,),
     "float": (int, float),

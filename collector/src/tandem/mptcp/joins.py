@@ -81,6 +81,10 @@ class Joins:
     def __contains__(self, token: int) -> bool:
         return token in self._connections
 
+    def leave(self, token: int) -> None:
+        """Somebody else orders the subflows of this connection."""
+        self._connections.pop(token, None)
+
     def take(self, event: PmEvent, now_ns: int, *, ours: bool) -> None:
         """An event. ``ours``: connections that begin now leave their subflows to us."""
         if event.kind == "created" and ours and not event.server_side:

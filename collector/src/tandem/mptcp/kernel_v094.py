@@ -16,8 +16,7 @@ from typing import Any
 from tandem.mptcp import kernel_files
 from tandem.mptcp.full_mesh import PATH_MANAGER, FullMesh
 from tandem.mptcp.path_manager import PathManager
-from tandem.mptcp.statistics_v094 import MultipathSocket
-from tandem.mptcp_abi import AbiError, v094
+from tandem.mptcp_abi import AbiError, v094, v094_sockets
 
 _FOLDER = Path("proc/sys/net/mptcp")
 _RELEASES = {
@@ -54,15 +53,8 @@ class V094:
         self.name = _RELEASES.get(linux, "v0.9x")
 
     def open_socket(self, family: socket.AddressFamily, *, multipath: bool) -> socket.socket:
-        """See ``Kernel``. With mptcp_enabled=1 every TCP socket is one of Multipath TCP, so plain TCP has to be asked for too."""
-        made = MultipathSocket(family, socket.SOCK_STREAM) if multipath else socket.socket(family, socket.SOCK_STREAM)
-        try:
-            made.setsockopt(socket.IPPROTO_TCP, v094.MPTCP_ENABLED, int(multipath))
-        except OSError:
-            if multipath or self._sysctl("mptcp_enabled") not in ("0", None):
-                made.close()
-                raise
-        return made
+        """See ``Kernel``."""
+        return v094_sockets.open_socket(family, multipath=multipath, root=self._root)
 
     def lack(self, error: OSError, family: socket.AddressFamily) -> str | None:
         """See ``Kernel``. EPERM: mptcp_enabled is 0, or Multipath TCP could not start when the machine did."""

@@ -6,22 +6,20 @@ before Linux 6.15); with one family, and at the end, the kernel has them again. 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import socket
 from collections.abc import Callable
 from functools import partial
 
-from tandem.mptcp import sysctls
+from tandem.mptcp import pm_choice
 from tandem.mptcp.joins import Farewell, Joins, Order
 from tandem.mptcp.paths import Paths
 from tandem.mptcp.pm_commands import End, PmCommands
 from tandem.mptcp.pm_events import PmEvent
 
 log = logging.getLogger(__name__)
-
-_WAYS = (("net.mptcp.path_manager", "kernel", "userspace"), ("net.mptcp.pm_type", "0", "1"))
-"""Sysctl, its value for the kernel's path manager, its value for ours; the first that the kernel has is used."""
 
 
 class Ordering:
@@ -45,17 +43,15 @@ class Ordering:
         put right."""
         if self._commands is None:
             return
-        wanted = len({":" in address for address in self._paths.addresses.values()}) > 1
-        for name, kernels, mine in _WAYS:
-            value = mine if wanted else kernels
-            now = sysctls.read([name])[name]
-            if now is None:
-                continue
-            error = None if now == value else sysctls.apply({name: value})[name].error
-            self.ours = wanted and error is None
-            self._tell(None if error is None else f"{name}: {error}")
-            return
-        self._tell("this kernel has no path manager but its own" if wanted else None)
+        wanted = len({":" in address for address in self._paths.joining.values()}) > 1
+        try:
+            pm_choice.choose(wanted)
+        except pm_choice.ChoiceError as error:
+            self.ours = False
+            self._tell(str(error) if wanted else None)
+        else:
+            self.ours = wanted
+            self._tell(None)
 
     def _tell(self, why_not: str | None) -> None:
         if why_not is not None and why_not != self.why_not:
@@ -70,13 +66,13 @@ class Ordering:
 
     def next_ns(self) -> int | None:
         """When there is something to order; None while there is not."""
-        return self.joins.next_ns(self._paths.addresses)
+        return self.joins.next_ns(self._paths.joining)
 
     def carry_out(self, now_ns: int) -> list[Order]:
         """End what has lost its address, order what is due; the orders that the kernel took."""
         if self._commands is None:
             return []
-        addresses = self._paths.addresses
+        addresses = self._paths.joining
         for farewell in self.joins.farewells(addresses):
             self._end(self._commands, farewell)
         taken = []
@@ -112,10 +108,8 @@ class Ordering:
     def close(self) -> None:
         """Give new connections back to the kernel's path manager."""
         if self.ours:
-            for name, kernels, _ in _WAYS:
-                if sysctls.read([name])[name] is not None:
-                    sysctls.apply({name: kernels})
-                    break
+            with contextlib.suppress(pm_choice.ChoiceError):  # said when it was tried
+                pm_choice.choose(False)
             self.ours = False
         if self._commands is not None:
             self._commands.close()

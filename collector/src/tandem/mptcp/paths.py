@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -15,7 +15,8 @@ from tandem.mptcp.iproute import Interface, IpError, interfaces
 from tandem.mptcp.nat import Nat
 from tandem.mptcp.path_manager import Limits, PathManager
 from tandem.mptcp.path_state import Path, PathStatus, judge
-from tandem.mptcp.routing import ENDPOINTS, MOST, Kernel, Way, clear, mend, renew
+from tandem.mptcp.resting import Resting
+from tandem.mptcp.routing import ENDPOINTS, MOST, Kernel, Way, became, clear, mend, renew
 
 __all__ = ["ENDPOINTS", "MOST", "Path", "PathEvent", "PathStatus", "Paths", "Reach"]
 
@@ -62,11 +63,18 @@ class Paths:
         self._interfaces: dict[str, str | None] = fixed
         self.interfaces: Mapping[str, str | None] = MappingProxyType(fixed)
         """Where each path's connections leave now, always the same mapping; None while its interface is not known."""
+        self.resting = Resting()
+        """Paths that have routes and no endpoint: connections have no subflow there, unless it is their first."""
 
     @property
     def addresses(self) -> dict[str, str]:
         """The address of each path that is up, by name, as of the last ``apply`` or ``check``."""
         return {name: way.address for name, way in self._ways.copy().items()}
+
+    @property
+    def joining(self) -> dict[str, str]:
+        """As ``addresses``, without the paths that rest."""
+        return {name: address for name, address in self.addresses.items() if name not in self.resting.told}
 
     @property
     def statuses(self) -> dict[str, PathStatus]:
@@ -137,9 +145,11 @@ class Paths:
         if self._part(seen, events):
             kernel = Kernel(self._manager, ipv6=ipv6)
         self._set_limits([status.address for status in seen.values() if status.state == "up" and status.address])
+        resting = self.resting.told
         for index, path in enumerate(self.paths):
-            events += self._settle(index, path, seen[path.name], kernel)
+            events += self._settle(index, path, seen[path.name], kernel, resting)
         self._manager.only_endpoints(present.keys())
+        self.resting.done(resting)
         return events
 
     def _mind_nat(self, path: Path, found: dict[str, str | None], present: dict[str, Interface]) -> None:
@@ -209,7 +219,9 @@ class Paths:
         way = self._ways.get(path.name)
         return (None, None) if way is None else (way.interface, way.address)
 
-    def _settle(self, index: int, path: Path, status: PathStatus, kernel: Kernel) -> list[PathEvent]:
+    def _settle(
+        self, index: int, path: Path, status: PathStatus, kernel: Kernel, resting: Collection[str]
+    ) -> list[PathEvent]:
         """Make the kernel agree with ``status``; what is to be told."""
         events: list[PathEvent] = []
         name, before, had = path.name, self._statuses.get(path.name), self._ways.get(path.name)
@@ -219,8 +231,10 @@ class Paths:
         if status.state == "up" and status.interface is not None and status.address is not None:
             way = Way(status.interface, status.address, status.gateway)
         if way is not None and way == had:
-            mended = mend(index, way, self._manager, kernel)
-            if mended:
+            mended = mend(index, way, self._manager, kernel, resting=name in resting)
+            if mended and not (
+                name in self.resting.made and mended == ["endpoint"]
+            ):  # which was not lost but taken away
                 events.append(PathEvent("endpoint_restored", name, "missing: " + ", ".join(mended)))
         else:
             if had is not None:
@@ -229,11 +243,11 @@ class Paths:
             if way is not None:
                 fresh = Kernel(self._manager, ipv6=way.family == "-6")
                 clear(index, self._manager, fresh)
-                mend(index, way, self._manager, fresh)
+                mend(index, way, self._manager, fresh, resting=name in resting)
                 self._ways[name] = way
                 self._owners[way.address] = name
                 if had is not None:
-                    events.append(PathEvent("endpoint_restored", name, _became(had, way)))
+                    events.append(PathEvent("endpoint_restored", name, became(had, way)))
         if before is None or before.state != status.state:
             events.append(PathEvent("path_state", name, status.detail, status.state))
             if (way is None) != (had is None) or before is None:
@@ -263,10 +277,10 @@ class Paths:
             self._limits_before = self._limits_before or now
 
     def renew(self, name: str) -> bool:
-        """Make the path's endpoint anew, so that connections open a subflow from it; False while the path is not up, or its endpoint is
-        another program's."""
+        """Make the path's endpoint anew, for connections to open a subflow from it; False while the path rests or is not up, or another
+        program made the endpoint."""
         way, number = self._ways.get(name), self.number(name)
-        if way is None or number not in self._manager.endpoints():
+        if way is None or name in self.resting.told or number not in self._manager.endpoints():
             return False
         renew(way.endpoint(number - ENDPOINTS), self._manager)
         return True
@@ -283,11 +297,3 @@ class Paths:
             self._manager.set_limits(self._limits_before)
             self._limits_before = None
         self._manager.restore()
-
-
-def _became(had: Way, way: Way) -> str:
-    if had.interface != way.interface:
-        return f"{had.interface} {had.address} became {way.interface} {way.address}"
-    if had.address != way.address:
-        return f"{way.interface}: {had.address} became {way.address}"
-    return f"{way.interface}: gateway {had.gateway or 'none'} became {way.gateway or 'none'}"

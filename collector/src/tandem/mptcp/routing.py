@@ -48,6 +48,15 @@ class Way:
         return Endpoint(ENDPOINTS + index, self.address, self.interface)
 
 
+def became(had: Way, way: Way) -> str:
+    """What is different now, in words."""
+    if had.interface != way.interface:
+        return f"{had.interface} {had.address} became {way.interface} {way.address}"
+    if had.address != way.address:
+        return f"{way.interface}: {had.address} became {way.address}"
+    return f"{way.interface}: gateway {had.gateway or 'none'} became {way.gateway or 'none'}"
+
+
 class Kernel:
     """What the kernel has now: endpoints, rules, routes; those of IPv6 only where asked for, and where it has IPv6."""
 
@@ -88,8 +97,9 @@ def _leads(route: dict[str, Any], way: Way) -> bool:
     return not dead and (route.get("dev"), route.get("gateway")) == (way.interface, way.gateway)
 
 
-def mend(index: int, way: Way, manager: PathManager, kernel: Kernel) -> list[str]:
-    """Make what is missing or wrong of path ``index``; the names of what was."""
+def mend(index: int, way: Way, manager: PathManager, kernel: Kernel, *, resting: bool = False) -> list[str]:
+    """Make what is missing or wrong of path ``index``; the names of what was. ``resting``: it has no endpoint, and one of ours is
+    deleted."""
     family = way.family
     table, priority, metric = str(TABLES + index), PRIORITIES + 2 * index, METRIC + index
     to = ("default", *(("via", way.gateway) if way.gateway else ()), "dev", way.interface, "protocol", PROTOCOL)
@@ -107,7 +117,10 @@ def mend(index: int, way: Way, manager: PathManager, kernel: Kernel) -> list[str
             add = partial(ip, family, "rule", "add", word, value, "table", table, "priority", str(number))
             missing.append(("rule", add))
     wanted, ours = way.endpoint(index), kernel.endpoints.get(ENDPOINTS + index)
-    if ours is not None and ours != wanted:  # of an interface that went and came back, or an address of before
+    if resting:
+        if ours is not None:
+            quietly(partial(manager.remove, ENDPOINTS + index))
+    elif ours is not None and ours != wanted:  # of an interface that went and came back, or an address of before
         missing.append(("endpoint", partial(renew, wanted, manager)))
     elif way.address not in {e.address for e in kernel.endpoints.values()}:
         missing.append(("endpoint", partial(manager.add, wanted)))

@@ -1,26 +1,17 @@
-"""What a reading of a connection is, whichever kernel gave it, and the call by which kernels are asked.
-
-The socket module's getsockopt gives the kernel an empty buffer, but these options read a header first (some with pointers into our
-memory), so libc is called through ctypes.
-"""
+"""What a reading of a connection is, whichever kernel gave it."""
 
 from __future__ import annotations
 
-import ctypes
-import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tandem import mptcp_abi as abi
+from tandem.mptcp_abi.calling import Memory, ask
 
 ROOM = 16
 """Subflows that one sample can hold. Eight endpoints on each end are the kernels' own limit; further ones are counted only."""
-
-GetSockOpt = Callable[..., int]
-"""getsockopt(2) of libc: descriptor, level, option, memory, length by reference; 0, or -1 with errno set."""
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,27 +57,6 @@ class StatisticsError(OSError):
     """The kernel refused every way of reading: the socket is closed, or not a TCP connection."""
 
 
-class Memory:
-    """A buffer that Python sees as a bytearray and the kernel by its address."""
-
-    def __init__(self, size: int) -> None:
-        self.bytes = bytearray(size)
-        self.pointer = (ctypes.c_char * size).from_buffer(self.bytes)
-        self.address = ctypes.addressof(self.pointer)
-
-
-def ask(
-    connection: socket.socket, level: int, option: int, memory: Memory, size: int, getsockopt: GetSockOpt | None = None
-) -> int:
-    """Have the kernel write an option into ``memory``, whose first ``size`` bytes it may read and write; how many it wrote. OSError."""
-    length = ctypes.c_uint32(size)
-    given = _libc.getsockopt if getsockopt is None else getsockopt
-    if given(connection.fileno(), level, option, memory.pointer, ctypes.byref(length)) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return length.value
-
-
 def plain(connection: socket.socket, memory: Memory, now: int, *, fallback: bool) -> ConnectionSample:
     """A sample of a connection that is plain TCP, by TCP_INFO; StatisticsError when it can no longer be read."""
     try:
@@ -105,14 +75,3 @@ def _end(name: Callable[[], Any]) -> abi.Address | None:
     except OSError:
         return None
     return abi.Address(host.removeprefix("::ffff:"), port)
-
-
-class Numbers:
-    """Numbers for subflows of kernels that give none: from 1 by first appearance, told apart by both ends."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[abi.Address | None, abi.Address | None], str] = {}
-
-    def of(self, local: abi.Address | None, remote: abi.Address | None) -> str:
-        """The subflow's."""
-        return self._known.setdefault((local, remote), str(len(self._known) + 1))

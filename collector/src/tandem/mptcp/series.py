@@ -52,7 +52,8 @@ class SubflowTotal:
     ``bytes``: received (or, at a sender, acknowledged) when last seen; ``bytes_sent``: as the kernel counts, None where it does
     not. ``established_ns``: CLOCK_MONOTONIC of the first sample
     that showed it established, None if none did. ``handshake_rtt_ms``: the kernel's RTT at that sample, which at a receiver is
-    the handshake's. ``rtt_ms``: every sample's RTT (at a receiver the kernel's receiver-side estimate).
+    the handshake's. ``rtt_ms``: every sample's RTT (at a receiver the kernel's receiver-side estimate). ``local_port``, ``remote``: our
+    end's port, the peer's host.
     """
 
     subflow: str
@@ -62,6 +63,8 @@ class SubflowTotal:
     established_ns: int | None = None
     handshake_rtt_ms: float | None = None
     rtt_ms: list[float] = field(default_factory=list)
+    local_port: int | None = None
+    remote: str | None = None
 
     @property
     def rtt_ms_median(self) -> float | None:
@@ -109,6 +112,10 @@ class Series:
             total = self.totals[sample.id] = SubflowTotal(sample.id, self._name_of(sample))
         elif total.name.path is None:
             total.name = self._name_of(sample)  # an address may not have been known while the subflow was connecting
+        if sample.local is not None and sample.local.port:
+            total.local_port = sample.local.port
+        if sample.remote is not None:
+            total.remote = sample.remote.host
         if total.established_ns is None and sample.established:
             total.established_ns = now
             total.handshake_rtt_ms = _ms(sample.tcp.rtt_us)

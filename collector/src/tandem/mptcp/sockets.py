@@ -7,6 +7,7 @@ other subflows from their own interfaces: those follow the endpoints that ``path
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import socket
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tandem.mptcp import kernels
+from tandem.mptcp import kernels, pm_choice
 from tandem.stream import Stream, TlsStream
 
 Kind = Literal["mptcp", "tcp"]
@@ -43,6 +44,8 @@ class Options:
     congestion_control: str | None = None
     both_families: bool = False
     """An IPv4 address is connected to from an IPv6 socket (as ::ffff:a.b.c.d), whose connection can have subflows of both."""
+    by_orders: bool = False
+    """The kernel opens no subflow of its own: all but the first are ordered (``subflow_orders``). Takes CAP_NET_ADMIN."""
 
 
 DEFAULT_OPTIONS = Options()
@@ -90,7 +93,12 @@ def make(
     interface or address does not exist (any more), which for a modem is a result."""
     kernel = kernels.here()
     try:
-        made = kernel.open_socket(family, multipath=kind == "mptcp")
+        with pm_choice.ours() if options.by_orders else contextlib.nullcontext():
+            made = kernel.open_socket(family, multipath=kind == "mptcp")
+    except pm_choice.ChoiceError as error:
+        raise UnsupportedError(
+            f"a number of subflows cannot be ordered here: {error}; mend: CAP_NET_ADMIN, and Linux 5.19 or later"
+        ) from error
     except OSError as error:
         lack = kernel.lack(error, family) if kind == "mptcp" else None
         if lack is not None:

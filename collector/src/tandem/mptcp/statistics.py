@@ -12,8 +12,9 @@ import time
 
 from tandem import mptcp_abi as abi
 from tandem.mptcp import statistics_v094
-from tandem.mptcp.samples import ROOM, ConnectionSample, Memory, Numbers, StatisticsError, SubflowSample, ask, plain
+from tandem.mptcp.samples import ROOM, ConnectionSample, StatisticsError, SubflowSample, plain
 from tandem.mptcp_abi import v094
+from tandem.mptcp_abi.calling import Memory, Numbers, ask
 
 __all__ = ["ROOM", "ConnectionSample", "Reader", "StatisticsError", "SubflowSample", "read"]
 

@@ -9,53 +9,33 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 from tandem import mptcp_abi as abi
-from tandem.mptcp.samples import (
-    ROOM,
-    ConnectionSample,
-    GetSockOpt,
-    Memory,
-    Numbers,
-    StatisticsError,
-    SubflowSample,
-    ask,
-    plain,
-)
+from tandem.mptcp.samples import ROOM, ConnectionSample, StatisticsError, SubflowSample, plain
 from tandem.mptcp_abi import v094
-
-
-class MultipathSocket(socket.socket):
-    """A socket that was asked to be one of Multipath TCP. That kernel's sockets are all of TCP, and one whose handshake fell back
-    looks as if nobody had asked."""
-
-    __slots__ = ()
+from tandem.mptcp_abi.calling import GetSockOpt, Memory, Numbers
+from tandem.mptcp_abi.v094_sockets import InfoReader, MultipathSocket
 
 
 class Reader:
     """Reads one socket again and again with the same buffers. ``getsockopt``, ``root``: the kernel's call and its files."""
 
     def __init__(self, connection: socket.socket, getsockopt: GetSockOpt | None = None, root: Path = Path("/")) -> None:
-        self._socket, self._getsockopt, self._root = connection, getsockopt, root
+        self._socket, self._root = connection, root
         self._asked = isinstance(connection, MultipathSocket)
-        self._header, self._meta = Memory(v094.INFO_BYTES), Memory(v094.META_BYTES)
-        self._tcp = Memory(max(v094.TCP_INFO_BYTES * ROOM, abi.TCP_INFO_BYTES))
-        self._ends = Memory(v094.ENDS_BYTES * ROOM)
+        self._info, self._plain = InfoReader(connection, ROOM, getsockopt), Memory(abi.TCP_INFO_BYTES)
         self._numbers = Numbers()
         self._token: int | None = None
 
     def read(self, now_ns: int) -> ConnectionSample:
         """One sample, of this moment (CLOCK_MONOTONIC); StatisticsError when the connection can no longer be read."""
-        v094.info_request(self._header.bytes, self._meta.address, self._tcp.address, self._ends.address, ROOM)
         try:
-            ask(self._socket, socket.IPPROTO_TCP, v094.MPTCP_INFO, self._header, v094.INFO_BYTES, self._getsockopt)
+            info = self._info.read()
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise StatisticsError(error.errno, error.strerror) from error
-            return plain(self._socket, self._tcp, now_ns, fallback=self._asked)
-        info = v094.decode_info(self._header.bytes, self._meta.bytes, self._tcp.bytes, self._ends.bytes)
+            return plain(self._socket, self._plain, now_ns, fallback=self._asked)
         rows = tuple(SubflowSample(self._numbers.of(s.local, s.remote), *s) for s in info.subflows)
         return ConnectionSample(now_ns, False, self._whole(info), rows, len(rows))
 
@@ -83,10 +63,10 @@ class Reader:
         )
 
 
-def _token(connection: socket.socket, root: Path, inode_of: Callable[[int], os.stat_result] = os.fstat) -> int | None:
+def _token(connection: socket.socket, root: Path) -> int | None:
     """The connection's token, by its socket's inode; None for who has no CAP_NET_ADMIN."""
     try:
         told = v094.parse_connections((root / v094.FOLDER / "mptcp").read_text())
     except (OSError, abi.AbiError):
         return None
-    return v094.token_of(told, inode_of(connection.fileno()).st_ino)
+    return v094.token_of(told, os.fstat(connection.fileno()).st_ino)

@@ -11,10 +11,11 @@ import os
 import select
 import threading
 import time
+from collections import OrderedDict
 from pathlib import Path
 
 from tandem.mptcp.leases import Leases
-from tandem.mptcp.losses import Losses, Restored
+from tandem.mptcp.losses import REMEMBERED, Losses, Restored
 from tandem.mptcp.netlink import Heard, hear_routes, only_watched
 from tandem.mptcp.ordering import Ordering
 from tandem.mptcp.paths import PathEvent, Paths
@@ -29,7 +30,8 @@ APART_S = 8.0
 
 
 class Watch:
-    """``turn`` and ``close`` for one thread; ``wake`` and ``losses`` for any. ``restoring``: None, or why subflows are not restored."""
+    """``turn`` and ``close`` for one thread; ``wake``, ``leave`` and ``losses`` for any. ``restoring``: None, or why subflows
+    are not restored."""
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
@@ -38,6 +40,7 @@ class Watch:
         self._inside: dict[tuple[Path, int | None], Heard] = {}
         self._leases = Leases(paths)
         self._lock = threading.Lock()
+        self._left: OrderedDict[int, None] = OrderedDict()
         self._ordering: Ordering | None = None
         self._losses = Losses(paths.path_of, self._ordered)
         self._events: PmListener | None = None
@@ -55,11 +58,18 @@ class Watch:
         self._heard_s = 0.0
 
     def _ordered(self, token: int) -> bool:
-        return self._ordering is not None and token in self._ordering.joins
+        return token in self._left or (self._ordering is not None and token in self._ordering.joins)
 
     def wake(self) -> None:
         """End the ``turn`` that waits."""
         os.eventfd_write(self._wake_fd, 1)
+
+    def leave(self, token: int) -> None:
+        """The subflows of this connection are somebody else's to order and to bring back. From any thread."""
+        with self._lock:
+            self._left[token] = None
+            while len(self._left) > REMEMBERED:
+                self._left.popitem(last=False)
 
     def losses(self, token: int) -> list[SubflowLoss] | None:
         """Subflows that the connection with this token lost; None when that was not watched."""
@@ -85,7 +95,7 @@ class Watch:
             if any(missed or words for words, missed in told[1:]):
                 self._leases.seen()
             self._changed_s, self._heard_s = self._changed_s or now, now
-        if now >= self._check_s():
+        if now >= self._check_s() or self._paths.resting.due:
             self._changed_s, checked_s, self._checked_s = None, self._checked_s, now
             self._pause_s = min(APART_S, self._pause_s * 2) if now - checked_s < 2 * APART_S else QUIET_S
             seen = self._paths.check()
@@ -107,7 +117,7 @@ class Watch:
 
     def _patience_s(self, now: float) -> float:
         with self._lock:
-            due = [self._losses.next_ns(self._paths.addresses)]
+            due = [self._losses.next_ns(self._paths.joining)]
         if self._ordering is not None:
             due.append(self._ordering.next_ns())
         until = min([self._check_s(), self._leases.due_s(), *(due_ns / 1e9 for due_ns in due if due_ns is not None)])
@@ -132,17 +142,21 @@ class Watch:
         return [_told(restored) for restored in back if restored is not None]
 
     def _take(self, event: PmEvent, now_ns: int) -> Restored | None:
-        if self._ordering is not None:
+        if self._ordering is not None and event.token not in self._left:
             self._ordering.take(event, now_ns)
         return self._losses.take(event, now_ns)
 
     def _restore(self) -> None:
         now = time.monotonic_ns()
+        if self._ordering is not None:
+            with self._lock:
+                for token in self._left:
+                    self._ordering.joins.leave(token)
         orders = [] if self._ordering is None else self._ordering.carry_out(now)
         with self._lock:
             for order in orders:
                 self._losses.ordered(order.token, order.path, now)
-            due = self._losses.due(now, self._paths.addresses)
+            due = self._losses.due(now, self._paths.joining)
         for path in due:
             self._paths.renew(path)
 

@@ -17,7 +17,9 @@ Order = Literal["blocks", "shuffled", "listed"]
 """``blocks``: each repetition has every arm once, in random order; ``shuffled``: all runs of the step in one random order."""
 
 MOST_RUNS = 1_000_000
-"""Of one step: what a stored sequence can hold."""
+"""Of all steps together: what stored sequences can hold."""
+MOST_ARMS = 20_000
+"""Of one step: each is looked at when the campaign is checked, also on a small probe beside what it measures."""
 
 
 class CampaignError(ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tandem.schema.campaign import Budget, Campaign, Conditions, Requires, Step, Trigger
+from tandem.schema.campaign import MOST_ARMS, MOST_RUNS, Budget, Campaign, Conditions, Requires, Step, Trigger
 from tandem.schema.campaign_keys import (
     ASSUME,
     BUDGET,
@@ -150,6 +150,9 @@ class _Reader:
                     ("step", index, "name"), f"step {step.name!r} is there already", "give each its own name"
                 )
             steps.append(step)
+            if sum(s.run_count for s in steps) > MOST_RUNS:
+                what = f"with step {step.name} the campaign has more than {MOST_RUNS} runs"
+                raise self._source.fail(("step", index), what, "fewer repetitions, or several campaigns")
         return tuple(steps)
 
     def _step(self, content: dict[str, Any], place: Place, roles: tuple[str, ...]) -> Step:
@@ -171,11 +174,12 @@ class _Reader:
         return step
 
     def _combinations(self, step: Step, place: Place, roles: tuple[str, ...]) -> None:
-        from tandem.schema.campaign import MOST_RUNS
-
         if step.run_count > MOST_RUNS:
             what = f"step {step.name}: {step.arm_count} arms × {step.repetitions} repetitions are more than {MOST_RUNS} runs"
             raise self._source.fail((*place, "repetitions"), what, "fewer values or fewer repetitions")
+        if step.arm_count > MOST_ARMS:
+            what = f"step {step.name}: {step.arm_count} arms, more than {MOST_ARMS}"
+            raise self._source.fail((*place, "parameters"), what, "fewer values, or several steps")
         for arm in step.arms:
             for name in arm:
                 if name in step.parameters:

@@ -16,6 +16,7 @@ from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.recorded import Event, Recorded, load, name_by_run
 from tandem_server.analysis.runs import Run, join, run_paths
 from tandem_server.analysis.source import Source, SourceError
+from tandem_server.analysis.tables.results import Results, results
 from tandem_server.analysis.truth import TrueDrop
 
 LATE_MS = 100.0
@@ -43,6 +44,7 @@ class Evaluation:
     polls_late: int | None
     end_s: float
     missing: list[str] = field(default_factory=list)
+    results: Results = field(default_factory=lambda: Results([], []))
 
     def events(self, kind: str) -> list[Event]:
         """The probe's events of one kind, in order of time."""
@@ -75,7 +77,7 @@ def evaluate(campaign: CampaignFolder, source: Source | str, in_ledger: Collecti
             return activity.of_phases(truth.phases, start_s, end_s)
         return activity.of_detector(changes, start_s, end_s) if recorded.radio else None
 
-    # Another experiment's run (kind any) arrives or is missed like every run; its result is its own, and no download of this report.
+    # Another experiment's run (kind any) arrives or is missed like every run; its result is its own, and in the result tables.
     downloads = [m for m in campaign.manifests if m["kind"] != "any"]
     runs = join(downloads, recorded, truth, clock, campaign.operators, doing)
     counts = _account(campaign, found)
@@ -93,6 +95,7 @@ def evaluate(campaign: CampaignFolder, source: Source | str, in_ledger: Collecti
         _polls_late(campaign, recorded, found is not None),
         _end_s(campaign, recorded, runs),
         missing,
+        results(campaign),
     )
 
 

@@ -8,6 +8,7 @@ from tandem_server.analysis import drops
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.runs import Run
+from tandem_server.analysis.tables.told import told
 
 FORMAT = "tandem-summary/1"
 
@@ -30,6 +31,7 @@ def summary(e: Evaluation) -> dict[str, Any]:
             "missed_starts": e.mobility_score.missed_starts if e.mobility_score else None,
         },
         "runs": [_run(r) for r in e.runs],
+        **told(e.results),
         "records": {
             "made": e.account.made,
             "sent": e.account.sent,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from tandem_server.cli.further_addresses import addresses_fault
 from tandem_server.cli.stop import ConfigError
 from tandem_server.endpoint.sessions import Share
 from tandem_server.registry import valid_name
@@ -18,7 +19,7 @@ class Listen:
     """Where the listeners are. ``host`` ``::``: every address of both families, of IPv4 alone where the kernel has no IPv6.
     ``measurement_tls_port``: measurements with TLS, too, on another port; None: none. ``multipath`` ``optional``: go on without
     Multipath TCP when the kernel has none. ``processes`` serve the measurements; 0: as many
-    as there are cores."""
+    as there are cores. ``further_addresses``: where the measurement listeners are reached besides, told to probes for more subflows."""
 
     host: str = "::"
     gateway_port: int = 8443
@@ -27,6 +28,7 @@ class Listen:
     measurement_tls_port: int | None = None
     multipath: Literal["required", "optional"] = "required"
     processes: int = 0
+    further_addresses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,9 @@ class Bounds:
     session_idle_s: float = 120.0
     stall_s: float = 30.0
     connections: int = 256
-    connections_per_address: int = 32
+    connections_per_address: int = 64
     connections_per_session: int = 4
+    page_connections_per_session: int = 48
     requests_at_once: int = 16
     clock_ahead_s: float = 600.0
 
@@ -222,6 +225,7 @@ def _value(what: str, kind: str, value: object, where: str) -> object:
         "bool": type(value) is bool,
         "str": isinstance(value, str) and value != "",
         "Path": isinstance(value, str) and value != "",
+        "tuple[str, ...]": isinstance(value, list) and all(isinstance(one, str) for one in value),
     }[plain]
     if not right:
         name = {
@@ -230,10 +234,13 @@ def _value(what: str, kind: str, value: object, where: str) -> object:
             "bool": "true or false",
             "str": "a text",
             "Path": "a path",
+            "tuple[str, ...]": 'texts in brackets, as in ["203.0.113.11"]',
         }[plain]
         raise ConfigError(f"{where}: {what} is {value!r}; mend: write {name}")
     if plain == "Path":
         return Path(str(value))
+    if isinstance(value, list):
+        return tuple(value)
     return float(str(value)) if plain == "float" else value
 
 
@@ -251,6 +258,8 @@ def _check(config: ServerConfig, where: _Places) -> None:
         raise ConfigError(
             f"{where('listen', 'processes')}: [listen] processes is {config.listen.processes}; mend: 1 to 256, or 0 for one a core"
         )
+    if (fault := addresses_fault(config.listen.further_addresses)) is not None:
+        raise ConfigError(f"{where('listen', 'further_addresses')}: [listen] further_addresses: {fault}")
     mine = [port for key in _port_keys(config.listen) if (port := getattr(config.listen, key)) is not None]
     if len(set(mine)) < len(mine):
         raise ConfigError(f"{where('listen')}: two of the ports in [listen] are the same; mend: give each its own")

@@ -11,6 +11,7 @@ from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import open_store
 from tandem_server.content.library import Library
+from tandem_server.content.page.shelf import Shelf
 from tandem_server.endpoint.desk import Desk
 from tandem_server.endpoint.environment import boot_id
 from tandem_server.endpoint.measurement import Measurement
@@ -35,6 +36,7 @@ def limits_of(config: ServerConfig) -> Limits:
         connections=bounds.connections,
         connections_per_address=bounds.connections_per_address,
         connections_per_session=bounds.connections_per_session,
+        page_connections_per_session=bounds.page_connections_per_session,
     )
 
 
@@ -44,13 +46,13 @@ def main() -> None:
     log_to_stderr()
     store = open_store(config, DATABASE_WAIT_S)
     recorder, limits, boot = Recorder(lambda: store), limits_of(config), boot_id()
-    content = Library(config.content.folder)
+    content, pages = Library(config.content.folder), Shelf(config.content.folder)
     context = tls_context(config.tls.certificate, config.tls.key) if config.listen.measurement_tls_port else None
 
     def serve(
         desk: Desk, connection: socket.socket, address: str, port: int, stopped: threading.Event, tls: bool
     ) -> None:
-        measurement = Measurement(desk, limits, recorder, boot, content, context)
+        measurement = Measurement(desk, limits, recorder, boot, content, context, pages)
         (measurement.serve_tls if tls else measurement.serve)(connection, address, port, stopped)
 
     with socket.socket(fileno=int(sys.argv[2])) as channel:

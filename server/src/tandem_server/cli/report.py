@@ -21,6 +21,8 @@ from tandem_server.cli import configuration
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import open_store
 from tandem_server.registry import Registry, RegistryError
+from tandem_server.report import csv_files
+from tandem_server.report.in_text import in_text
 from tandem_server.report.page import render
 from tandem_server.store import Influx, PrivateInflux, QueryError, StoreDown, StoreStartError, find_influxd
 from tandem_server.store.private import account_password
@@ -30,16 +32,21 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Register the subcommand."""
     parser = subparsers.add_parser(
         "report",
-        help="write summary.json and report.html of a campaign folder",
-        description="Write DIR/summary.json and DIR/report.html from the folder's files and the database; a private database"
-        " in DIR/server/influxdb is started for it when none answers. Exit status 0 when everything arrived, 1 when"
+        help="write summary.json, report.html and the result tables of a campaign folder",
+        description="Write DIR/summary.json, DIR/report.html and DIR/tables/*.csv from the folder's files and the database; a private"
+        " database in DIR/server/influxdb is started for it when none answers. Exit status 0 when everything arrived, 1 when"
         " something is missing (it says what), 2 when DIR is no campaign folder.",
     )
     parser.add_argument(
         "folder", type=Path, metavar="DIR", help="the folder that a campaign wrote (holds campaign.json)"
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="server.toml (default: DIR/server/server.toml)")
-    parser.add_argument("--json", action="store_true", help="print the summary")
+    parser.add_argument(
+        "--tables", type=Path, metavar="FOLDER", help="where the tables go as CSV (default: DIR/tables)"
+    )
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--json", action="store_true", help="print the summary")
+    shown.add_argument("--print-tables", action="store_true", help="print the result tables")
     parser.set_defaults(func=_report)
 
 
@@ -57,9 +64,12 @@ def _report(args: Namespace) -> int:
     page = args.folder / "report.html"
     _write(args.folder / "summary.json", figures + "\n")
     _write(page, render(evaluation))
+    _write_tables(args.tables or args.folder / "tables", csv_files.files(evaluation.results))
     if args.json:
         print(figures)
     else:
+        if args.print_tables:
+            print(in_text(evaluation.results), end="")
         print(page)
     for line in evaluation.missing:
         print(f"tandem-server report: missing: {line}", file=sys.stderr)
@@ -142,6 +152,15 @@ def _ledger(folder: Path, config: configuration.ServerConfig | None, probe: str)
             return {run.id for run in registry.runs.all(probe)}
     except RegistryError as error:
         return f"the ledger cannot be read: {error}"
+
+
+def _write_tables(folder: Path, contents: dict[str, str]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentLacks(f"{folder}: {error.strerror}; mend: name another place with --tables FOLDER") from error
+    for name, content in contents.items():
+        _write(folder / name, content)
 
 
 def _write(path: Path, content: str) -> None:

@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 from argparse import Namespace
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,8 +21,10 @@ from tandem_server.cli.measurement_process import DATABASE_WAIT_S, limits_of
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import open_registry, open_store, private_influx
 from tandem_server.cli.supervise import supervise
+from tandem_server.content.page.shelf import Shelf
 from tandem_server.endpoint.capture import Captures
 from tandem_server.endpoint.control import control_app
+from tandem_server.endpoint.limits import accepted_subflows
 from tandem_server.endpoint.listener import Acceptor, ListenError, NoMultipathError, listen
 from tandem_server.endpoint.pool import Pool, PoolError, cores
 from tandem_server.endpoint.reflector import Reflector, ReflectorError, reflector_socket
@@ -137,8 +140,12 @@ def _endpoint(config: ServerConfig) -> None:
         try:
             port = config.listen.measurement_port
             wanted = config.capture
+            shelf = Shelf(config.content.folder)
             captures = Captures(wanted.folder, wanted.budget_bytes) if wanted.allowed else None
-            app = control_app(registry, sessions, port, Results(config.results.folder), captures, reflector, tls_port)
+            told = config.listen.further_addresses
+            _say_limits(told)
+            results = Results(config.results.folder)
+            app = control_app(registry, sessions, port, results, captures, reflector, tls_port, told, shelf)
             serve_https(app, listener, config.tls.certificate, config.tls.key, ready)
         finally:
             swept.set()
@@ -148,6 +155,16 @@ def _endpoint(config: ServerConfig) -> None:
             pool.stop()
             if reflector is not None:
                 reflector.stop()
+
+
+def _say_limits(further: Sequence[str]) -> None:
+    """Who tells of more addresses takes more subflows; the kernel's default limit refuses the fourth."""
+    accepted = accepted_subflows() if further else None
+    if accepted is not None and accepted < 3:
+        _LOG.warning(
+            "the kernel accepts %d subflows beside a connection's first; four in all need 3; mend: ip mptcp limits set subflow 8",
+            accepted,
+        )
 
 
 def _reflector(config: ServerConfig, sessions: SessionTable) -> Reflector | None:

@@ -75,8 +75,8 @@ class Captures:
             return Capture(self, tcpdump, folder / f"{session}.pcap", port)
         except OSError as error:
             self.ended()
-            raise CaptureRefused(f"the endpoint cannot capture: {error.strerror}") from error
-        except CaptureRefused:
+            raise CaptureRefused(f"the endpoint cannot capture: {error.strerror or error}") from error
+        except BaseException:
             self.ended()
             raise
 
@@ -107,6 +107,7 @@ class Capture:
         self._raw = file.with_suffix(".raw")
         self._taken_bytes = 0
         self._full = False
+        self._broken: str | None = None
         self._header: Header | None = None
         command = [
             tcpdump,
@@ -138,13 +139,16 @@ class Capture:
         time.sleep(_SETTLE_S)  # the last segments are on their way from the kernel to tcpdump
         self._process.send_signal(signal.SIGINT)
         self._writer.join(_STOP_S)
-        if self._writer.is_alive():
-            self._process.kill()
-            self._writer.join()
+        try:
+            self._process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            _LOG.warning("%s: tcpdump does not stop; killed", self._file)
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._writer.join()
         assert self._process.stderr is not None  # noqa: S101  (started with a pipe)
-        self._said += self._process.stderr.read().decode(errors="replace")
-        self._process.wait()
-        self._process.stderr.close()
+        with self._process.stderr as errors:
+            self._said += errors.read().decode(errors="replace")
         dropped = _DROPPED.search(self._said)
         told: dict[str, Any] = {
             "file": None,
@@ -155,6 +159,8 @@ class Capture:
             "truncated": self._full,
         }
         self._captures.ended()
+        if self._broken is not None:
+            told["error"] = self._broken
         try:
             return told | self._keep(peers)
         except (OSError, PcapError) as error:
@@ -182,7 +188,7 @@ class Capture:
                         raw.write(record)
         except (OSError, PcapError) as error:
             _LOG.warning("%s: %s", self._file, error)
-            self._full = True
+            self._full, self._broken = True, str(error)
             self._process.kill()
 
     def _keep(self, peers: Collection[End]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.applications import Starlette
@@ -12,6 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from tandem_server.content.page.index import PageError, public
+from tandem_server.content.page.shelf import Shelf
 from tandem_server.endpoint.capture import CaptureRefused, Captures
 from tandem_server.endpoint.environment import read_environment
 from tandem_server.endpoint.options import OptionsError, negotiate
@@ -34,9 +37,12 @@ def control_app(
     captures: Captures | None = None,
     reflector: Reflector | None = None,
     measurement_tls_port: int | None = None,
+    further_addresses: Sequence[str] = (),
+    pages: Shelf | None = None,
 ) -> Starlette:
     """The ASGI application. ``captures``: None when none are allowed. ``reflector``: None when there is none; then its part of
-    the answers is null. ``measurement_tls_port``: None when the measurement listener speaks no TLS."""
+    the answers is null. ``measurement_tls_port``: None when the measurement listener speaks no TLS. ``further_addresses``: where the
+    measurement listeners are reached besides. ``pages``: None: there are none."""
 
     async def post(request: Request) -> JSONResponse:
         probe = await run_in_threadpool(probe_of, registry, request.headers.get("authorization"))
@@ -77,6 +83,7 @@ def control_app(
             "expires_s": int(session.idle_s),
             "budget_bytes": session.budget_bytes,
             "measurement_port": port,
+            "further_addresses": list(further_addresses),
             "reflector": None if reflector is None else reflector.told(session.id),
             "options": options.told(),
             "environment": read_environment(),
@@ -113,8 +120,21 @@ def control_app(
         session.charge(len(body))
         return JSONResponse({"bytes": len(body)})
 
+    async def get_page(request: Request) -> JSONResponse:
+        if await run_in_threadpool(probe_of, registry, request.headers.get("authorization")) is None:
+            return _unauthorised()
+        status, told = await run_in_threadpool(_page, pages, request.path_params["page"])
+        return JSONResponse(told, status)
+
+    async def get_pages(request: Request) -> JSONResponse:
+        if await run_in_threadpool(probe_of, registry, request.headers.get("authorization")) is None:
+            return _unauthorised()
+        return JSONResponse({"pages": [] if pages is None else await run_in_threadpool(pages.names)})
+
     return Starlette(
         routes=[
+            Route("/v1/pages", get_pages, methods=["GET"]),
+            Route("/v1/pages/{page}", get_page, methods=["GET"]),
             Route("/v1/sessions", post, methods=["POST"]),
             Route("/v1/sessions/{session}", delete, methods=["DELETE"]),
             Route("/v1/sessions/{session}/result", put_result, methods=["PUT"]),
@@ -150,6 +170,16 @@ def _unwritable(_request: Request, error: Exception) -> JSONResponse:
     return JSONResponse(
         {"error": f"the endpoint's registry does not take sessions now: {error}"}, 503, {"Retry-After": "10"}
     )
+
+
+def _page(pages: Shelf | None, name: str) -> tuple[int, dict[str, Any]]:
+    try:
+        opened = None if pages is None else pages.open(name)
+    except (PageError, OSError) as error:
+        return 503, {"error": f"page {name[:64]}: {error}"}
+    if opened is None:
+        return 404, {"error": f"no page {name[:64]}; mend: tandem-server page build, record or import on the server"}
+    return 200, {**public(opened.page), "tls": opened.public}
 
 
 def _sender_side(session: Session) -> dict[str, Any]:

@@ -146,7 +146,7 @@ class Download:
             if now_s >= self._next_sample_s:
                 self._sample()
                 self._next_sample_s = max(self._next_sample_s + SAMPLE_PERIOD_S, now_s)
-            if now_s - progress_s > patience_s or self._stop():
+            if self._stop():
                 return False
             # No event tells of acknowledgements, so look often: the client's clock does not wait for this.
             time.sleep(min(_LAST_LOOK_S, max(_FINEST_LOOK_S, (now_s - self._asked_at_s) / _LOOKS)))
@@ -155,12 +155,15 @@ class Download:
             if not left:
                 self.acked_at_s, self.look_s = looked_s, looked_s - earlier_s
             if left < before and by_progress:
-                progress_s = now_s
+                progress_s = looked_s
             if left and patience_s != _CLOSED_S and self._peer_closed():
                 if not by_progress:
                     # A timed download: the client has closed by its own clock, and what is queued has no reader any more.
                     return True
-                by_progress, progress_s, patience_s = False, now_s, _CLOSED_S
+                by_progress, progress_s, patience_s = False, looked_s, _CLOSED_S
+            # Last, and by the time of this look: on a busy machine the thread may have slept while the client closed.
+            if left and looked_s - progress_s > patience_s:
+                return False
         return True
 
     def _peer_closed(self) -> bool:

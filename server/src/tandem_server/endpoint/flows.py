@@ -32,6 +32,7 @@ class _Seen:
     remote: str | None
     port: int | None
     tcp: TcpInfo
+    local: str | None = None
     rtts_ms: list[float] = field(default_factory=list)
 
 
@@ -71,6 +72,7 @@ class FlowAccount:
         for flow in snapshot.flows:
             seen = self._seen.setdefault(flow.id, _Seen(flow.remote, flow.port, flow.tcp))
             seen.remote, seen.port, seen.tcp = flow.remote or seen.remote, flow.port or seen.port, flow.tcp
+            seen.local = flow.local or seen.local
             if flow.tcp.rtt_us is not None:
                 seen.rtts_ms.append(flow.tcp.rtt_us / 1000)
         elapsed_s = (snapshot.monotonic_ns - before.monotonic_ns) / 1e9 if before else 0.0
@@ -116,6 +118,7 @@ class FlowAccount:
                     "subflow": subflow,
                     "path": names[subflow],
                     "remote": {"address": seen.remote, "port": seen.port} if seen.remote and seen.port else None,
+                    "local": seen.local,
                     "bytes_acked": seen.tcp.bytes_acked,
                     "bytes_received": seen.tcp.bytes_received,
                     "bytes_retrans": seen.tcp.bytes_retrans,

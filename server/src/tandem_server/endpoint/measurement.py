@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from tandem.stream import Stream, TlsStream
 from tandem_server.content.library import Library
-from tandem_server.endpoint import handshake, secure
+from tandem_server.content.page.shelf import Shelf
+from tandem_server.endpoint import handshake, replay, secure
 from tandem_server.endpoint.content import PREFIX, ContentService
 from tandem_server.endpoint.desk import Desk, Grant
 from tandem_server.endpoint.download import Download
@@ -40,9 +41,10 @@ class Measurement:
         boot: str,
         content: Library | None = None,
         tls: ssl.SSLContext | None = None,
+        pages: Shelf | None = None,
     ) -> None:
         self._desk, self._limits, self._recorder, self._boot = desk, limits, recorder, boot
-        self._content, self._tls = content, tls
+        self._content, self._tls, self._pages = content, tls, pages
 
     def serve_tls(self, connection: socket.socket, address: str, port: int, stopped: threading.Event) -> None:
         """As ``serve``, with TLS. TlsError when that does not come to be."""
@@ -71,13 +73,14 @@ class Measurement:
                 return
             request = read_head(head)
             resources = {"/v1/whoami": "GET", "/v1/download": "GET", "/v1/upload": "POST"}
-            if self._content is not None and request.path.startswith(PREFIX):
+            page = self._pages is not None and request.path.startswith(replay.PREFIX)
+            if page or (self._content is not None and request.path.startswith(PREFIX)):
                 resources[request.path] = "GET"
             if request.path not in resources:
                 raise BadRequest(404, f"there are {', '.join(resources)}")
             if request.method != resources[request.path]:
                 raise BadRequest(405, f"only {resources[request.path]}")
-            if begun and request.method != "POST":
+            if begun and request.method != "POST" and not page:
                 raise BadRequest(400, "something follows the head")
             if request.path == "/v1/whoami":
                 further = handshake.seen(connection) if self._in_session(request, tls_ms is not None) else {}
@@ -113,7 +116,8 @@ class Measurement:
         stopped: threading.Event,
     ) -> None:
         content = self._content if request.path.startswith(PREFIX) else None
-        ask = Ask(None, None) if content is not None else read_ask(request.query)
+        pages = self._pages if request.path.startswith(replay.PREFIX) else None
+        ask = Ask(None, None, many=pages is not None) if content or pages else read_ask(request.query)
         upload = request.path == "/v1/upload"
         if upload and ask.payload_bytes != request.body_bytes:
             raise BadRequest(400, "an upload has Content-Length as bytes= says, with seconds= none")
@@ -128,7 +132,11 @@ class Measurement:
             def stop() -> bool:
                 return stopped.is_set() or session.over()
 
-            if content is not None:
+            if pages is not None:
+                page = replay.open_page(pages, request, connection)
+                stall_s = self._limits.stall_s
+                summary = own | replay.serve(connection, begun, page, session, labels, self._recorder, stop, stall_s)
+            elif content is not None:
                 summary = own | self._serve_content(connection, content, request, session, labels, stop)
             elif upload:
                 summary = own | self._upload(connection, ask, begun, session, labels, stop)

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import socket
+import sqlite3
 import subprocess
 import threading
 import time
@@ -91,11 +92,9 @@ class Pool:
         wire, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with wire:
             with theirs, self._lock:
-                if not self._members or stopped.is_set():
-                    raise OSError("no process to serve it")
-                member = min(self._members.values(), key=lambda m: m.connections)
                 told = json.dumps({"address": address, "port": port, "tls": tls}).encode()
-                socket.send_fds(member.channel, [told], [connection.fileno(), theirs.fileno()])
+                takers = [] if stopped.is_set() else sorted(self._members.values(), key=lambda m: m.connections)
+                member = _hand_over(takers, told, [connection.fileno(), theirs.fileno()])
                 member.connections += 1
             # The connection ends when its last descriptor is closed, and that must be the other process's.
             connection.close()
@@ -198,11 +197,16 @@ class _Answering:
                 self._session.on_cut.discard(self._cut)
                 self._session.leave(_LOST)
 
-    def _admit(self, session: str, payload_bytes: int | None, seconds: float | None) -> dict[str, object]:
+    def _admit(
+        self, session: str, payload_bytes: int | None, seconds: float | None, many: bool = False
+    ) -> dict[str, object]:
         try:
-            mine = self._sessions.admit(session, Ask(payload_bytes, seconds), self._tls)
+            mine = self._sessions.admit(session, Ask(payload_bytes, seconds, many), self._tls)
         except BadRequest as refusal:
             return {"status": refusal.status, "reason": str(refusal)}
+        except sqlite3.Error as error:
+            _LOG.warning("registry: %s", error)
+            return {"status": 503, "reason": f"the endpoint's registry cannot be read now: {error}"[:200]}
         self._session = mine
         mine.on_cut.add(self._cut)
         return {
@@ -246,6 +250,18 @@ class _Answering:
     def _tell(self, answer: dict[str, object]) -> None:
         with self._sending:
             self._wire.send(json.dumps(answer).encode())
+
+
+def _hand_over(members: Sequence[_Member], told: bytes, descriptors: list[int]) -> _Member:
+    """The first that takes them: one that has just died, or no longer reads its channel, does not. OSError when none does."""
+    for member in members:
+        try:
+            socket.send_fds(member.channel, [told], descriptors, socket.MSG_DONTWAIT)
+        except OSError as error:
+            _LOG.warning("measurement process %d takes no connection: %s", member.process.pid, error)
+        else:
+            return member
+    raise OSError("no process to serve it")
 
 
 def cores() -> int:

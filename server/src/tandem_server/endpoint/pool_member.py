@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import select
 import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from tandem_server.endpoint.desk import Desk
@@ -34,7 +36,7 @@ class WireDesk:
 
     def admit(self, session_id: str, ask: Ask, tls: bool) -> WireGrant:  # noqa: ARG002  (the other end has it with the connection)
         """See ``desk.Desk``."""
-        asked = {"ask": "admit", "session": session_id, "payload_bytes": ask.payload_bytes, "seconds": ask.seconds}
+        asked = {"ask": "admit", "session": session_id, **asdict(ask)}
         self._wire.send(json.dumps(asked).encode())
         terms = json.loads(_receive(self._wire))
         if "status" in terms:
@@ -119,12 +121,25 @@ def serve_channel(channel: socket.socket, serve: Serve) -> None:
         if not message:
             break
         told = json.loads(message)
-        connection, wire = (socket.socket(fileno=number) for number in descriptors)
         whose = (told["address"], told["port"], told["tls"])
+        if len(descriptors) < 2:
+            # This process has as many open as it may: the kernel has dropped what did not fit. The other connections go on.
+            _LOG.warning("%s: no descriptor is left for the connection", told["address"])
+            for number in descriptors:
+                os.close(number)
+            continue
+        connection, wire = (socket.socket(fileno=number) for number in descriptors)
         thread = threading.Thread(target=run, args=(connection, wire, *whose), daemon=True)
         with quiet:
             alive.add(thread)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:  # no thread to be had
+            _LOG.warning("%s: %s", told["address"], error)
+            with quiet:
+                alive.discard(thread)
+            with wire, connection:
+                pass
     stopped.set()
     with quiet:
         quiet.wait_for(lambda: not alive, _LAST_S)

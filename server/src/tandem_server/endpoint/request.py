@@ -47,10 +47,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a download or an upload asks for: one of ``payload_bytes`` (1 to 10^15 − 1) and ``seconds`` (0.001 to 99999.999)."""
+    """What a download or an upload asks for: one of ``payload_bytes`` (1 to 10^15 − 1) and ``seconds`` (0.001 to 99999.999). ``many``:
+    it is one of a browser's connections, of which a session may have more."""
 
     payload_bytes: int | None
     seconds: float | None
+    many: bool = False
 
 
 def read_head(head: bytes) -> Request:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import os
 import socket
 import time
 from dataclasses import dataclass, replace
 
 from tandem import mptcp_abi as abi
 from tandem.mptcp_abi import v094
+from tandem.mptcp_abi.calling import Memory, Numbers, ask
+from tandem.mptcp_abi.v094_sockets import InfoReader
 from tandem.stream import Stream, TlsStream
-from tandem_server.endpoint.multipath import V094Info
 
 _ROOM = 8
 """Subflows read at most; the kernel's own limit is 8 (MPTCP_PM_ADDR_MAX)."""
 
-_LIBC = ctypes.CDLL(None, use_errno=True)
 _FELL_BACK = (errno.EOPNOTSUPP, errno.ENOPROTOOPT)
 _PLAIN_V094 = (errno.EINVAL,)
 _NO_FULL_INFO = (errno.EOPNOTSUPP, errno.ENOPROTOOPT, errno.EINVAL)
@@ -25,12 +23,14 @@ _NO_FULL_INFO = (errno.EOPNOTSUPP, errno.ENOPROTOOPT, errno.EINVAL)
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One subflow now. ``id`` is unique within the connection; ``remote`` and ``port`` are the peer's as seen here."""
+    """One subflow now. ``id`` is unique within the connection; ``remote`` and ``port`` are the peer's as seen here, ``local`` is which of
+    our addresses it came to."""
 
     id: str
     remote: str | None
     tcp: abi.TcpInfo
     port: int | None = None
+    local: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class Sampler:
         self._socket = connection
         peer = connection.getpeername()
         self._peer, self._port = _plain(peer[0]), int(peer[1])
-        self._header = bytearray(abi.FULL_INFO_BYTES)
-        self._subflows = bytearray(_ROOM * abi.SUBFLOW_INFO_BYTES)
-        self._tcp = bytearray(_ROOM * abi.TCP_INFO_BYTES)
-        self._addresses = (_address(self._subflows), _address(self._tcp))
-        self._numbers: dict[tuple[object, object], str] = {}
+        self._header = Memory(abi.FULL_INFO_BYTES)
+        self._subflows = Memory(_ROOM * abi.SUBFLOW_INFO_BYTES)
+        self._tcp = Memory(abi.ARRAY_HEADER_BYTES + _ROOM * abi.TCP_INFO_BYTES)
+        self._ends = Memory(abi.ARRAY_HEADER_BYTES + _ROOM * abi.ADDRESSES_BYTES)
+        self._numbers = Numbers()
         self._full_info = True
-        self._v094 = V094Info(connection, _ROOM) if v094.present() else None
+        self._v094 = InfoReader(connection, _ROOM) if v094.present() else None
 
     def read(self) -> Snapshot | None:
         """The statistics now; None when the connection has none any more (closed, reset)."""
@@ -94,65 +94,43 @@ class Sampler:
         self._full_info = False  # MPTCP_INFO answers and MPTCP_FULL_INFO does not: a kernel before 6.5
         return self._by_arrays(info, monotonic_ns, utc_ns)
 
-    def _by_v094(self, info: V094Info, monotonic_ns: int, utc_ns: int) -> Snapshot:
-        told = info.read()
-        flows = tuple(
-            Flow(
-                self._number(s.local, s.remote),
-                s.remote.host if s.remote else None,
-                s.tcp,
-                s.remote.port if s.remote else None,
-            )
-            for s in told.subflows
-        )
+    def _by_v094(self, reader: InfoReader, monotonic_ns: int, utc_ns: int) -> Snapshot:
+        told = reader.read()
+        flows = tuple(_flow(self._numbers.of(s.local, s.remote), s.local, s.remote, s.tcp) for s in told.subflows)
         return Snapshot(monotonic_ns, utc_ns, True, flows, told.meta.bytes_acked)
 
     def _by_full_info(self, monotonic_ns: int, utc_ns: int) -> Snapshot:
-        abi.full_info_request(self._header, *self._addresses, _ROOM)
-        self._call(abi.MPTCP_FULL_INFO, self._header)
-        full = abi.decode_full_info(self._header, self._subflows, self._tcp)
+        abi.full_info_request(self._header.bytes, self._subflows.address, self._tcp.address, _ROOM)
+        size = self._call(abi.MPTCP_FULL_INFO, self._header)
+        full = abi.decode_full_info(self._header.bytes[:size], self._subflows.bytes, self._tcp.bytes)
         flows = tuple(
-            Flow(
-                str(f.id) if f.id is not None else self._number(f.local, f.remote),
-                f.remote.host if f.remote else None,
-                f.tcp,
-                f.remote.port if f.remote else None,
-            )
+            _flow(str(f.id) if f.id is not None else self._numbers.of(f.local, f.remote), f.local, f.remote, f.tcp)
             for f in full.subflows
             if not abi.unused(f.tcp, f.remote)
         )
         return Snapshot(monotonic_ns, utc_ns, not full.mptcp.fallback, flows, full.mptcp.bytes_acked)
 
     def _by_arrays(self, info: abi.MptcpInfo, monotonic_ns: int, utc_ns: int) -> Snapshot:
-        tcp = bytearray(abi.ARRAY_HEADER_BYTES + _ROOM * abi.TCP_INFO_BYTES)
-        abi.array_request(tcp, abi.TCP_INFO_BYTES)
-        self._call(abi.MPTCP_TCPINFO, tcp)
-        ends = bytearray(abi.ARRAY_HEADER_BYTES + _ROOM * abi.ADDRESSES_BYTES)
-        abi.array_request(ends, abi.ADDRESSES_BYTES)
-        self._call(abi.MPTCP_SUBFLOW_ADDRS, ends)
+        abi.array_request(self._tcp.bytes, abi.TCP_INFO_BYTES)
+        self._call(abi.MPTCP_TCPINFO, self._tcp)
+        abi.array_request(self._ends.bytes, abi.ADDRESSES_BYTES)
+        self._call(abi.MPTCP_SUBFLOW_ADDRS, self._ends)
+        infos, ends = abi.decode_tcp_array(self._tcp.bytes), abi.decode_address_array(self._ends.bytes)
         flows = tuple(
-            Flow(self._number(local, remote), remote.host if remote else None, one, remote.port if remote else None)
+            _flow(self._numbers.of(local, remote), local, remote, one)
             # A subflow may come or go between the two calls; the pairs that both saw are right.
-            for one, (local, remote) in zip(abi.decode_tcp_array(tcp), abi.decode_address_array(ends), strict=False)
+            for one, (local, remote) in zip(infos, ends, strict=False)
             if not abi.unused(one, remote)
         )
         return Snapshot(monotonic_ns, utc_ns, not info.fallback, flows, info.bytes_acked)
 
-    def _number(self, local: object, remote: object) -> str:
-        """Ids for kernels that give none: by pair of addresses, in the order seen."""
-        return self._numbers.setdefault((local, remote), str(len(self._numbers) + 1))
-
-    def _call(self, option: int, buffer: bytearray) -> None:
-        # socket.getsockopt cannot pass a buffer in, and these options read the caller's sizes from it.
-        length = ctypes.c_uint32(len(buffer))
-        place = (ctypes.c_char * len(buffer)).from_buffer(buffer)
-        if _LIBC.getsockopt(self._socket.fileno(), abi.SOL_MPTCP, option, place, ctypes.byref(length)) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
+    def _call(self, option: int, memory: Memory) -> int:
+        return ask(self._socket, abi.SOL_MPTCP, option, memory, len(memory.bytes))
 
 
-def _address(buffer: bytearray) -> int:
-    return ctypes.addressof((ctypes.c_char * len(buffer)).from_buffer(buffer))
+def _flow(number: str, local: abi.Address | None, remote: abi.Address | None, tcp: abi.TcpInfo) -> Flow:
+    host, port = (None, None) if remote is None else (remote.host, remote.port)
+    return Flow(number, host, tcp, port, None if local is None else local.host)
 
 
 def _plain(host: str) -> str:

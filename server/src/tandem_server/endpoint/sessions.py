@@ -34,8 +34,9 @@ class Limits:
     idle_s: float = 120.0
     stall_s: float = 30.0
     connections: int = 256
-    connections_per_address: int = 32
+    connections_per_address: int = 64
     connections_per_session: int = 4
+    page_connections_per_session: int = 48
     head_s: float = 10.0
 
 
@@ -61,6 +62,7 @@ class Session:
     deadline_s: float
     idle_s: float
     connections_limit: int
+    page_connections_limit: int
     options: Options = Options()  # noqa: RUF009  (frozen)
     used_bytes: int = 0
     live: int = 0
@@ -83,10 +85,10 @@ class Session:
         """Whether its connections must end now."""
         return self.ended.is_set() or time.monotonic() > self.deadline_s
 
-    def enter(self) -> None:
-        """One connection more; Refused when there are too many."""
+    def enter(self, *, many: bool = False) -> None:
+        """One connection more (``many``: a browser's); Refused when there are too many."""
         with self._changed:
-            if self.live >= self.connections_limit:
+            if self.live >= (self.page_connections_limit if many else self.connections_limit):
                 raise Refused(f"the session has {self.live} connections already")
             self.live += 1
 
@@ -188,6 +190,7 @@ class SessionTable:
                 time.monotonic() + limits.session_s,
                 limits.idle_s,
                 limits.connections_per_session,
+                limits.page_connections_per_session,
                 options,
                 tls=tls,
             )
@@ -216,7 +219,7 @@ class SessionTable:
         if ask.seconds is not None and ask.seconds > session.deadline_s - time.monotonic():
             raise BadRequest(429, "longer than the session lasts")
         try:
-            session.enter()
+            session.enter(many=ask.many)
         except Refused as refusal:
             raise BadRequest(429, str(refusal)) from None
         return session

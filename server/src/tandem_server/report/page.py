@@ -14,6 +14,7 @@ from tandem_server.analysis.mobility_table import PAPER, run_rtt_ms, table
 from tandem_server.analysis.reading import text, whole
 from tandem_server.analysis.summary import versions
 from tandem_server.report import accounts, around_plots, plots, run_bars, words
+from tandem_server.report.result_cells import shown, substituted
 from tandem_server.report.strips import strips
 from tandem_server.report.tiles import tiles
 
@@ -50,6 +51,9 @@ def render(e: Evaluation) -> str:
     found = [ev.change_db for ev in e.events("signal_drop") if ev.change_db is not None]
     context: dict[str, Any] = {
         "e": e,
+        "results": e.results,
+        "experiments": shown(e.results),
+        "substituted": substituted(e.results),
         "scenario": text(e.campaign.campaign, "scenario"),
         "seed": whole(e.campaign.campaign, "seed"),
         "truth": truth,

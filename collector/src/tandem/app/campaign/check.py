@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from tandem.app.config_schema import TABLES
+from tandem.app.plan import OF_MPTCP
 from tandem.app.registry import Described, RegistryError
 from tandem.experiment.asked import COMMON
 from tandem.experiment.parameters import Parameter, ParameterError, check
@@ -99,10 +100,17 @@ def _pair(campaign: Campaign, step: Step, given: Mapping[str, Any]) -> None:
         raise _wrong(campaign, step, "kind", "a pair takes no 'kind': it has MPTCP and TCP", "take kind or pairing out")
     if kind is None and "path" in given:
         raise _wrong(
-            campaign, step, "path", "a pair takes all paths; 'path' belongs to a single run", "take it out, or add kind"
+            campaign,
+            step,
+            "path",
+            "a pair takes all of its paths; 'path' belongs to a single run",
+            "take it out, or add kind",
         )
     if kind == "tcp" and "path" not in given:
         raise _wrong(campaign, step, "kind", "a TCP run needs its 'path'", "add path")
+    for name in OF_MPTCP:
+        if kind == "tcp" and name in given:
+            raise _wrong(campaign, step, name, f"{name} is of MPTCP; a TCP run has one connection", "take it out")
     if ("bytes" in given) == ("seconds" in given):
         raise _wrong(campaign, step, "bytes", "a download has either 'bytes' or 'seconds'", "give one of them")
 
@@ -115,7 +123,7 @@ def _end(value: Any, *, low: bool) -> Any:  # noqa: ANN401 any JSON value
 def _range(parameter: Parameter) -> str:
     unit = f" {parameter.unit}" if parameter.unit else ""
     if parameter.choices:
-        return f"one of {', '.join(parameter.choices)}"
+        return f"one of {', '.join(map(str, parameter.choices))}"
     if parameter.minimum is not None and parameter.maximum is not None:
         return f"{parameter.minimum:g} to {parameter.maximum:g}{unit}"
     return f"{parameter.kind}: {parameter.purpose}"

@@ -110,10 +110,14 @@ def _reachability(p: Mapping[str, Any], rates: Rates, rtt_s: float) -> Cost:  # 
     return Cost(names * ways * pings / pace, by_role)
 
 
-def _pageload(p: Mapping[str, Any], rates: Rates, rtt_s: float) -> Cost:  # noqa: ARG001 the rules' signature
-    """A page of 2 MB with 20 round trips: a guess."""
-    size, total = 2e6, sum(rates.values())
-    return Cost(size * 8 / total + 20 * rtt_s, _whole({role: size * rate / total for role, rate in rates.items()}))
+def _pageload(p: Mapping[str, Any], rates: Rates, rtt_s: float) -> Cost:
+    """Each page 2 MB and 20 round trips, a guess, and 3 s for the browser."""
+    names = str(p.get("pages") or "one")
+    pages = float(p.get("first") or 1000) if names == "all" else names.count(",") + 1.0
+    loads = pages * float(p.get("repetitions") or 1) * (1 + (p.get("browser") == "both"))
+    size, total = loads * 2e6, sum(rates.values())
+    took = size * 8 / total + loads * (3 + 20 * rtt_s + float(p.get("pause_s") or 0.0))
+    return Cost(took, _whole({role: size * rate / total for role, rate in rates.items()}))
 
 
 def _latency(p: Mapping[str, Any], rates: Rates, rtt_s: float) -> Cost:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tandem.schema.campaign import CampaignError
 from tandem.schema.campaign_queue import (
     SETTLED,
     Pushed,
@@ -34,10 +35,11 @@ _LONGEST_REASON = 1000
 
 @dataclass(slots=True)
 class Queued:
-    """One of them. ``told``: the last report that the server has, None before any."""
+    """One of them. ``has_file``: it came with its file; ``told``: the last report that the server has, None before any."""
 
     pushed: Pushed
     state: str
+    has_file: bool
     reason: str | None = None
     steps: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     runs: Mapping[str, int] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class Queued:
 
     def as_json(self) -> dict[str, Any]:
         """For the disk and for people."""
-        return {**pushed_told(self.pushed), **report_told(self.report), "told": self.told}
+        return {**pushed_told(self.pushed), **report_told(self.report), "has_file": self.has_file, "told": self.told}
 
 
 class ProbeQueue:
@@ -81,17 +83,20 @@ class ProbeQueue:
         if text is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
             write_durably(self._file(pushed.id), text.encode())
-        one = Queued(pushed, state)
+        one = Queued(pushed, state, text is not None)
         one.now(state, reason)
         self.known[pushed.id] = one
         self.save()
 
     def text(self, push: str) -> str | None:
-        """The file as it came; None: one of the probe's own package."""
+        """The file as it came; None: one of the probe's own package. CampaignError when it is gone."""
+        if not self.known[push].has_file:
+            return None
         try:
             return self._file(push).read_bytes().decode()
-        except FileNotFoundError:
-            return None
+        except (FileNotFoundError, UnicodeDecodeError) as error:
+            # Never another file of that name instead.
+            raise CampaignError(f"{self._file(push)}: {error}; mend: push it again") from error
 
     def next(self) -> Queued | None:
         """The one whose turn it is, under way or not."""
@@ -134,7 +139,7 @@ def read(folder: Path) -> list[Queued]:
 
 def _queued(row: Any) -> Queued:  # noqa: ANN401 any JSON value
     pushed, report = read_pushed(row), read_report(row)
-    told = row.get("told")
-    if told is not None and not isinstance(told, dict):
-        raise QueueError("'told' is no object")
-    return Queued(pushed, report.state, report.reason, report.steps, report.runs, told)
+    told, has_file = row.get("told"), row.get("has_file")
+    if not isinstance(told, dict | None) or not isinstance(has_file, bool):
+        raise QueueError("'told' is no object, or 'has_file' neither true nor false")
+    return Queued(pushed, report.state, has_file, report.reason, report.steps, report.runs, told)

@@ -56,8 +56,7 @@ def request_of(
     own = {name: value for name, value in given.items() if name not in wish}
     if own:
         request["parameters"] = own
-    if step.experiment != PAIRED:
-        request["paths"] = list(paths.values())
+    request["paths"] = list(paths.values())
     shape = {paths[role]: made for role, wanted in item.shape.items() if (made := shaped(wanted))}
     if shape:
         request["shape"] = shape

@@ -21,7 +21,7 @@ def described(name: str, version: int, parts: Mapping[str, Sequence[Any]]) -> st
 def _parameter(p: Parameter) -> tuple[str, str, str, str]:
     limits = ""
     if p.choices:
-        limits = " or ".join(p.choices)
+        limits = " or ".join(map(str, p.choices))
     elif p.minimum is not None or p.maximum is not None:
         low, high = (None if v is None else f"{v:g}" for v in (p.minimum, p.maximum))
         limits = " to ".join(v for v in (low, high) if v is not None) + (f" {p.unit}" if p.unit else "")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tandem.experiment.bandwidth import outcome
 from tandem.experiment.base import Outcome, Output, Stop
-from tandem.experiment.environment import environment
 from tandem.experiment.parameters import Parameter
-from tandem.experiment.rounds import Rounds
 from tandem.experiment.rounds_asked import ROUNDS, read_rounds
-from tandem.experiment.rounds_outcome import over_all, start
+from tandem.experiment.rounds_run import run_rounds
 
 PARAMETERS = (
     *ROUNDS,
@@ -39,26 +36,8 @@ class Bandwidth:
         """See ``tandem.experiment.base.Experiment``."""
         patience_s = parameters["seconds"] + _ENDING_S
         asked = read_rounds(parameters, together=True, step_s=patience_s, sample_hz=parameters["sample_hz"])
-        rounds = Rounds(
-            asked.terms,
-            asked.rounds,
-            seconds=parameters["seconds"],
-            patience_s=patience_s,
-            deadline_s=asked.deadline_s,
-            ask_whoami=asked.whoami,
-        )
-        told = start(asked)
-        rows: list[dict[str, Any]] = []
-        for done in rounds.each(output, stop):
-            rows.append(outcome.row(done))
-            over_all(told, done)
-        result = {**told, "rounds": rows, "summary": outcome.summary(rows)}
-        failure = rounds.failure or (None if result["summary"] else rounds.first_failed)
-        return Outcome(
-            json.loads(json.dumps(result)),
-            failure,
-            environment(asked.terms.asked) | asked.terms.buffers.told(),
-            {"failed_phases": rounds.failed, "first_failed": rounds.first_failed},
+        return run_rounds(
+            asked, outcome.row, outcome.summary, output, stop, seconds=parameters["seconds"], patience_s=patience_s
         )
 
 

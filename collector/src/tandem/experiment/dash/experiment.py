@@ -7,11 +7,12 @@ from typing import Any
 
 from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase
 from tandem.experiment.control import Control, ControlError, Session, whoami
-from tandem.experiment.dash import outcome
+from tandem.experiment.dash import outcome, vlc_process
 from tandem.experiment.dash.fetch import FetchError
 from tandem.experiment.dash.link import Link, linked
 from tandem.experiment.dash.player import Player
 from tandem.experiment.dash.request import PARAMETERS, Request, read
+from tandem.experiment.dash.vlc_player import VlcPlayer
 from tandem.experiment.dash.xml_reading import MpdError
 from tandem.experiment.environment import environment
 from tandem.experiment.parameters import Parameter
@@ -35,6 +36,8 @@ class Dash:
     def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
         """See ``tandem.experiment.base.Experiment``."""
         request = read(parameters)
+        if request.player == "vlc":
+            vlc_process.command()  # before a session is opened for nothing
         deadline_ns = time.monotonic_ns() + int(request.deadline_s * 1e9)
         further: dict[str, Any] = {"public_addresses": {}, "control_path": None}
         control: Control | None = None
@@ -68,7 +71,7 @@ class Dash:
         failure: Failure | None = None
         lack: sockets.UnsupportedError | None = None
         link = Link(request, session, deadline_ns, output, stop)
-        player = Player(request, link, output, stop)
+        player = _player(request, link, output, stop)
         phase(output, "play", 1, 1)
         with linked(link):
             try:
@@ -81,14 +84,19 @@ class Dash:
                 failure = STOPPED
             except sockets.UnsupportedError as error:
                 lack = error
-            player.play.playback.give_up(player.play.now())
+            if isinstance(player, Player):  # VLC's account is closed when VLC has ended
+                player.play.playback.give_up(player.play.now())
         sender = control.close(session, _FAREWELL_TIMEOUT_S if stop.requested else request.control_timeout_s)
         if lack is not None:
             raise EnvironmentLackError(str(lack)) from lack
         if sender is not None and player.play.log == []:
             further["sender"] = sender
-        measured = outcome.result(request, player.play, link, sender)
+        measured = outcome.result(request, player.play, player.player, link, sender)
         return Outcome(measured, failure, {**link.environment, "sample_hz": request.sample_hz}, further)
+
+
+def _player(request: Request, link: Link, output: Output, stop: Stop) -> Player | VlcPlayer:
+    return VlcPlayer(request, link, output, stop) if request.player == "vlc" else Player(request, link, output, stop)
 
 
 EXPERIMENT = Dash()

@@ -12,6 +12,7 @@ import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from tandem.experiment import http_head
 from tandem.experiment.base import Stop, StoppedError
@@ -66,6 +67,18 @@ def request(path: str, host: str, session: str, part: ByteRange | None) -> bytes
     return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
 
 
+class Taker(Protocol):
+    """Where an answer goes as it comes. After ``begin`` a request is not made again."""
+
+    def begin(self, length: int | None, part: ByteRange | None) -> None:
+        """Its head has come: a body of ``length`` bytes follows."""
+        ...
+
+    def piece(self, content: memoryview) -> None:
+        """Some of the body. The buffer is used again afterwards."""
+        ...
+
+
 class Fetcher:
     """Over ``connection``, which is open. ``on_bytes`` hears of every piece of payload. Not for two threads."""
 
@@ -81,9 +94,9 @@ class Fetcher:
         self.used = False
         """An answer has come over this connection."""
 
-    def get(self, asked: bytes, part: ByteRange | None, keep: int | None = None) -> Fetched:
+    def get(self, asked: bytes, part: ByteRange | None, keep: int | None = None, taker: Taker | None = None) -> Fetched:
         """Send ``asked``, take the answer. ``keep``: return the body, which may have so many bytes; else it is only counted.
-        FetchError; StoppedError when told to stop."""
+        ``taker`` gets it as it comes. FetchError; StoppedError when told to stop; what ``taker`` raises."""
         self._nothing_left_over()
         requested = time.monotonic_ns()
         try:
@@ -109,8 +122,12 @@ class Fetcher:
         kept = bytearray(body) if keep is not None else bytearray()
         received = len(body)
         last_byte = first_byte
+        if taker is not None:
+            taker.begin(length, part)
         if received:
             self._on_bytes(received)
+            if taker is not None:
+                taker.piece(memoryview(body))
         while length is None or received < length:
             room = None if length is None else length - received
             count = self._receive(received, room)
@@ -122,6 +139,8 @@ class Fetcher:
             self._on_bytes(count)
             if keep is not None:
                 kept += self._buffer[:count]
+            if taker is not None:
+                taker.piece(memoryview(self._buffer)[:count])
             if received > (LONGEST_BODY if keep is None else keep):
                 raise FetchError(f"more than {received - 1} bytes", again=False, received=received)
         if length is not None and received != length:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from tandem.experiment.base import Output, Stop
 from tandem.experiment.control import Session, describe
-from tandem.experiment.dash.fetch import Fetched, Fetcher, FetchError, request
+from tandem.experiment.dash.fetch import Fetched, Fetcher, FetchError, Taker, request
 from tandem.experiment.dash.model import Resource
 from tandem.experiment.dash.request import Request
 from tandem.experiment.environment import environment
@@ -54,21 +54,23 @@ class Link:
         """URL of the server that is measured."""
         return f"{self._asked.measurement.scheme}://{self.host}"
 
-    def get(self, resource: Resource, keep: int | None = None) -> Fetched:
-        """Fetch, with as many attempts as asked for; FetchError when the last failed. ``keep``: see ``Fetcher.get``."""
+    def get(self, resource: Resource, keep: int | None = None, taker: Taker | None = None) -> Fetched:
+        """Fetch, with as many attempts as asked for; FetchError when the last failed. ``keep``, ``taker``: see ``Fetcher.get``; what a
+        taker has got cannot be taken back, so a request whose answer had begun is not made again."""
         asked = self._request(resource)
         attempt = 0
         while True:
             attempt += 1
             reused = self._fetcher is not None and self._fetcher.used
             try:
-                fetched = self._once(asked, resource, keep)
+                fetched = self._once(asked, resource, keep, taker)
             except FetchError as error:
                 self.close()
                 # A kept connection that the server ended in the meantime is no failed attempt: the request never reached it.
                 if reused and error.again and error.received == 0 and not str(error).startswith("stalled"):
                     attempt -= 1
-                if not error.again or attempt >= self._asked.attempts or time.monotonic_ns() > self.deadline_ns:
+                told = taker is not None and error.received > 0
+                if told or not error.again or attempt >= self._asked.attempts or time.monotonic_ns() > self.deadline_ns:
                     raise
                 if not reused:
                     self._stop.wait(_PAUSE_S)
@@ -77,12 +79,12 @@ class Link:
                 self.close()
             return fetched
 
-    def _once(self, asked: bytes, resource: Resource, keep: int | None) -> Fetched:
+    def _once(self, asked: bytes, resource: Resource, keep: int | None, taker: Taker | None) -> Fetched:
         if self._fetcher is None:
             self._open()
         if self._fetcher is None:
             raise FetchError("no connection", again=True)
-        return self._fetcher.get(asked, resource.range, keep)
+        return self._fetcher.get(asked, resource.range, keep, taker)
 
     def _request(self, resource: Resource) -> bytes:
         """The bytes to send; FetchError for a URL elsewhere: measured is the path to this server, and no other is spoken to."""

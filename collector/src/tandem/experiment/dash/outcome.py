@@ -6,14 +6,15 @@ from itertools import pairwise
 from typing import Any
 
 from tandem.experiment.dash.link import Link
-from tandem.experiment.dash.player import Play
+from tandem.experiment.dash.play import Play
 from tandem.experiment.dash.qoe import linear, p1203
 from tandem.experiment.dash.request import Request
 from tandem.experiment.parameters import Parameter
-from tandem.experiment.results import BYTES_BY_PATH, FIGURES, bytes_by_path
+from tandem.experiment.results import BYTES_BY_PATH, FIGURES, SENDER, bytes_by_path
 
 RESULTS = (
     *FIGURES,
+    Parameter("player", "object", "who played: own with its rule, or VLC with version and logic"),
     Parameter("connect_ms", "float", "establishment of the first connection", "ms"),
     Parameter("tls_ms", "float", "TLS's handshake on it; null without TLS", "ms"),
     Parameter("reconnects", "int", "connections after the first", "1"),
@@ -35,12 +36,14 @@ RESULTS = (
     Parameter("segments", "list", "the log, a row a segment"),
     Parameter("p1203", "object", "input of ITU-T P.1203"),
     Parameter("subflows", "list", "each path: bytes over all connections, share"),
-    Parameter("sender", "object", "the server's answer when the session was closed"),
+    SENDER,
     BYTES_BY_PATH,
 )  # fmt: skip
 
 
-def result(request: Request, play: Play, link: Link, sender: dict[str, Any] | None) -> dict[str, Any] | None:
+def result(
+    request: Request, play: Play, player: dict[str, Any], link: Link, sender: dict[str, Any] | None
+) -> dict[str, Any] | None:
     """The figures; None when no segment came. What was never reached (the beginning of playback) is None."""
     if not play.log:
         return None
@@ -64,6 +67,7 @@ def result(request: Request, play: Play, link: Link, sender: dict[str, Any] | No
         "bytes": size,
         "duration_s": loading_s,
         "goodput_bit_per_s": size * 8 / loading_s if loading_s > 0 else 0.0,
+        "player": player,
         "connect_ms": link.connect_ms,
         "tls_ms": link.tls_ms,
         "reconnects": max(0, link.connects - 1),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from tandem.experiment.base import Output, Stop, StoppedError
@@ -13,11 +12,11 @@ from tandem.experiment.dash.abr import Context, FixedRule, Loaded, Rule, Through
 from tandem.experiment.dash.abr_bba import BbaRule
 from tandem.experiment.dash.abr_bola import BolaRule
 from tandem.experiment.dash.abr_dynamic import DynamicRule
-from tandem.experiment.dash.fetch import Fetched, past_deadline
+from tandem.experiment.dash.fetch import past_deadline
 from tandem.experiment.dash.link import Link
 from tandem.experiment.dash.model import Period, Representation, Resource, Segment
+from tandem.experiment.dash.play import Play, difference
 from tandem.experiment.dash.playback import Playback
-from tandem.experiment.dash.qoe import Shown
 from tandem.experiment.dash.request import Request
 from tandem.experiment.dash.xml_reading import LONGEST_BYTES
 
@@ -39,23 +38,6 @@ def rule_for(request: Request, bitrates: tuple[int, ...]) -> Rule:
     return rules[request.abr]()
 
 
-@dataclass(slots=True)
-class Play:
-    """What has been played. Times in seconds since the manifest was asked for."""
-
-    playback: Playback
-    begun_ns: int
-    shown: list[Shown] = field(default_factory=list)
-    log: list[dict[str, Any]] = field(default_factory=list)
-    duration_s: float | None = None
-    loaded_s: float | None = None
-    first_byte_ms: float | None = None
-
-    def now(self) -> float:
-        """The play's clock."""
-        return (time.monotonic_ns() - self.begun_ns) / 1e9
-
-
 class Player:
     """Plays over ``link``. After ``run``, also when it raised, ``play`` has what was measured."""
 
@@ -66,6 +48,11 @@ class Player:
         self._indexed: dict[tuple[float, str], Representation] = {}
         self._rule: Rule | None = None
         self._bitrates: tuple[int, ...] = ()
+
+    @property
+    def player(self) -> dict[str, Any]:
+        """Who played, for the result."""
+        return {"name": "own", "abr": self._request.abr}
 
     def run(self) -> None:
         """Play to the end. MpdError, FetchError, StoppedError."""
@@ -130,10 +117,8 @@ class Player:
                 chosen.index, fetched.size_bytes, request_s, end_s, segment.duration_s, playback.level_s, stalled_s > 0
             )
         )
-        play.shown.append(Shown(representation, fetched.size_bytes, segment.start_s, segment.duration_s))
-        if play.first_byte_ms is None:
-            play.first_byte_ms = (fetched.first_byte_ns - fetched.requested_ns) / 1e6
-        self._tell(
+        play.tell(
+            self._output,
             segment,
             fetched,
             representation,
@@ -141,7 +126,8 @@ class Player:
             rule=chosen.rule,
             buffer_before_ms=buffer_before_s * 1000,
             stall_ms=stalled_s * 1000,
-            paths=_difference(paths_before, paths_after),
+            carried=difference(paths_before, paths_after),
+            level_s=playback.level_s,
         )
         return segment.start_s + segment.duration_s
 
@@ -184,34 +170,3 @@ class Player:
         self.play.playback.advance(self.play.now())
         if seconds > left_s:
             raise past_deadline()
-
-    def _tell(self, segment: Segment, fetched: Fetched, r: Representation, **more: Any) -> None:  # noqa: ANN401  any JSON value
-        """The segment's line of the log."""
-        duration_ms = (fetched.last_byte_ns - fetched.requested_ns) / 1e6
-        carried = more.pop("paths")
-        whole = sum(carried.values()) if carried else 0
-        row = {
-            "number": len(self.play.shown),
-            "requested_s": (fetched.requested_ns - self.play.begun_ns) / 1e9,
-            "media_s": segment.start_s,
-            "segment_s": segment.duration_s,
-            "representation": r.id,
-            "bitrate_bit_per_s": r.bandwidth_bit_per_s,
-            "height": r.height,
-            "bytes": fetched.size_bytes,
-            "first_byte_ms": (fetched.first_byte_ns - fetched.requested_ns) / 1e6,
-            "duration_ms": duration_ms,
-            "goodput_bit_per_s": fetched.size_bytes * 8000 / duration_ms if duration_ms > 0 else None,
-            "buffer_level_ms": self.play.playback.level_s * 1000,
-            "shares": {path: count / whole for path, count in carried.items()} if carried and whole else None,
-            **more,
-        }
-        self.play.log.append(row)
-        self._output.line("segment", monotonic_ns=fetched.last_byte_ns, **row)
-
-
-def _difference(before: dict[str, int] | None, after: dict[str, int] | None) -> dict[str, int] | None:
-    """What each path carried between two readings of one connection; None when one of them is missing."""
-    if before is None or after is None:
-        return None
-    return {path: max(0, count - before.get(path, 0)) for path, count in after.items()}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tandem.experiment.base import Outcome, Output, Stop
 from tandem.experiment.delay import outcome
-from tandem.experiment.environment import environment
 from tandem.experiment.parameters import Parameter, ParameterError
-from tandem.experiment.rounds import Rounds
 from tandem.experiment.rounds_asked import ROUNDS, read_rounds
-from tandem.experiment.rounds_outcome import over_all, start
+from tandem.experiment.rounds_run import run_rounds
 
 PARAMETERS = (
     *ROUNDS,
@@ -40,28 +37,16 @@ class Delay:
             raise ParameterError("parameter 'min_bytes': above 'max_bytes'")
         patience_s = parameters["transfer_timeout_s"]
         asked = read_rounds(parameters, together=False, step_s=patience_s, sample_hz=None, sizes=sizes)
-        rounds = Rounds(
-            asked.terms,
-            asked.rounds,
+        return run_rounds(
+            asked,
+            lambda done: outcome.row(done, asked.mode),
+            outcome.summary,
+            output,
+            stop,
             seconds=None,
             patience_s=patience_s,
-            deadline_s=asked.deadline_s,
-            ask_whoami=asked.whoami,
-        )
-        told = start(asked)
-        rows: list[dict[str, Any]] = []
-        for done in rounds.each(output, stop):
-            rows.append(outcome.row(done, asked.mode))
-            over_all(told, done)
-        result = {**told, "timed_at": outcome.TIMED_AT[asked.mode], "rounds": rows, "summary": outcome.summary(rows)}
-        failure = rounds.failure or (None if result["summary"] else rounds.first_failed)
-        if failure is None and not result["summary"]:
-            failure = outcome.UNTIMED
-        return Outcome(
-            json.loads(json.dumps(result)),
-            failure,
-            environment(asked.terms.asked) | asked.terms.buffers.told(),
-            {"failed_phases": rounds.failed, "first_failed": rounds.first_failed},
+            beside={"timed_at": outcome.TIMED_AT[asked.mode]},
+            nothing=outcome.UNTIMED,
         )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import nullcontext
 from typing import Any
 from urllib.parse import urlencode
 
 from tandem.experiment import http_head
 from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError
 from tandem.experiment.control import Control, ControlError, Session, describe, whoami
-from tandem.experiment.download import outcome
+from tandem.experiment.download import ordered, outcome
 from tandem.experiment.download.request import PARAMETERS, Request, read
 from tandem.experiment.measured import connect
 from tandem.experiment.parameters import Parameter
@@ -46,8 +47,7 @@ class Download:
             control = Control(request)
             with stop.interruptible():
                 if request.whoami:
-                    used = request.paths if request.kind == "mptcp" else request.paths[:1]
-                    further["public_addresses"] = whoami(request, used, _WHOAMI_TIMEOUT_S)
+                    further["public_addresses"] = whoami(request, request.carrying, _WHOAMI_TIMEOUT_S)
                 wanted: dict[str, Any] = {"bytes": request.bytes, "seconds": request.seconds}
                 far: dict[str, Any] = dict(request.buffers.there(sends=True))
                 if request.congestion_control is not None:
@@ -79,45 +79,53 @@ class Download:
         stop: Stop,
     ) -> Outcome:
         """From connecting on."""
-        # Subflows of both families take a socket of IPv6, also where the primary path has IPv4.
-        lone6 = request.kind == "mptcp" and any(sockets.only6(p.interface) for p in request.paths)
-        both = lone6 and sockets.multipath6()
-        options = sockets.Options(receive_buffer_bytes=request.buffers.receive_bytes, both_families=both)
-        try:
-            with stop.interruptible():
-                connected = connect(request, request.kind, request.primary, request.connect_timeout_s, options)
-        except OSError as error:
-            sender = control.close(session, request.control_timeout_s)
-            refused = Failure(reason=f"connect: {describe(error)}", retry=True)
-            return Outcome(None, refused, outcome.environment(request, None), {**further, "sender": sender})
-        with connected.socket:
-            names = PathNames(request.paths)
-            series = Series(names.of)
-            transfer = Transfer()
-            expected = len(request.paths) if request.kind == "mptcp" else 1
-            sampler = Sampler(connected.socket, series, lambda: transfer.received, output, request.sample_hz, expected)
-            sampler.start()
+        orders = ordered.orders_of(request, session)
+        with orders or nullcontext():
             try:
-                failure = transfer.run(
-                    connected.stream,
-                    _get(request, session),
-                    request.bytes,
-                    request.seconds,
-                    request.stall_s,
-                    request.read_pause_s,
-                    deadline_ns,
-                    stop,
+                with stop.interruptible():
+                    options = ordered.options_of(request, session)
+                    connected = connect(request, request.kind, request.primary, request.connect_timeout_s, options)
+            except OSError as error:
+                sender = control.close(session, request.control_timeout_s)
+                refused = Failure(reason=f"connect: {describe(error)}", retry=True)
+                return Outcome(None, refused, outcome.environment(request, None), {**further, "sender": sender})
+            with connected.socket:
+                if orders is not None:
+                    ordered.begin(orders, connected, request, output)
+                names = PathNames(request.paths)
+                series = Series(names.of)
+                transfer = Transfer()
+                expected = request.subflows or len(request.carrying)
+                sampler = Sampler(
+                    connected.socket, series, lambda: transfer.received, output, request.sample_hz, expected
                 )
-            finally:
-                sampler.stop()
-            environment = outcome.environment(request, connected.socket)
+                sampler.start()
+                try:
+                    failure = transfer.run(
+                        connected.stream,
+                        _get(request, session),
+                        request.bytes,
+                        request.seconds,
+                        request.stall_s,
+                        request.read_pause_s,
+                        deadline_ns,
+                        stop,
+                    )
+                finally:
+                    sampler.stop()
+                    if orders is not None:
+                        orders.end()  # while the connection lives: its own end is no loss
+                environment = outcome.environment(request, connected.socket)
         sender = control.close(session, _FAREWELL_TIMEOUT_S if stop.requested else request.control_timeout_s)
         further["connection"] = None if series.token is None else f"{series.token:08x}"
         further["samples"] = {"made": sampler.made, "failed": sampler.failed, "late_ms_max": sampler.late_ms_max}
         first = next(iter(series.ordered()), None)
         if first is not None:
             further["first"] = {"subflow": first.subflow, "path": first.name.path}
-        measured = outcome.result(request, connected, transfer, series, sender)
+        measured = {
+            **outcome.result(request, connected, transfer, series, sender, ordered.came(orders)),
+            **ordered.told(request, orders, series, connected),
+        }
         return Outcome(json.loads(json.dumps(measured)), failure, environment, further)
 
 

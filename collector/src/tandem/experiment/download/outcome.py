@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping
 from typing import Any
 
 from tandem.experiment.download.request import Request
+from tandem.experiment.download.sender_side import SenderSide
 from tandem.experiment.environment import environment as machine_and_connection
 from tandem.experiment.parameters import Parameter
-from tandem.experiment.results import BYTES_BY_PATH, FIGURES, bytes_by_path
+from tandem.experiment.results import BYTES_BY_PATH, FIGURES, SENDER, bytes_by_path
 from tandem.experiment.transfer import Transfer
 from tandem.mptcp import sockets
 from tandem.mptcp.series import Series, SubflowTotal, shares
@@ -21,19 +23,33 @@ RESULTS = (
     Parameter("first_byte_ms", "float", "from the request sent to the first payload byte", "ms"),
     Parameter("fallback", "bool", "Multipath TCP that fell back to TCP"),
     Parameter("subflows", "list", "each subflow: path, bytes, share, RTT, delay of its join"),
+    Parameter("bytes_retrans", "int", "sent again by the sender, all subflows; null: it did not tell", "B"),
+    Parameter("subflows_asked", "int", "how many were asked for; null: the kernel's path manager had the choice"),
+    Parameter("subflows_reached", "int", "how many there were; of ordered ones those that were not taken back at once"),
+    Parameter("subflow_orders", "list", "each order: path, server's address, when ordered, when there, or why not"),
     Parameter("subflow_losses", "list", "subflows that the connection lost; the collector adds them"),
-    Parameter("sender", "object", "the server's answer when the session was closed"),
+    SENDER,
     BYTES_BY_PATH,
 )
+
+
+Came = Mapping[tuple[str | None, str | None], int]
+"""CLOCK_MONOTONIC ns by path and the server's address."""
+NONE_TOLD: Came = {}
+_SAME_NS = 1_000_000_000
+"""A sample shows a subflow a tenth of a second after it came, where it came late; an order is repeated after a second at the least."""
 
 
 class DownloadSubflow(SubflowResult):
     """Beside the schema's: ``rtt_source`` says whose median RTT it is. ``sender``: the kernel's at the server, the true one.
     ``receiver``: this end's estimate from the data's rhythm (tcpi_rcv_rtt), which a queue or a pause falsifies.
-    ``handshake_rtt_ms``: one measurement, when the subflow was opened."""
+    ``handshake_rtt_ms``: one measurement, when the subflow was opened. ``server_address``: which of the server's it goes to.
+    ``bytes_retrans``: what the sender sent again on it, None where it does not tell, or not of which."""
 
     rtt_source: str | None
     handshake_rtt_ms: float | None
+    server_address: str | None
+    bytes_retrans: int | None
 
 
 class DownloadResult(RunResult):
@@ -42,22 +58,30 @@ class DownloadResult(RunResult):
 
     tls_ms: float | None
     sender: dict[str, Any] | None
+    bytes_retrans: int | None
     bytes_by_path: dict[str, dict[str, int | None]]
 
 
 def result(
-    request: Request, connected: sockets.Connected, transfer: Transfer, series: Series, sender: dict[str, Any] | None
+    request: Request,
+    connected: sockets.Connected,
+    transfer: Transfer,
+    series: Series,
+    sender: dict[str, Any] | None,
+    came: Came = NONE_TOLD,
 ) -> DownloadResult:
     """The result's figures. The duration ends with the last byte or, when timed, with the time asked for, so that an outage at the
-    end counts. Without either it ends with the connect; goodput is 0 without a byte."""
+    end counts. Without either it ends with the connect; goodput is 0 without a byte. ``came``: when the kernel told that a subflow was
+    there, which is nearer to it than the first sample that shows it."""
     ended = transfer.over_ns or transfer.last_byte_ns or connected.connected_monotonic_ns
     duration_s = (ended - connected.started_monotonic_ns) / 1e9
     first_byte_ms = None
     if transfer.first_byte_ns is not None and transfer.requested_ns is not None:
         first_byte_ms = (transfer.first_byte_ns - transfer.requested_ns) / 1e6
     totals = series.ordered()
+    there = SenderSide(sender, totals)
     rows = [
-        _subflow(total, share, index, connected, sender)
+        _subflow(total, share, None if index == 0 else _came(total, came), connected, there)
         for index, (total, share) in enumerate(zip(totals, shares(totals), strict=True))
     ]
     return DownloadResult(
@@ -70,17 +94,16 @@ def result(
         fallback=request.kind == "mptcp" and series.fallback,
         subflows=list(rows),
         sender=sender,
+        bytes_retrans=there.all_bytes_retrans,
         bytes_by_path=bytes_by_path((t.name.path, t.bytes, t.bytes_sent) for t in totals),
     )
 
 
 def _subflow(
-    total: SubflowTotal, share: float, index: int, connected: sockets.Connected, sender: dict[str, Any] | None
+    total: SubflowTotal, share: float, came_ns: int | None, connected: sockets.Connected, there: SenderSide
 ) -> DownloadSubflow:
-    join_ms = None
-    if index > 0 and total.established_ns is not None:
-        join_ms = max(0.0, (total.established_ns - connected.connected_monotonic_ns) / 1e6)
-    true_rtt = _sender_rtt(sender, total.name.path)
+    join_ms = None if came_ns is None else max(0.0, (came_ns - connected.connected_monotonic_ns) / 1e6)
+    true_rtt = there.rtt_ms(total)
     rtt = true_rtt if true_rtt is not None else total.rtt_ms_median
     return DownloadSubflow(
         subflow=total.subflow,
@@ -92,24 +115,15 @@ def _subflow(
         join_delay_ms=join_ms,
         rtt_source=None if rtt is None else "receiver" if true_rtt is None else "sender",
         handshake_rtt_ms=total.handshake_rtt_ms,
+        server_address=total.remote,
+        bytes_retrans=there.bytes_retrans(total),
     )
 
 
-def _sender_rtt(sender: dict[str, Any] | None, path: str | None) -> float | None:
-    """The sender's median RTT over ``path``, of the subflow that carried most there. The answer comes from outside."""
-    if path is None or sender is None:
-        return None
-    best: tuple[float, float] | None = None
-    for connection in _objects(sender.get("connections")):
-        for subflow in _objects(connection.get("subflows")):
-            rtt, carried = subflow.get("rtt_ms_median"), subflow.get("bytes_acked")
-            if subflow.get("path") == path and isinstance(rtt, int | float) and isinstance(carried, int | float):
-                best = max(best, (carried, float(rtt))) if best else (carried, float(rtt))
-    return best[1] if best else None
-
-
-def _objects(value: object) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def _came(total: SubflowTotal, told: Came) -> int | None:
+    """When it was there; of several over the same way, what was told is of the first."""
+    seen, heard = total.established_ns, told.get((total.name.path, total.remote))
+    return heard if seen is not None and heard is not None and abs(seen - heard) < _SAME_NS else seen
 
 
 def environment(request: Request, connection: socket.socket | None) -> dict[str, Any]:

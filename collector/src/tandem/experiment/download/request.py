@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tandem.experiment.asked import COMMON, Asked, read_common
+from tandem.experiment.asked import COMMON, Asked, ProbePath, read_common
 from tandem.experiment.buffers import BUFFERS, Buffers, read_buffers
 from tandem.experiment.parameters import Parameter, ParameterError
 from tandem.mptcp.sockets import Kind
+
+SUBFLOWS = (1, 2, 4)
+"""The primary path alone; two paths; two paths to two addresses of the server each."""
 
 PARAMETERS = (
     *COMMON,
@@ -23,13 +26,15 @@ PARAMETERS = (
     Parameter("deadline_s", "float", "the whole run; by default seconds + 30, or 600", "s", minimum=1, maximum=7200),
     *BUFFERS,
     Parameter("congestion_control", "str", "the sender's controller; by default the server's own"),
+    Parameter("subflows", "int", "of MPTCP, ordered one by one; by default one a path", "subflows", minimum=1, maximum=4, choices=SUBFLOWS),
     Parameter("read_pause_s", "float", "between two reads in mid-stream", "s", default=0.004, minimum=0, maximum=0.1),
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Request(Asked):
-    """A download, checked. Exactly one of ``bytes`` and ``seconds`` is set. ``paths`` has the primary first."""
+    """A download, checked. Exactly one of ``bytes`` and ``seconds`` is set. ``paths`` has the primary first. ``subflows`` None: the
+    kernel opens one from each of its endpoints."""
 
     kind: Kind
     bytes: int | None
@@ -41,7 +46,20 @@ class Request(Asked):
     deadline_s: float
     buffers: Buffers
     congestion_control: str | None
+    subflows: int | None
     read_pause_s: float
+
+    @property
+    def carrying(self) -> tuple[ProbePath, ...]:
+        """The paths that the connection runs over, the primary first: of a number of subflows the first or the first two."""
+        if self.kind == "tcp":
+            return self.paths[:1]
+        return self.paths if self.subflows is None else self.paths[: min(self.subflows, 2)]
+
+    @property
+    def addresses_each(self) -> int:
+        """To how many of the server's addresses each path has a subflow."""
+        return 2 if self.subflows == 4 else 1
 
 
 def read(parameters: dict[str, Any]) -> Request:
@@ -50,8 +68,10 @@ def read(parameters: dict[str, Any]) -> Request:
     if (p["bytes"] is None) == (p["seconds"] is None):
         raise ParameterError("give either 'bytes' or 'seconds'")
     own = (
-        "kind", "bytes", "seconds", "sample_hz", "whoami", "connect_timeout_s", "stall_s", "congestion_control", "read_pause_s",
+        "kind", "bytes", "seconds", "sample_hz", "whoami", "connect_timeout_s", "stall_s", "congestion_control", "subflows",
+        "read_pause_s",
     )  # fmt: skip
+    _subflows(p)
     common = read_common(p, p["path"])
     return Request(
         **{f.name: getattr(common, f.name) for f in fields(common)},
@@ -59,3 +79,13 @@ def read(parameters: dict[str, Any]) -> Request:
         buffers=read_buffers(p),
         deadline_s=p["deadline_s"] or (600.0 if p["seconds"] is None else p["seconds"] + 30),
     )
+
+
+def _subflows(p: dict[str, Any]) -> None:
+    wanted, paths = p["subflows"], len(p["paths"])
+    if wanted is None:
+        return
+    if p["kind"] == "tcp":
+        raise ParameterError("parameter 'subflows' is of MPTCP; TCP has one connection over one path")
+    if wanted > 1 and paths < 2:
+        raise ParameterError(f"parameter 'subflows': {wanted} take two paths, there is {paths}")

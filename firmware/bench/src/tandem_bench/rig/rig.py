@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from pathlib import Path
 
 from tandem_bench.link import emulator
@@ -48,7 +49,8 @@ class ProbePath:
 class Rig:
     """``with Rig(…) as rig``: topology is up. ``start_radio`` begins the scenario. ``folder`` gets timelines, ports and logs.
 
-    ``faults``: a file of modem faults by operator. ``server_addresses``: 1 or 2. ``link``: as ``link.backend.choose``.
+    ``faults``: a file of modem faults by operator. ``server_addresses``: 1 or 2. ``sites``: as ``TopologySpec``. ``link``: as
+    ``link.backend.choose``.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Rig:
         families: Sequence[str] = FAMILIES,
         wifi: bool = False,
         server_addresses: int = 1,
+        sites: Mapping[str, IPv4Address] | None = None,
         faults: dict[str, Path] | None = None,
         link: str = "auto",
     ) -> None:
@@ -77,6 +80,7 @@ class Rig:
             TopologySpec(
                 commuting(timelines, WIFI if wifi else None),
                 servers=server_addresses,
+                sites=sites or {},
                 log_folder=folder,
                 seed=played.seed,
                 links_later=True,

@@ -12,10 +12,11 @@ _NSSWITCH = Path("/etc/nsswitch.conf")
 
 
 def hosts(spec: TopologySpec) -> dict[str, IPv4Address]:
-    """Names of the server's addresses: ``server.tandem.test``, ``server-2.tandem.test``."""
+    """Names of the server's addresses, ``server.tandem.test``, ``server-2.tandem.test``, and of the sites beside it."""
     first, *more = spec.server_addresses
     label, domain = SERVER_NAME.split(".", 1)
-    return {SERVER_NAME: first} | {f"{label}-{number}.{domain}": address for number, address in enumerate(more, 2)}
+    numbered = {f"{label}-{number}.{domain}": address for number, address in enumerate(more, 2)}
+    return {SERVER_NAME: first} | numbered | dict(spec.sites)
 
 
 def of(name: str, spec: TopologySpec) -> dict[str, str]:

@@ -66,6 +66,8 @@ class TopologySpec:
     accesses: tuple[Access, ...]
     servers: int = 1
     """Addresses of the server, 1 or 2."""
+    sites: Mapping[str, IPv4Address] = field(default_factory=dict)
+    """Names beside the server's that operators' resolvers know, at addresses of the server's machine: what a survey looks at."""
     log_folder: Path | None = None
     seed: int = 1
     congestion_control: str = "cubic"

@@ -146,8 +146,18 @@ class Topology:
         self.run("internet", ["ip", "address", "add", f"{router}/{size}", "dev", "server0"])
         lines = [f"address add {address}/{size} dev eth0" for address in self.spec.server_addresses]
         # By the route and not by sysctl: a namespace may only choose by sysctl among what the host's root allowed.
+        lines += [f"address add {address}/32 dev eth0" for address in self.spec.sites.values()]
+        for address in self.spec.sites.values():
+            self.run("internet", ["ip", "route", "add", f"{address}/32", "via", str(self.spec.server_addresses[0])])
         lines.append(f"route add default via {router} congctl {self.spec.congestion_control}")
         self.run("server", ["ip", "-batch", "-"], "\n".join(lines) + "\n")
+        self._announce()
+
+    def _announce(self) -> None:
+        """The server's further address is told in every connection of Multipath TCP (ADD_ADDR); who does not want it takes no notice."""
+        told = [f"endpoint add {address} dev eth0 signal" for address in self.spec.server_addresses[1:]]
+        for line in ("limits set subflow 8", *told):
+            self.run("server", ["ip", "mptcp", *line.split()])
 
     def _access(self, access: Access) -> None:
         self._veth(access.namespace, "core0", "internet", access.namespace)

@@ -15,7 +15,7 @@ class Steps:
     version = 3
     parameters = (
         *COMMON,
-        Parameter("how", "str", "what to do", default="well", choices=("well", "fail", "hang")),
+        Parameter("how", "str", "what to do", default="well", choices=("well", "fail", "hang", "order")),
         Parameter("sizes", "list", "bytes of each step", keys=("label",)),
         Parameter("seed", "int", "of the order", "1", default=1, minimum=0, maximum=2**31 - 1),
     )
@@ -33,6 +33,9 @@ class Steps:
         output.line("phase", name="wrong", number=0, of=2, monotonic_ns=time.monotonic_ns())
         connection = {"kind": "tcp", "path": "b", "bytes": 5, "subflows": 1}
         output.line("sample", monotonic_ns=time.monotonic_ns(), connection=connection, subflows=[])
+        if parameters["how"] == "order":
+            for told in ("71d77677", "odd", None):
+                output.line("ordering", connection=told)
         if parameters["how"] == "hang" and stop.wait(60):
             return Outcome({"steps": []}, STOPPED, {})
         failure = {"reason": "reset", "retry": True} if parameters["how"] == "fail" else None

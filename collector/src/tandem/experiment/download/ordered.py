@@ -1,0 +1,76 @@
+"""A download with a number of subflows: what its socket and its orders take, and what is told of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tandem.experiment.base import Output
+from tandem.experiment.control import Session
+from tandem.experiment.download.request import Request
+from tandem.experiment.server_addresses import further_addresses
+from tandem.mptcp import sockets
+from tandem.mptcp.series import Series
+from tandem.mptcp.subflow_orders import SubflowOrders
+
+
+def orders_of(request: Request, session: Session) -> SubflowOrders | None:
+    """To be made before the socket; None where the kernel's own path manager has the connection. sockets.UnsupportedError."""
+    if request.subflows is None:
+        return None
+    told = further_addresses(session.answer)
+    return SubflowOrders({p.name: p.interface for p in request.carrying}, request.addresses_each, told)
+
+
+def options_of(request: Request, session: Session) -> sockets.Options:
+    """Subflows of both families take a socket of IPv6, also where the primary path has IPv4."""
+    mixed = request.kind == "mptcp" and any(sockets.only6(p.interface) for p in request.carrying)
+    if request.addresses_each > 1:
+        mixed = mixed or any(":" in address for address in further_addresses(session.answer))
+    return sockets.Options(
+        receive_buffer_bytes=request.buffers.receive_bytes,
+        both_families=mixed and sockets.multipath6(),
+        by_orders=request.subflows is not None,
+    )
+
+
+def begin(orders: SubflowOrders, connected: sockets.Connected, request: Request, output: Output) -> None:
+    """Order from now on. The line tells the collector to leave this connection's subflows alone."""
+    orders.begin(
+        connected.socket, request.primary.name, lambda token: output.line("ordering", connection=f"{token:08x}")
+    )
+
+
+def came(orders: SubflowOrders | None) -> dict[tuple[str | None, str | None], int]:
+    """When each ordered subflow was there, as the kernel told; by path and the server's address."""
+    ways = [] if orders is None else orders.ways
+    return {(w.path, w.remote): w.came_ns for w in ways if w.attempts and w.came_ns is not None}
+
+
+def told(
+    request: Request, orders: SubflowOrders | None, series: Series, connected: sockets.Connected
+) -> dict[str, Any]:
+    """The result's part: how many were asked for and how many there were, and each order."""
+    seen = sum(total.established_ns is not None for total in series.totals.values())
+    return {
+        "subflows_asked": request.subflows,
+        "subflows_reached": sum(w.came_ns is not None for w in orders.ways) if orders and orders.ways else seen,
+        "subflow_orders": None
+        if orders is None
+        else [
+            {
+                "path": way.path,
+                "server_address": way.remote,
+                "ordered_ms": _since(connected, way.ordered_ns),
+                "established_ms": _since(connected, way.came_ns),
+                "attempts": way.attempts,
+                "why_not": way.why_not,
+            }
+            for way in orders.ways
+            if way.attempts or way.came_ns is None
+        ],
+    }
+
+
+def _since(connected: sockets.Connected, at_ns: int | None) -> float | None:
+    """Milliseconds from the first subflow's handshake on."""
+    return None if at_ns is None else (at_ns - connected.connected_monotonic_ns) / 1e6

@@ -1,0 +1,1 @@
+"""Page loads: see README.md."""

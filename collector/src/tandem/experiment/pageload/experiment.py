@@ -1,0 +1,210 @@
+"""Page loads as an experiment: pages, and for each load a session, a fresh browser or the object graph, the sender's side."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+from tandem.devtools.browser import Browser, NoBrowserError, find
+from tandem.devtools.pipe import DevToolsError
+from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase
+from tandem.experiment.control import Control, ControlError, Session, whoami
+from tandem.experiment.environment import environment
+from tandem.experiment.pageload import browser_load, outcome
+from tandem.experiment.pageload.carrier import Carrier, now_s
+from tandem.experiment.pageload.graph_load import GraphLoad
+from tandem.experiment.pageload.load import Load
+from tandem.experiment.pageload.outcome import Loaded, Run
+from tandem.experiment.pageload.page import PageError, StoredPage
+from tandem.experiment.pageload.page import read as read_page
+from tandem.experiment.pageload.relay import Relay
+from tandem.experiment.pageload.request import MOST_LOADS, PARAMETERS, Request, read
+from tandem.experiment.parameters import Parameter, ParameterError
+from tandem.schema.manifest import Failure
+
+_WHOAMI_TIMEOUT_S = 3.0
+_FAREWELL_TIMEOUT_S = 2.0
+"""For closing a session when told to stop: who stops us waits."""
+_GRACE_S = 20.0
+"""What the collector gives a run beyond its deadline is more."""
+_NO_BROWSER = (
+    "no Chromium here; mend: install chromium-headless-shell or chromium, set TANDEM_CHROMIUM, or browser = none"
+)
+
+
+class PageLoad:
+    """See ``tandem.experiment.base.Experiment``."""
+
+    name = "pageload"
+    version = 1
+    parameters: tuple[Parameter, ...] = PARAMETERS
+    results: tuple[Parameter, ...] = outcome.RESULTS
+    phases: tuple[tuple[str, str], ...] = (("load", "one load of one page, by a browser or of its object graph"),)
+
+    def run(self, parameters: dict[str, Any], output: Output, stop: Stop) -> Outcome:
+        """See ``tandem.experiment.base.Experiment``."""
+        request = read(parameters)
+        program = find() if request.browser != "none" else None
+        if program is None and request.browser in ("chromium", "both"):
+            raise EnvironmentLackError(_NO_BROWSER)
+        found = _Loads(request, program, output, stop)
+        failure: Failure | None = None
+        try:
+            found.run()
+        except ControlError as error:
+            failure = error.failure
+        except PageError as error:
+            failure = Failure(reason=f"page: {error}", retry=False)
+        except (StoppedError, DevToolsError):
+            failure = STOPPED
+        except NoBrowserError as error:
+            if not stop.requested:
+                raise EnvironmentLackError(str(error)) from error
+            failure = STOPPED
+        if failure is None:
+            failure = found.failure()
+        return Outcome(outcome.result(found.done, request.kind), failure, found.environment, found.further)
+
+
+class _Loads:
+    """One run's loads, one after the other."""
+
+    def __init__(self, request: Request, program: str | None, output: Output, stop: Stop) -> None:
+        self._request, self._program, self._output, self._stop = request, program, output, stop
+        self._until_s = now_s() + request.deadline_s
+        self.done = Run()
+        self.environment: dict[str, Any] = environment(request)
+        self.further: dict[str, Any] = {"public_addresses": {}, "control_path": None}
+        self._missing = 0
+
+    def run(self) -> None:
+        """All loads, as far as the deadline allows. ControlError, PageError, StoppedError, DevToolsError, NoBrowserError."""
+        request, stop = self._request, self._stop
+        control = Control(request)
+        ways = ["browser", "graph"] if request.browser == "both" else ["graph" if self._program is None else "browser"]
+        with stop.interruptible():
+            used = [path for path in request.paths if path.name in request.used]
+            self.further["public_addresses"] = whoami(request, used, _WHOAMI_TIMEOUT_S)
+            names = request.names or self._all(control)
+        plan = [(name, way) for _ in range(request.repetitions) for name in names for way in ways]
+        if len(plan) > MOST_LOADS:
+            raise ParameterError(
+                f"parameters 'first' and 'repetitions': {len(plan)} loads; {MOST_LOADS} may be in one run"
+            )
+        pages: dict[str, StoredPage] = {}
+        for number, (name, way) in enumerate(plan, 1):
+            if now_s() >= self._until_s:
+                self._missing = len(plan) - number + 1
+                return
+            if name not in pages:
+                with stop.interruptible():
+                    pages = {
+                        name: read_page(name, control.tell(f"/v1/pages/{name}"))
+                    }  # one at a time: they can be large
+            phase(self._output, "load", number, len(plan))
+            self._one(control, pages[name], way)
+            if number < len(plan) and stop.wait(request.pause_s):
+                raise StoppedError
+            if stop.requested:
+                raise StoppedError
+
+    def _all(self, control: Control) -> tuple[str, ...]:
+        told = control.tell("/v1/pages")
+        names = told.get("pages") if isinstance(told, dict) else None
+        if not isinstance(names, list) or not all(isinstance(n, str) and n.isascii() and "/" not in n for n in names):
+            raise PageError("the server told no list of pages")
+        if not names:
+            raise ControlError("the server has no page; mend: tandem-server page build, record or import", retry=False)
+        return tuple(names[: self._request.first])
+
+    def _one(self, control: Control, page: StoredPage, way: str) -> None:
+        """One load, from its session to what the sender says of it."""
+        request = self._request
+        with self._stop.interruptible():
+            session = control.open(
+                request.kind,
+                self.further["public_addresses"],
+                bytes=None,
+                seconds=None,
+                options={"nodelay": True},  # as every web server's sockets
+            )
+        self.further["control_path"] = session.path
+        loaded: Loaded | None = None
+        try:
+            loaded = self._loaded(page, way, session)
+        finally:
+            farewell_s = _FAREWELL_TIMEOUT_S if self._stop.requested else request.control_timeout_s
+            sender = control.close(session, farewell_s)
+            if loaded is not None:
+                loaded.sender = sender
+                self._output.line("load", monotonic_ns=int(now_s() * 1e9), **outcome.row(loaded))
+
+    def _loaded(self, page: StoredPage, way: str, session: Session) -> Loaded:
+        carrier = Carrier(self._request, session, page.name)
+        relay = Relay(carrier, page.origins, self._until_s)
+        loaded = Loaded(Load(page.name, way), carrier.carried, None, 0, None, page.certificate is not None)
+        self.done.loads.append(loaded)
+
+        def at_end() -> None:
+            carrier.sample()
+            loaded.shares = outcome.shares(carrier.carried)
+            self.environment |= carrier.environment()
+
+        request = self._request
+        try:
+            if way == "browser":
+                loaded.load = self._by_browser(page, relay, at_end)
+            else:
+                until_s = min(self._until_s, now_s() + request.load_timeout_s)
+                loaded.load = GraphLoad(page, relay.port, until_s, lambda: self._stop.requested).run()
+                at_end()
+        except ssl.SSLError as error:
+            raise PageError(f"its certificate: {error}") from error
+        finally:
+            relay.close()
+            carrier.close()
+            loaded.elsewhere = relay.elsewhere
+        if carrier.lack is not None:
+            raise EnvironmentLackError(str(carrier.lack))
+        if loaded.load.failure is not None and carrier.refused:
+            # what the network did says more than what the browser made of it
+            loaded.load.failure = f"{carrier.refused[0]} ({loaded.load.failure})"
+        return loaded
+
+    def _by_browser(self, page: StoredPage, relay: Relay, at_end: Callable[[], None]) -> Load:
+        request = self._request
+
+        def stop() -> bool:
+            return self._stop.requested
+
+        sandbox = None if request.sandbox else False
+        browser = Browser(self._program or "", browser_load.flags(page, relay.port), stop, sandbox)
+        try:
+            try:
+                session = browser.page(min(now_s() + request.start_timeout_s, self._until_s + _GRACE_S))
+            except NoBrowserError as error:
+                if self.done.browser is None or stop():
+                    raise
+                # It has come up before: this time it is what was measured.
+                return Load(page.name, "browser", failure=str(error))
+            if self.done.browser is None:
+                told = browser.devtools.call("Browser.getVersion", until_s=now_s() + request.start_timeout_s)
+                self.done.browser = str(told.get("product", ""))[:80]
+                self.environment |= {"browser": self.done.browser, "browser_sandbox": browser.sandbox}
+            until_s = min(self._until_s, now_s() + request.load_timeout_s)
+            return browser_load.load(browser, session, page, until_s, stop, at_end)
+        finally:
+            browser.close()
+
+    def failure(self) -> Failure | None:
+        """Of the run: the deadline, or that no load at all reached its end."""
+        if self._missing:
+            return Failure(reason=f"deadline passed, {self._missing} loads not begun", retry=True)
+        failed = [one.load.failure for one in self.done.loads if one.load.failure is not None]
+        if failed and len(failed) == len(self.done.loads):
+            return Failure(reason=failed[0], retry=True)
+        return None
+
+
+EXPERIMENT = PageLoad()

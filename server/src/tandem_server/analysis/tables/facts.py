@@ -1,0 +1,166 @@
+"""One run as the tables see it, from its manifest: where it belongs, what it was asked, what came of it. Wrong types read as absent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tandem_server.analysis.reading import mapping, mappings, number, text, whole
+
+_LONGEST_FILE = 64 << 20
+_NOT_AN_ARM = {"paths", "server", "seed", "run", "deadline_s", "order", "kind", "path"}
+"""Each run's own, or columns of their own."""
+_LONGEST_LABEL = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """``campaign``, ``step`` and ``arm`` are "" for a run that was of none; ``arm``: what is asked of it and not of the step's other arms.
+    ``usage``: bytes both ways over all paths, as the interfaces counted. ``own``: the probe's folder."""
+
+    id: str
+    campaign: str
+    short: bool
+    step: str
+    arm: str
+    number: int | None
+    pair: str
+    experiment: str
+    kind: str
+    path: str
+    parameters: Mapping[str, Any]
+    result: Mapping[str, Any]
+    failure: str | None
+    started_utc_ns: int | None
+    duration_s: float | None
+    usage: int | None
+    substituted: Mapping[str, Any]
+    units: Mapping[str, str]
+    own: Path
+
+    def listed(self, key: str) -> list[dict[str, Any]]:
+        """The objects of a list of the result, also where it lies in a file of the run; [] when it cannot be read."""
+        value = self.result.get(key)
+        if not isinstance(value, dict) or not isinstance(value.get("file"), str):
+            return mappings(self.result, key)
+        name = Path(value["file"])
+        path = self.own / name
+        try:
+            if name.is_absolute() or ".." in name.parts or path.stat().st_size > _LONGEST_FILE:
+                return []
+            rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+        except (OSError, ValueError, RecursionError):
+            return []
+        return [row for row in rows if isinstance(row, dict)]
+
+
+def gather(manifests: Sequence[Mapping[str, Any]], own: Path) -> list[Facts]:
+    """In the manifests' order."""
+    labels = _labels(manifests)
+    return [_facts(m, labels[n], own) for n, m in enumerate(manifests)]
+
+
+def _facts(m: Mapping[str, Any], arm: str, own: Path) -> Facts:
+    campaign, parameters, result = mapping(m, "campaign"), mapping(m, "parameters"), mapping(m, "result")
+    paths = m.get("paths")
+    named = [p for p in paths if isinstance(p, str)] if isinstance(paths, list) else []
+    kind = text(m, "kind") or ""
+    experiment = mapping(m, "experiment")
+    name = text(experiment, "name") or ("download" if kind in ("mptcp", "tcp") else "unnamed")
+    moved = [
+        count
+        for path in mapping(mapping(m, "usage"), "paths").values()
+        if isinstance(path, dict)
+        for count in (whole(path, "received"), whole(path, "sent"))
+        if count is not None
+    ]
+    started, ended = whole(m, "started_monotonic_ns"), whole(m, "ended_monotonic_ns")
+    return Facts(
+        id=str(m.get("id")),
+        campaign=text(campaign, "name") or "",
+        short=campaign.get("short") is True,
+        step=text(campaign, "step") or "",
+        arm=arm,
+        number=whole(campaign, "number"),
+        pair=text(m, "pair") or "",
+        experiment=name,
+        kind=kind if kind != "any" else text(parameters, "kind") or "",
+        path=text(parameters, "path") or (named[0] if kind == "tcp" and named else ""),
+        parameters=parameters,
+        result=result,
+        failure=text(mapping(m, "failure"), "reason"),
+        started_utc_ns=whole(m, "started_utc_ns"),
+        duration_s=None if started is None or ended is None else (ended - started) / 1e9,
+        usage=sum(moved) if moved else None,
+        substituted=mapping(campaign, "substituted"),
+        units={k: v for k, v in mapping(experiment, "units").items() if isinstance(v, str)},
+        own=own,
+    )
+
+
+def _asked(m: Mapping[str, Any]) -> dict[str, str]:
+    """What may tell an arm from another: parameters that are one value, and the shape of the links."""
+    found = {
+        key: _word(value)
+        for key, value in mapping(m, "parameters").items()
+        if key not in _NOT_AN_ARM and isinstance(value, str | int | float) and not isinstance(value, dict)
+    }
+    for key, told in mapping(mapping(m, "campaign"), "substituted").items():
+        if key in found and isinstance(told, dict) and isinstance(asked := told.get("asked"), str):
+            found[key] += f" for {asked[:60]}"  # two arms that use the same in place of different ones are two
+    for path, shape in mapping(mapping(m, "conditions"), "shape").items():
+        for key, value in (mapping(shape, "asked") if isinstance(shape, dict) else {}).items():
+            if isinstance(value, str | int | float):
+                found[f"{path}.{key}"] = _word(value)
+    return dict(map(_in_mega, found.items()))
+
+
+def _word(value: str | float) -> str:
+    return f"{value:g}" if isinstance(value, float) and abs(value) < 1e15 else str(value)[:60]
+
+
+def _in_mega(asked: tuple[str, str]) -> tuple[str, str]:
+    """A rate as people say it."""
+    key, value = asked
+    if not key.endswith("_bit_per_s"):
+        return asked
+    try:
+        return key.removesuffix("_bit_per_s"), f"{float(value) / 1e6:.6g} Mbit/s"
+    except ValueError:
+        return asked
+
+
+def _labels(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Of each run's arm: keys that have one value in each arm of its step and not the same in all; "" in a step of one arm."""
+    steps: dict[tuple[str, str], dict[int, list[dict[str, str]]]] = {}
+    places: list[tuple[tuple[str, str], int] | None] = []
+    for m in manifests:
+        campaign = mapping(m, "campaign")
+        name, arm = text(campaign, "name"), whole(campaign, "arm")
+        if name is None or arm is None:
+            places.append(None)
+            continue
+        step = (name, text(campaign, "step") or "")
+        places.append((step, arm))
+        steps.setdefault(step, {}).setdefault(arm, []).append(_asked(m))
+    told: dict[tuple[tuple[str, str], int], str] = {}
+    for step, arms in steps.items():
+        fixed = {arm: _fixed(runs) for arm, runs in arms.items()}
+        keys = sorted({key for values in fixed.values() for key in values})
+        apart = [k for k in keys if len({values.get(k) for values in fixed.values()}) > 1]
+        for arm, values in fixed.items():
+            told[step, arm] = ", ".join(f"{k} {values[k]}" for k in apart if k in values)[:_LONGEST_LABEL]
+    return ["" if place is None else told[place] for place in places]
+
+
+def _fixed(runs: Sequence[dict[str, str]]) -> dict[str, str]:
+    first, *rest = runs
+    return {key: value for key, value in first.items() if all(other.get(key) == value for other in rest)}
+
+
+def numbers(row: Mapping[str, Any], *keys: str) -> dict[str, float | None]:
+    """Some of a row's numbers, by name."""
+    return {key: number(row, key) for key in keys}

@@ -1,0 +1,191 @@
+"""Downloads, and Cordero's bandwidth and delay experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
+from tandem_server.analysis.tables.facts import Facts, numbers
+from tandem_server.analysis.tables.view import Figure, Observed, View
+
+_KIND = ("kind", "Kind")
+_PRIMARY = ("primary", "Primary path")
+
+
+def _downloads(runs: Sequence[Facts]) -> Observed:
+    for run in runs:
+        shares = [s for row in mappings(run.result, "subflows") if (s := number(row, "share")) is not None]
+        joins = [d for row in mappings(run.result, "subflows") if (d := number(row, "join_delay_ms")) is not None]
+        if run.result:
+            yield (
+                run,
+                {
+                    "kind": run.kind,
+                    "path": run.path or "primary varies",
+                    **numbers(run.result, "goodput_bit_per_s", "duration_s", "bytes", "connect_ms", "first_byte_ms"),
+                    "join_delay_ms": max(joins) if joins else None,
+                    "most_loaded_share": max(shares) if run.kind == "mptcp" and shares else None,
+                    "fallback": flag(run.result, "fallback") if run.kind == "mptcp" else None,
+                },
+            )
+
+
+def _gains(runs: Sequence[Facts]) -> Observed:
+    """MPTCP's runs with the single-path ones of the same pair."""
+    pairs: dict[str, list[Facts]] = {}
+    for run in runs:
+        pairs.setdefault(run.pair, []).append(run)
+    for pair in pairs.values():
+        alone = [g for r in pair if r.kind == "tcp" and (g := number(r.result, "goodput_bit_per_s")) is not None]
+        for run in pair:
+            goodput = number(run.result, "goodput_bit_per_s")
+            if run.kind == "mptcp" and goodput is not None and alone and max(alone) > 0:
+                yield (
+                    run,
+                    {"over_best": goodput / max(alone), "over_sum": goodput / sum(alone), "best_bit_per_s": max(alone)},
+                )
+
+
+DOWNLOAD = View(
+    "download",
+    "Downloads",
+    (_KIND, ("path", "Path")),
+    (
+        Figure("goodput_bit_per_s", "Goodput", "bit/s", spread=True),
+        Figure("duration_s", "Duration", "s"),
+        Figure("bytes", "Bytes", "B"),
+        Figure("connect_ms", "Connect", "ms"),
+        Figure("first_byte_ms", "First byte", "ms"),
+        Figure("join_delay_ms", "Last join after connect", "ms"),
+        Figure("most_loaded_share", "Most loaded path", "share"),
+        Figure("fallback", "Fell back", "share", "share"),
+    ),
+    _downloads,
+)
+
+GAIN = View(
+    "download-gain",
+    "MPTCP against single-path TCP of the same pair",
+    (),
+    (
+        Figure("over_best", "× best TCP", "1", spread=True),
+        Figure("over_sum", "× sum of TCPs", "1"),
+        Figure("best_bit_per_s", "Best TCP", "bit/s"),
+    ),
+    _gains,
+    "Goodput of the MPTCP run over that of the best single path, and over all of them together.",
+)
+
+
+def _rounds(run: Facts) -> Iterable[tuple[dict[str, object], dict[str, object]]]:
+    for row in run.listed("rounds"):
+        for benefit in mappings(row, "benefits"):
+            yield row, benefit
+
+
+def _bandwidth(runs: Sequence[Facts]) -> Observed:
+    for run in runs:
+        for row, benefit in _rounds(run):
+            ratio = number(row, "bandwidth_ratio")
+            yield (
+                run,
+                {
+                    "mode": text(run.result, "mode"),
+                    "primary": text(benefit, "primary"),
+                    "ratio": None if ratio is None else round(ratio),
+                    **numbers(row, "c_max_bit_per_s", "c_total_bit_per_s", "tdi", "bandwidth_ratio"),
+                    **numbers(benefit, "goodput_bit_per_s", "benefit", "benefit_raw", "most_loaded_share"),
+                    "fallback": flag(benefit, "fallback"),
+                },
+            )
+
+
+def _alone(runs: Sequence[Facts]) -> Observed:
+    for run in runs:
+        for row in run.listed("rounds"):
+            alone = mapping(row, "c_i_bit_per_s")
+            for path in alone:
+                yield run, {"path": path, "c_i_bit_per_s": number(alone, path)}
+
+
+BANDWIDTH = View(
+    "bandwidth",
+    "Bandwidth aggregation (Cordero)",
+    (("mode", "Mode"), _PRIMARY, ("ratio", "Ratio of bandwidths")),
+    (
+        Figure("c_max_bit_per_s", "C_max", "bit/s"),
+        Figure("c_total_bit_per_s", "C_total", "bit/s"),
+        Figure("goodput_bit_per_s", "MPTCP", "bit/s"),
+        Figure("tdi", "TDI"),
+        Figure("benefit", "Benefit", "1", spread=True),
+        Figure("benefit_raw", "Benefit, raw"),
+        Figure("most_loaded_share", "Most loaded path", "share"),
+        Figure("bandwidth_ratio", "Ratio as measured"),
+        Figure("fallback", "Fell back", "share", "share"),
+    ),
+    _bandwidth,
+    "Medians over rounds. Ratio: C_max over the slowest path, as measured, rounded."
+    " Benefit: −1 to 1 as in Eq. 2; raw: not limited. TDI: C_total over the sum of C_i.",
+)
+
+ALONE = View(
+    "bandwidth-alone",
+    "Each path alone (C_i)",
+    (("path", "Path"),),
+    (Figure("c_i_bit_per_s", "C_i", "bit/s", spread=True),),
+    _alone,
+)
+
+
+def size_class(count: int) -> int:
+    """From which number of bytes on ``count`` counts: the classes of Cordero's figure 8, 100, 200, 500, 1000, …"""
+    decade = int("1" + "0" * (len(str(count)) - 1))
+    return max(step * decade for step in (1, 2, 5) if step * decade <= count)
+
+
+def _delays(runs: Sequence[Facts]) -> Observed:
+    for run in runs:
+        for row, benefit in _rounds(run):
+            size = whole(row, "bytes")
+            agent, server = mapping(benefit, "agent"), mapping(benefit, "server")
+            chosen = number(benefit, "benefit")
+            yield (
+                run,
+                {
+                    "mode": text(run.result, "mode"),
+                    "primary": text(benefit, "primary"),
+                    "from_bytes": size_class(size) if size is not None and size > 0 else None,
+                    "timed_at": text(run.result, "timed_at"),
+                    "bytes": size,
+                    "benefit": chosen,
+                    "positive": None if chosen is None else chosen > 0,
+                    "agent_benefit": number(agent, "benefit"),
+                    "server_benefit": number(server, "benefit"),
+                    "agent_delay_s": number(agent, "delay_s"),
+                    "server_delay_s": number(server, "delay_s"),
+                    "benefit_raw": number(benefit, "benefit_raw"),
+                    "most_loaded_share": number(benefit, "most_loaded_share"),
+                },
+            )
+
+
+DELAY = View(
+    "delay",
+    "Delay aggregation (Cordero), by size",
+    (("mode", "Mode"), _PRIMARY, ("from_bytes", "Bytes from")),
+    (
+        Figure("benefit", "Benefit", "1", spread=True),
+        Figure("timed_at", "timed at", "", "tally"),
+        Figure("positive", "Above 0", "share", "share"),
+        Figure("agent_benefit", "Benefit, agent's clock"),
+        Figure("server_benefit", "Benefit, server's clock"),
+        Figure("agent_delay_s", "MPTCP delay, agent's clock", "s"),
+        Figure("server_delay_s", "MPTCP delay, server's clock", "s"),
+        Figure("benefit_raw", "Benefit, raw"),
+        Figure("most_loaded_share", "Most loaded path", "share"),
+    ),
+    _delays,
+    "Medians over rounds by the paper's classes of size (100, 200, 500, 1000 … bytes and more)."
+    " Benefit is Eq. 3 by the clock that the paper times with: the agent's one way, the server's for request and response;"
+    " both ends' own are beside it.",
+)

@@ -1,0 +1,140 @@
+"""A view: what one table shows of an experiment's runs. Values are observed run by run and summed up over each group of runs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tandem_server.analysis.tables.facts import Facts
+
+Cell = str | int | float | None
+Values = Mapping[str, object]
+Observed = Iterable[tuple[Facts, Values]]
+How = Literal["median", "sum", "share", "tally"]
+GROUP = (("campaign", "Campaign"), ("step", "Step"), ("arm", "Arm"))
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """``how`` values become one: their median, their sum, the share of true ones, or how often each text came. ``spread``: quartiles
+    beside the median. ``unit`` as in the schema; "1" for shares and numbers without one."""
+
+    key: str
+    title: str
+    unit: str = "1"
+    how: How = "median"
+    spread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """``by``: values that split a group further, key and title. ``observe``: from all runs of the experiment to the values."""
+
+    name: str
+    title: str
+    by: tuple[tuple[str, str], ...]
+    figures: tuple[Figure, ...]
+    observe: Callable[[Sequence[Facts]], Observed]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """``unit`` "" for text."""
+
+    key: str
+    title: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """``rows`` in the columns' order. ``values``: each observation, with its run: what the rows were made of."""
+
+    name: str
+    title: str
+    note: str
+    columns: tuple[Column, ...]
+    rows: list[tuple[Cell, ...]]
+    value_columns: tuple[str, ...]
+    values: list[tuple[Cell, ...]] = field(default_factory=list)
+
+    def column(self, key: str) -> int:
+        """Where the column stands."""
+        return next(n for n, column in enumerate(self.columns) if column.key == key)
+
+
+def tabulate(view: View, runs: Sequence[Facts]) -> Table | None:
+    """The table of ``view``; None when nothing was observed."""
+    groups: dict[tuple[Cell, ...], list[Values]] = {}
+    ids: dict[tuple[Cell, ...], set[str]] = {}
+    values: list[tuple[Cell, ...]] = []
+    for run, seen in view.observe(runs):
+        key = (run.campaign, run.step, run.arm, *(plain(seen.get(name)) for name, _ in view.by))
+        groups.setdefault(key, []).append(seen)
+        ids.setdefault(key, set()).add(run.id)
+        values.append((run.id, run.started_utc_ns, *key, *(plain(seen.get(f.key)) for f in view.figures)))
+    if not groups:
+        return None
+    columns = [Column(key, title, "") for key, title in (*GROUP, *view.by)]
+    columns += [Column("runs", "Runs", "1"), Column("values", "n", "1")]
+    for figure in view.figures:
+        columns.append(Column(figure.key, figure.title, "" if figure.how == "tally" else figure.unit))
+        if figure.spread:
+            columns += [Column(f"{figure.key}_p{q}", f"{figure.title}, p{q}", figure.unit) for q in (25, 75)]
+    rows = [
+        (*key, len(ids[key]), len(seen), *(cell for figure in view.figures for cell in _cells(figure, seen)))
+        for key, seen in sorted(groups.items(), key=lambda item: tuple(_order(cell) for cell in item[0]))
+    ]
+    own = ("run", "started_utc_ns", *(k for k, _ in (*GROUP, *view.by)), *(f.key for f in view.figures))
+    return Table(view.name, view.title, view.note, tuple(columns), rows, own, values)
+
+
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)")
+
+
+def _order(cell: Cell) -> tuple[tuple[int, float, str], ...]:
+    """Numbers by size, then texts, in which numbers count by size too: "2 Mbit/s" before "10 Mbit/s"."""
+    if isinstance(cell, int | float):
+        return ((0, float(cell), ""),)
+    pieces = _NUMBER.split((cell or "")[:300])
+    return tuple((1, float(piece[:300]), "") if n % 2 else (2, 0.0, piece) for n, piece in enumerate(pieces))
+
+
+def _cells(figure: Figure, seen: Sequence[Values]) -> list[Cell]:
+    raw = [values.get(figure.key) for values in seen]
+    if figure.how == "tally":
+        counted = Counter(str(v) for v in raw if isinstance(v, str) and v)
+        return [", ".join(word if n == len(raw) else f"{word} ×{n}" for word, n in counted.most_common(6)) or None]
+    if figure.how == "share":
+        known = [v for v in raw if isinstance(v, bool)]
+        return [sum(known) / len(known) if known else None]
+    found = [float(v) for v in raw if isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v)]
+    if figure.how == "sum":
+        return [sum(found) if found else None]
+    cells: list[Cell] = [quantile(found, 0.5)]
+    return cells + ([quantile(found, 0.25), quantile(found, 0.75)] if figure.spread else [])
+
+
+def quantile(values: Sequence[float], share: float) -> float | None:
+    """By linear interpolation; None without values."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def plain(value: object) -> Cell:
+    """A value as a cell: text, number, or None."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float) else None

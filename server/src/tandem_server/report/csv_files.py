@@ -1,0 +1,52 @@
+"""The result tables as CSV: ``NAME.csv`` as the page shows it, ``NAME-values.csv`` with every observation and its run, ``runs.csv``."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from tandem_server.analysis.tables.facts import Facts
+from tandem_server.analysis.tables.results import Results
+from tandem_server.analysis.tables.view import Cell
+
+_RUN = (
+    "run", "campaign", "step", "arm", "number", "pair", "experiment", "kind", "path", "started_utc_ns", "duration_s",
+    "usage_bytes", "failure",
+)  # fmt: skip
+
+
+def files(results: Results) -> dict[str, str]:
+    """Content by name of file. Names of columns end in their units, as everywhere; numbers with a point, an absent value empty."""
+    made = {"runs.csv": _text(_RUN, (_run(run) for run in results.runs))}
+    for table in results.flat:
+        made[f"{_safe(table.name)}.csv"] = _text([column.key for column in table.columns], table.rows)
+        made[f"{_safe(table.name)}-values.csv"] = _text(table.value_columns, table.values)
+    return made
+
+
+def _run(run: Facts) -> tuple[Cell, ...]:
+    return (
+        run.id, run.campaign, run.step, run.arm, run.number, run.pair, run.experiment, run.kind, run.path, run.started_utc_ns,
+        run.duration_s, run.usage, run.failure,
+    )  # fmt: skip
+
+
+def _safe(name: str) -> str:
+    """A person's experiment may be called anything in a manifest that was not made by a collector."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)[:60] or "_"
+
+
+def _text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([_cell(cell) for cell in row] for row in rows)
+    return out.getvalue()
+
+
+def _cell(cell: Cell) -> Cell:
+    """A text that a spreadsheet would take for a formula is made plain."""
+    if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return "'" + cell
+    return cell

@@ -1,0 +1,111 @@
+"""Which curves belong to which experiment's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tandem_server.analysis.reading import mapping, number, text
+from tandem_server.analysis.tables.facts import Facts
+from tandem_server.analysis.tables.probing import QUANTILES
+from tandem_server.analysis.tables.results import Results
+from tandem_server.analysis.tables.video import rule, segment_s
+from tandem_server.analysis.tables.view import Table, quantile
+from tandem_server.report.charts import MOST, Chart, lines
+
+
+def charts(results: Results, experiment: str) -> list[Chart]:
+    """Of one experiment's runs; empty where a curve would have one point."""
+    made = {
+        "bandwidth": lambda: _bandwidth(results.tables[experiment]),
+        "delay": lambda: _delay(results.tables[experiment]),
+        "dash": lambda: _plays(results.of(experiment)),
+        "reachability": lambda: [_cdf("RTT by way", results.of(experiment), "ways", ("way",), "name_rtt_ms")],
+        "latency": lambda: [_cdf("RTT by path", results.of(experiment), "streams", ("path", "loaded"), "rtt_ms")],
+    }.get(experiment, list)()
+    return [chart for chart in made if chart is not None]
+
+
+def _curves(table: Table, x: str, y: str, names: Sequence[str]) -> list[tuple[str, list[tuple[float, float]]]]:
+    """Of the table's rows: a curve for each combination of ``names``, medians of ``y`` over rows of one ``x``."""
+    at, up, by = table.column(x), table.column(y), [table.column(n) for n in names]
+    found: dict[str, dict[float, list[float]]] = {}
+    for row in table.rows:
+        across, value = row[at], row[up]
+        if isinstance(across, int | float) and isinstance(value, int | float):
+            name = ", ".join(str(row[n]) for n in by if row[n])
+            found.setdefault(name, {}).setdefault(float(across), []).append(float(value))
+    return [
+        (name, [(where, middle) for where, values in points.items() if (middle := quantile(values, 0.5)) is not None])
+        for name, points in sorted(found.items())
+    ]
+
+
+def _bandwidth(tables: Sequence[Table]) -> list[Chart | None]:
+    main = next((t for t in tables if t.name == "bandwidth"), None)
+    if main is None:
+        return []
+    by = ("mode", "primary")
+    return [
+        lines(
+            "Bandwidth benefit by the ratio of the paths",
+            "ratio of bandwidths",
+            "benefit",
+            _curves(main, "ratio", "benefit", by),
+        ),
+        lines(
+            "Share of the most loaded path",
+            "ratio of bandwidths",
+            "share",
+            _curves(main, "ratio", "most_loaded_share", by),
+        ),
+    ]
+
+
+def _delay(tables: Sequence[Table]) -> list[Chart | None]:
+    main = next((t for t in tables if t.name == "delay"), None)
+    if main is None:
+        return []
+    curves = _curves(main, "from_bytes", "benefit", ("mode", "primary"))
+    return [lines("Delay benefit by size", "bytes", "benefit", curves, log_x=True)]
+
+
+def _plays(runs: Sequence[Facts]) -> list[Chart | None]:
+    """Buffer and bitrate over time: the first play of each kind, length of segment and rule, at most ``MOST``."""
+    first: dict[str, Facts] = {}
+    for run in runs:
+        length = segment_s(run)
+        parts = (run.kind.upper(), f"{length} s" if length is not None else "", rule(run))
+        first.setdefault(", ".join(p for p in parts if p), run)
+    levels, rates = [], []
+    for name, run in list(first.items())[:MOST]:
+        rows = [(number(r, "requested_s"), number(r, "duration_ms"), r) for r in run.listed("segments")]
+        came = [(asked + lasted / 1000, r) for asked, lasted, r in rows if asked is not None and lasted is not None]
+        thin = came[:: max(1, len(came) // 200)]
+        levels.append(
+            (name, [(t, level / 1000) for t, r in thin if (level := number(r, "buffer_level_ms")) is not None])
+        )
+        rates.append((name, [(t, rate / 1e6) for t, r in thin if (rate := number(r, "bitrate_bit_per_s")) is not None]))
+    note = "The first play of each kind, length of segment and rule."
+    return [
+        lines("Buffer over time", "seconds since the manifest was asked for", "s of video", levels, note=note),
+        lines("Bitrate chosen", "seconds since the manifest was asked for", "Mbit/s", rates),
+    ]
+
+
+def _cdf(title: str, runs: Sequence[Facts], rows: str, names: Sequence[str], key: str) -> Chart | None:
+    """From the quantiles that the runs tell, medians over runs."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for run in runs:
+        for row in run.listed(rows):
+            word = {True: "under load", False: "idle"}
+            parts = [word[row[n]] if isinstance(row.get(n), bool) else text(row, n) for n in names]
+            points = found.setdefault(", ".join(p for p in parts if p), {})
+            for q in QUANTILES:
+                value = number(mapping(row, key), f"p{q}")
+                if value is not None:
+                    points.setdefault(q, []).append(value)
+    curves = [
+        (name, [(x, q / 100) for q, values in points.items() if (x := quantile(values, 0.5)) is not None])
+        for name, points in found.items()
+    ]
+    return lines(title, "ms", "share of values below", curves, note="Quantiles of each run, medians over runs.")

@@ -1,0 +1,260 @@
+"""VLC as the player: the real one, against a scripted server; and programs in its place that fail as it might."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from dash_server import REPOSITORY, Answer, DashEndpoint, asked, manifest, play, serving
+from two_paths import PATHS, SERVER, await_true, lab, why_not
+from vlc_here import film, vlc, why_no_vlc
+
+from tandem.mptcp import sysctls
+from tandem.mptcp.paths import Paths
+
+NO_VLC, NO_LAB = why_no_vlc(), why_not()
+needs_vlc = pytest.mark.skipif(NO_VLC is not None, reason=str(NO_VLC))
+SECONDS = 14
+SOON = {"startup_buffer_s": 1, "resume_buffer_s": 1}
+
+
+@pytest.fixture
+def token(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("secret")
+    return file
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory):
+    return film(tmp_path_factory.mktemp("content"), SECONDS)
+
+
+@pytest.fixture
+def real(monkeypatch):
+    monkeypatch.setenv("TANDEM_VLC", str(vlc()))
+
+
+def served(content, delay_s=lambda _representation, _number: 0.0):
+    """A script that serves the film; ``delay_s``: of a segment's second half."""
+
+    def script(target, _range):
+        file = content / target.partition("/film/")[2]
+        if not file.is_file():
+            return Answer(b"none", status=404)
+        if file.suffix != ".m4s":
+            return Answer(file.read_bytes())
+        return Answer(file.read_bytes(), after_s=delay_s(file.parent.name, file.stem))
+
+    return script
+
+
+@needs_vlc
+@pytest.mark.usefixtures("real")
+def test_vlc_plays_stalls_and_goes_down_and_is_told_as_the_server_saw_it(token, content):
+    """Segment 8, whichever it is, comes 10 s late: at most 8 s of video were there when it was asked for."""
+    with serving(served(content, lambda _, number: 10.0 if number == "00008" else 0.05)) as endpoint:
+        told = play(endpoint, token, player="vlc", mpd="1s-number.mpd", buffer_max_s=4, **SOON)
+        segments = [target.split("/")[-2:] for target in endpoint.asked if target.endswith(".m4s")]
+        assert endpoint.connections == 1
+    result = told["result"]
+    assert told["failure"] is None
+    assert result["player"] == {"name": "vlc", "version": result["player"]["version"], "logic": "rate"}
+    assert result["player"]["version"][0].isdigit()
+    assert [row["representation"] for row in told["segments"]] == [representation for representation, _ in segments]
+    assert [name for _, name in segments] == [f"{n:05d}.m4s" for n in range(1, SECONDS + 1)]
+    assert result["switches"] == sum(a[0] != b[0] for a, b in pairwise(segments)) > 0
+    assert result["bytes"] == sum((content / "1s" / r / name).stat().st_size for r, name in segments)
+    assert 0 < result["startup_delay_ms"] < 5000
+    (stall,) = [one for one in result["rebuffering"] if one["duration_s"] > 1]
+    late = told["segments"][7]
+    # what was late, less what was in the buffer; VLC says once a second where it is
+    assert stall["duration_s"] == pytest.approx((late["duration_ms"] - late["buffer_before_ms"]) / 1000, abs=1.5)
+    assert stall["media_s"] == pytest.approx(7, abs=1)
+    assert late["stall_ms"] > 0
+    assert result["play_s"] == pytest.approx(SECONDS + result["startup_delay_ms"] / 1000 + result["stalled_s"], abs=2)
+    assert all(row["rule"] == "vlc-rate" and row["shares"] == {"a": 1.0} for row in told["segments"])
+
+
+@needs_vlc
+@pytest.mark.usefixtures("real")
+@pytest.mark.skipif(NO_LAB is not None, reason=str(NO_LAB))
+@pytest.mark.lab
+def test_vlc_goes_over_both_paths_within_the_session(token, content):
+    with lab() as made:
+        paths = Paths(PATHS)
+        made.probe.inside(paths.apply)
+        await_true(lambda: made.probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both paths up")
+        made.probe.inside(lambda: sysctls.apply({"net.mptcp.blackhole_timeout": 0}))
+        endpoint = made.server.inside(lambda: DashEndpoint(served(content, lambda *_: 0.1), 262, ""))
+        try:
+            told = play(
+                endpoint,
+                token,
+                host=SERVER,
+                enter=made.probe.enter,
+                player="vlc",
+                mpd="1s-number.mpd",
+                kind="mptcp",
+                path="b",
+                paths=[{"name": p.name, "interface": p.interface} for p in PATHS],
+                seconds=4,
+                **SOON,
+            )
+            opened = endpoint.opened[0]
+        finally:
+            endpoint.close()
+    result = told["result"]
+    assert told["failure"] is None
+    assert (opened["kind"], opened["path"]) == ("mptcp", "b")
+    assert not result["fallback"]
+    assert {subflow["path"] for subflow in result["subflows"]} == {"a", "b"}
+    assert 4 < result["play_s"] < 8
+
+
+@needs_vlc
+@pytest.mark.usefixtures("real")
+def test_a_network_that_fails_ends_vlc_with_what_was_played(token, content):
+    scale, film = 12288, served(content)  # ffmpeg's timescale for 24 frames a second
+
+    def script(target, part):
+        return Answer(b"gone", status=410) if target.endswith(f"/t{5 * scale}.m4s") else film(target, part)
+
+    with serving(script) as endpoint:
+        told = play(endpoint, token, player="vlc", mpd="1s-time.mpd", **SOON)
+    assert told["failure"] == {"reason": "HTTP 410 gone", "retry": False}
+    assert told["result"]["media_s"] == 5
+
+
+@needs_vlc
+@pytest.mark.usefixtures("real")
+def test_a_manifest_that_vlc_misreads_is_a_recorded_failure(token, content):
+    """A list with a timeline, which our own player plays: VLC 3 asks for its first segment again and again."""
+    with serving(served(content)) as endpoint:
+        told = play(endpoint, token, player="vlc", mpd="1s-list.mpd", **SOON)
+        assert len(endpoint.asked) < 12
+    assert "again and again: it cannot follow this manifest" in told["failure"]["reason"]
+
+
+BAD = [
+    (Answer(b"<MPD"), "MPD: line 1: no XML"),
+    (Answer(b'<MPD type="dynamic"/>'), "only stored ones are played"),
+    (
+        Answer(manifest((1,), 1, 1).replace(b"<Period>", b"<BaseURL>http://192.0.2.1/</BaseURL><Period>")),
+        "is not on this server",
+    ),
+    (Answer(b"none", status=404), "HTTP 404 none"),
+]
+
+
+@needs_vlc
+@pytest.mark.usefixtures("real")
+@pytest.mark.parametrize(("answer", "reason"), BAD)
+def test_a_manifest_that_cannot_be_followed_is_a_recorded_failure(token, answer, reason):
+    with serving(lambda *_: answer) as endpoint:
+        told = play(endpoint, token, player="vlc", attempts=1, deadline_s=20)
+    assert reason in told["failure"]["reason"]
+    assert told["result"] is None
+
+
+@needs_vlc
+@pytest.mark.usefixtures("real")
+def test_what_nobody_can_decode_is_no_play(token):
+    """Random bytes, as synthetic content is."""
+
+    def script(target, _range):
+        return Answer(manifest((200_000,), 4, 1.0) if target.endswith(".mpd") else os.urandom(20_000))
+
+    with serving(script) as endpoint:
+        told = play(endpoint, token, player="vlc", deadline_s=20)
+    assert told["failure"]["reason"].startswith("VLC ended before it showed anything")
+
+
+@pytest.fixture
+def public():
+    """A folder for anybody: as root VLC is started as nobody, and pytest's own folders are closed to others."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
+def stand_in(folder: Path, script: str) -> dict[str, str]:
+    """An environment in which VLC is a shell script, which leaves its number in the file ``pid``."""
+    program = folder / "vlc"
+    program.write_text(f"#!/bin/sh\necho $$ >{folder}/pid\n{script}\n")
+    program.chmod(0o755)
+    return {"TANDEM_VLC": str(program)}
+
+
+def gone(folder: Path) -> bool:
+    """Or dead, and nobody has asked for its status: in a namespace whose first process is no init."""
+    try:
+        told = Path(f"/proc/{int((folder / 'pid').read_text())}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return told.rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_vlc_that_hangs_and_will_not_end_is_ended(token, public, monkeypatch):
+    for name, value in stand_in(public, "trap '' TERM; while :; do sleep 0.2; done").items():
+        monkeypatch.setenv(name, value)
+    with serving(lambda *_: Answer(b"")) as endpoint:
+        told = play(endpoint, token, player="vlc", deadline_s=2)
+    assert told["failure"] == {"reason": "deadline passed", "retry": True}
+    assert told["result"] is None
+    assert gone(public)
+
+
+def test_a_vlc_that_dies_is_a_failure_with_its_last_word(token, public, monkeypatch):
+    for name, value in stand_in(public, "echo '[0] main libvlc error: no room' >&2; exit 7").items():
+        monkeypatch.setenv(name, value)
+    with serving(lambda *_: Answer(b"")) as endpoint:
+        told = play(endpoint, token, player="vlc")
+    assert told["failure"] == {"reason": "VLC ended before it showed anything (status 7): no room", "retry": False}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_no_vlc_outlives_the_experiment(token, public, number):
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(REPOSITORY / "collector/src"),
+        **stand_in(public, "exec sleep 1000"),
+    }
+    command = [sys.executable, "-m", "tandem.experiment.dash"]
+    with serving(lambda *_: Answer(b"")) as endpoint:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(asked(endpoint, token, player="vlc")))
+        process.stdin.close()
+        await_true(
+            lambda: (public / "pid").exists() and (public / "pid").read_text().strip() != "", 10, "it is started"
+        )
+        process.send_signal(number)
+        with process.stdout as lines:
+            out = lines.read()
+        process.wait(15)
+    await_true(lambda: gone(public), 5, "it has gone")
+    if number == signal.SIGTERM:
+        assert json.loads(out.splitlines()[-1])["failure"]["reason"] == "stopped"
+
+
+def test_without_vlc_it_is_refused_plainly(token, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src"), "TANDEM_VLC": str(tmp_path / "none")}
+    with serving(lambda *_: Answer(b"")) as endpoint:
+        done = subprocess.run(
+            [sys.executable, "-m", "tandem.experiment.dash"],
+            input=json.dumps(asked(endpoint, token, player="vlc")),
+            capture_output=True,
+            text=True,
+            timeout=20,
+            env=environment,
+            check=False,
+        )
+        assert endpoint.opened == []
+    assert done.returncode == 3
+    assert done.stderr == "dash: no VLC here; mend: apt-get install vlc-bin vlc-plugin-base, or player = own\n"

@@ -1,0 +1,113 @@
+"""A number of subflows between the real endpoint and the real kernel over two emulated links, against a capture."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lone_endpoint import lone_endpoint
+from radio_pair import PATHS, RadioPair, find_link, radio_pair
+from run_download import Run
+from two_paths import SERVER, why_not
+
+LACK = why_not() or (None if find_link() and shutil.which("tcpdump") else "tandem-link and tcpdump are needed")
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+SECOND = "203.0.113.11"
+RTT_MS = {"a": 100.0, "b": 400.0}
+NEAR_MS = 90
+"""Less than anything that could be taken for another: a round trip on the shorter path."""
+PORT = 8480
+SYN_ACK = re.compile(r"^(\d+\.\d+) \S+ +In +IP ([\d.]+)\.8480 > ([\d.]+)\.\d+: Flags \[S\.E?\]", re.MULTILINE)
+BY_LOCAL = {"10.71.1.1": "a", "10.71.2.1": "b"}
+
+
+@pytest.fixture(scope="module")
+def links(tmp_path_factory) -> Iterator[tuple[RadioPair, dict[str, Any]]]:
+    binary = find_link()
+    assert binary is not None
+    with radio_pair(binary, {"a": 20e6, "b": 10e6}, RTT_MS) as pair:
+        pair.server.run(f"ip addr add {SECOND}/32 dev lo; ip mptcp limits set subflow 8")
+        with lone_endpoint(pair.server, SERVER, tmp_path_factory.mktemp("endpoint"), (SECOND,)) as server:
+            yield pair, server
+
+
+@contextmanager
+def captured(pair: RadioPair, file: Path) -> Iterator[None]:
+    """Handshakes of the measurement port, as the probe's kernel saw them."""
+    command = [*pair.probe.enter, "tcpdump", "-i", "any", "-nn", "-U", "-w", str(file)]
+    wanted = f"tcp port {PORT} and tcp[tcpflags] & tcp-syn != 0"
+    with subprocess.Popen([*command, wanted], stderr=subprocess.PIPE, text=True) as program:
+        assert program.stderr is not None
+        assert any("listening on" in line for line in program.stderr)
+        try:
+            yield
+        finally:
+            program.terminate()
+
+
+def arrivals(file: Path) -> dict[tuple[str, str], float]:
+    """When the server's SYN/ACK came, in seconds, by path and the server's address; of the measured connection alone."""
+    read = ["tcpdump", "-r", str(file), "-nn", "-tt"]
+    text = subprocess.run(read, capture_output=True, text=True, check=True).stdout
+    found: dict[tuple[str, str], float] = {}
+    for at, server, local in SYN_ACK.findall(text):
+        found.setdefault((BY_LOCAL[local], server), float(at))
+    return found
+
+
+def asked(server: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "run": "run-1",
+        "kind": "mptcp",
+        "path": "a",
+        "paths": PATHS,
+        "server": server,
+        "congestion_control": "reno",
+        **more,
+    }
+
+
+@pytest.mark.parametrize("number", [None, 2, 4])
+def test_joins_are_delayed_as_the_capture_says(links, tmp_path, number):
+    pair, server = links
+    given = asked(server, seconds=1.2, whoami=False, **({} if number is None else {"subflows": number}))
+    with captured(pair, tmp_path / "syn.pcap"):
+        line = Run(given, pair.probe.enter).end()
+    assert line["failure"] is None
+    result = line["result"]
+    came = arrivals(tmp_path / "syn.pcap")
+    assert len(came) == result["subflows_reached"] == (number or 2)
+    first, *joined = result["subflows"]
+    assert (first["path"], first["join_delay_ms"]) == ("a", None)
+    for one in joined:
+        wire_ms = (came[one["path"], one["server_address"]] - came["a", SERVER]) * 1000
+        # A join waits for the first answer on the primary path, and takes its own path's round trip.
+        assert wire_ms > RTT_MS["a"] + RTT_MS[one["path"]] - 1
+        # Sampled every 5 ms, or told by the kernel; on a busy machine both come late.
+        assert one["join_delay_ms"] == pytest.approx(wire_ms, abs=NEAR_MS)
+    assert {(s["path"], s["server_address"]) for s in result["subflows"]} == set(came)
+
+
+def test_shares_and_what_was_sent_again_are_told_by_subflow(links):
+    pair, server = links
+    pair.offer({"a": 4e6, "b": 2e6})  # their queues hold less than two slow starts: something is sent again
+    try:
+        result = Run(asked(server, bytes=1_500_000, subflows=4), pair.probe.enter).end()["result"]
+    finally:
+        pair.offer({"a": 20e6, "b": 10e6})
+    print(json.dumps(result["subflows"], indent=1))
+    assert result["subflows_reached"] == 4
+    assert sum(s["share"] for s in result["subflows"]) == pytest.approx(1)
+    there = result["sender"]["connections"][0]["subflows"]
+    assert {s["local"] for s in there} == {SERVER, SECOND}
+    assert result["bytes_retrans"] == sum(s["bytes_retrans"] for s in there) > 0
+    assert sorted(s["bytes_retrans"] for s in result["subflows"]) == sorted(s["bytes_retrans"] for s in there)
+    for ours in result["subflows"]:
+        (theirs,) = [s for s in there if (s["path"], s["local"]) == (ours["path"], ours["server_address"])]
+        assert (ours["bytes_retrans"], ours["rtt_ms_median"]) == (theirs["bytes_retrans"], theirs["rtt_ms_median"])
+        assert ours["rtt_source"] == "sender"

@@ -1,0 +1,106 @@
+"""A browser's process: found, started, ended with all that it started, whatever it does."""
+
+import os
+import signal
+import stat
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tandem.devtools import family
+from tandem.devtools.browser import Browser, NoBrowserError, find
+from tandem.devtools.pipe import DevToolsError
+
+SCRIPT = Path(__file__).with_name("scripted_browser.py")
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A program that plays one word of the script."""
+
+    def make(word):
+        file = tmp_path / f"chromium-{word}"
+        file.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{SCRIPT}" {word}\n')
+        file.chmod(file.stat().st_mode | stat.S_IXUSR)
+        return str(file)
+
+    return make
+
+
+def soon():
+    return time.monotonic() + 20
+
+
+def left(browser):
+    """What still runs of it."""
+    return [
+        pid for pid in family.members(str(browser._folder)) if Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    ]
+
+
+def test_it_is_found_by_the_variable_then_by_name_and_never_as_a_snap(tmp_path, monkeypatch):
+    for name, text in (("chromium", "#!/bin/sh\nexec /snap/bin/chromium\n"), ("google-chrome", "#!/bin/sh\n")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("TANDEM_CHROMIUM", raising=False)
+    assert find() == str(tmp_path / "google-chrome")
+    monkeypatch.setenv("TANDEM_CHROMIUM", str(tmp_path / "chromium"))
+    assert find() == str(tmp_path / "chromium")
+    monkeypatch.setenv("TANDEM_CHROMIUM", "/nowhere")
+    assert find() is None
+
+
+def test_it_comes_up_and_everything_of_it_goes(program):
+    browser = Browser(program("family"), [])
+    try:
+        assert browser.page(soon()) == "S"
+        assert len(left(browser)) == 3
+        assert browser.sandbox is (os.geteuid() != 0)
+    finally:
+        browser.close()
+    assert left(browser) == []
+    assert not browser._folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("word", "why"), [("dies", "FATAL: it died"), ("nonsense", "no JSON"), ("endless", "more than")]
+)
+def test_one_that_does_not_come_up_says_why(program, word, why):
+    browser = Browser(program(word), [], longest=300_000)
+    try:
+        with pytest.raises(NoBrowserError, match=why):
+            browser.page(soon())
+    finally:
+        browser.close()
+    assert left(browser) == []
+
+
+def test_a_silent_one_is_given_up(program):
+    browser = Browser(program("silent"), [])
+    try:
+        with pytest.raises(NoBrowserError, match="silent"):
+            browser.page(time.monotonic() + 0.2)
+    finally:
+        browser.close()
+    assert left(browser) == []
+
+
+def test_one_that_is_killed_has_gone(program):
+    browser = Browser(program("hangs"), [])
+    try:
+        browser.page(soon())
+        os.kill(browser.pid, signal.SIGKILL)
+        with pytest.raises(DevToolsError, match="gone"):
+            browser.devtools.call("Browser.getVersion", until_s=soon())
+    finally:
+        browser.close()
+
+
+def test_what_is_no_program_is_one_line(tmp_path):
+    before = set(Path("/proc/self/fd").iterdir())
+    with pytest.raises(NoBrowserError, match="mend: TANDEM_CHROMIUM names another"):
+        Browser(str(tmp_path / "nothing"), [])
+    assert len(set(Path("/proc/self/fd").iterdir())) <= len(before)

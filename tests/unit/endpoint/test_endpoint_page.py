@@ -1,0 +1,250 @@
+"""Stored pages over the measurement listener: what is replayed, what is refused, what is counted."""
+
+import contextlib
+import json
+import re
+import socket
+import ssl
+
+import pytest
+from endpoint_on_loopback import Endpoint, head
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem_server.content.page.shelf import Captured, Shelf, write
+from tandem_server.endpoint.byte_stream import Ended
+from tandem_server.endpoint.replay import _read
+from tandem_server.endpoint.sessions import Limits
+
+HTML = (("Content-Type", "text/html"),)
+OBJECTS = (
+    Captured("GET", "http://www.a.test/", 200, HTML, b"<html>" * 1000),
+    Captured("GET", "http://cdn.a.test/x.js?v=1", 200, (("content-encoding", "br"), ("X-Own", "é")), b"x" * 3000),
+    Captured("GET", "http://www.a.test/moved", 302, (("Location", "/"),), b""),
+    Captured("GET", "http://www.a.test/none", 204, (), b""),
+    Captured("PUT", "http://api.a.test/put", 200, (), b"done"),
+)
+
+
+@pytest.fixture
+def endpoint(registry, tmp_path):
+    for name, scheme in (("plain", b"http:"), ("secure", b"https:")):
+        (tmp_path / name).mkdir()
+        objects = [
+            Captured(o.method, o.url.replace("http:", scheme.decode()), o.status, o.headers, o.body) for o in OBJECTS
+        ]
+        write(tmp_path / name, objects, {}, {})
+    made = Endpoint(registry, Limits(stall_s=1.0, head_s=2.0), pages=Shelf(tmp_path))
+    yield made
+    made.stop()
+
+
+class Browser:
+    """One connection to a page's origin, as the probe's relay makes it."""
+
+    def __init__(self, endpoint, page, session, trusted=None, early=b""):
+        self.session = session
+        self.raw = endpoint.connect("mptcp")
+        self.raw.sendall(
+            head("GET", f"/v1/page/{page}", session.id, "Connection: Upgrade", "Upgrade: tandem-page") + early
+        )
+        switched = b""
+        while not switched.endswith(b"\r\n\r\n"):
+            switched += self.raw.recv(1)
+        assert switched.startswith(b"HTTP/1.1 101 ")
+        self.socket = self.raw
+        if trusted is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname = False
+            context.load_verify_locations(cadata=trusted)
+            self.socket = context.wrap_socket(self.raw, server_hostname="www.a.test")
+        self.file = self.socket.makefile("rb")
+
+    def send(self, method, host, target, *lines, body=b""):
+        text = "\r\n".join([f"{method} {target} HTTP/1.1", f"Host: {host}", *lines, "", ""])
+        self.socket.sendall(text.encode("latin-1") + body)
+
+    def answer(self, method="GET"):
+        status = int(self.file.readline().split()[1])
+        headers = {}
+        while (line := self.file.readline()) != b"\r\n":
+            name, value = line.decode("latin-1").rstrip().lower().split(": ", 1)
+            headers[name] = value
+        return status, headers, b"" if method == "HEAD" else self.file.read(int(headers.get("content-length", 0)))
+
+    def get(self, host, target, method="GET", *lines, body=b""):
+        self.send(method, host, target, *lines, body=body)
+        return self.answer(method)
+
+    def close(self, endpoint):
+        self.file.close()
+        self.socket.close()
+        (summary,) = endpoint.sessions.end(self.session.id, "probe-1").summaries
+        return summary
+
+
+def test_a_page_is_replayed_over_one_connection_and_counted(endpoint):
+    browser = Browser(endpoint, "plain", endpoint.session())
+    assert browser.get("www.a.test", "/")[2] == b"<html>" * 1000
+    status, headers, body = browser.get("cdn.a.test", "/x.js?v=1")
+    assert (status, headers["content-encoding"], headers["x-own"]) == (200, "gzip", "é")
+    assert browser.get("cdn.a.test:80", "/x.js?v=2&r=9")[2] == body
+    assert browser.get("www.a.test", "/", "HEAD")[1]["content-length"] == "6000"
+    status, headers, _ = browser.get("www.a.test", "/moved")
+    assert (status, headers["location"], headers["content-length"]) == (302, "/", "0")
+    status, headers, _ = browser.get("www.a.test", "/none")
+    assert (status, "content-length" in headers) == (204, False)
+    assert browser.get("api.a.test", "/put", "PUT", "Content-Length: 70000", body=b"b" * 70000)[2] == b"done"
+    status, headers, _ = browser.get("www.a.test", "/other")
+    assert (status, headers["x-tandem-page"]) == (404, "miss")
+    status, headers, _ = browser.get(
+        "api.a.test", "/put", "OPTIONS", "Origin: http://x", "Access-Control-Request-Method: PUT"
+    )
+    assert (status, headers["access-control-allow-methods"]) == (204, "put")
+    summary = browser.close(endpoint)
+    assert summary["bytes_sent"] == 6000 + 2 * len(body) + 4
+    assert (summary["requests"], summary["near"], summary["missed"], summary["end"]) == (9, 1, 1, "complete")
+    assert summary["bytes_acked"] == summary["bytes_sent"]
+    assert summary["multipath"] is True
+    assert summary["page_tls"] is False
+
+
+def test_an_https_page_is_replayed_by_tls_with_the_certificate_that_control_tells(endpoint, tmp_path):
+    trusted = Shelf(tmp_path).open("secure").public["certificate"]
+    browser = Browser(endpoint, "secure", endpoint.session(), trusted)
+    assert browser.get("www.a.test", "/")[2] == b"<html>" * 1000
+    assert browser.get("www.a.test:443", "/moved")[0] == 302
+    summary = browser.close(endpoint)
+    assert (summary["page_tls"], summary["requests"], summary["missed"], summary["end"]) == (True, 2, 0, "complete")
+    assert summary["bytes_sent"] == 6000
+    assert summary["bytes_acked"] == pytest.approx(6000, abs=1)
+
+
+def test_requests_that_came_with_the_head_and_with_each_other_are_answered_in_turn(endpoint):
+    asked = b"".join(f"GET {t} HTTP/1.1\r\nHost: www.a.test\r\n\r\n".encode() for t in ("/", "/moved", "/none"))
+    browser = Browser(endpoint, "plain", endpoint.session(), early=asked)
+    assert [browser.answer()[0] for _ in range(3)] == [200, 302, 204]
+    browser.close(endpoint)
+
+
+def test_an_http_page_does_not_answer_tls_nor_an_https_page_http(endpoint):
+    browser = Browser(endpoint, "plain", endpoint.session())
+    browser.raw.sendall(b"\x16\x03\x01\x02\x00" + bytes(512))
+    assert browser.close(endpoint)["end"] == "client gone"
+    browser = Browser(endpoint, "secure", endpoint.session())
+    assert browser.get("www.a.test", "/")[0] == 404
+    assert browser.close(endpoint)["missed"] == 1
+
+
+def test_without_a_session_a_page_or_an_upgrade_there_is_no_replay(endpoint):
+    def asked(page, session, *lines):
+        with endpoint.connect("tcp") as client:
+            client.sendall(head("GET", f"/v1/page/{page}", session, *lines))
+            received = b""
+            while more := client.recv(4096):
+                received += more
+        return int(received.split()[1]), json.loads(received.partition(b"\r\n\r\n")[2])["error"]
+
+    session, upgrade = endpoint.session().id, "Upgrade: tandem-page"
+    assert asked("plain", "nobody", upgrade)[0] == 403
+    assert asked("other", "nobody", upgrade)[0] == 403  # what there is, only sessions learn
+    assert asked("plain", session)[0] == 400
+    assert asked("other", session, upgrade)[0] == 404
+    assert asked("..", session, upgrade)[0] == 404
+    assert asked("plain/page.json", session, upgrade)[0] == 404
+
+
+def test_the_budget_ends_a_replay(endpoint):
+    session = endpoint.session(payload_bytes=7000)
+    browser = Browser(endpoint, "plain", session)
+    assert browser.get("www.a.test", "/")[0] == 200
+    status, headers, _ = browser.get("www.a.test", "/")
+    assert (status, headers["x-tandem-page"], headers["connection"]) == (429, "budget", "close")
+    summary = browser.close(endpoint)
+    assert (summary["end"], summary["bytes_sent"]) == ("budget", 6000)
+    assert session.used_bytes == 6000
+
+
+def test_a_session_ends_a_replay_that_waits(endpoint):
+    session = endpoint.session()
+    browser = Browser(endpoint, "plain", session)
+    assert browser.get("www.a.test", "/")[0] == 200
+    endpoint.sessions.end(session.id, "probe-1", wait_s=0.1)
+    with contextlib.suppress(ConnectionResetError):  # its end, or a reset
+        assert browser.raw.recv(1000) == b""
+    assert session.summaries[0]["end"] == "stopped"
+    browser.file.close()
+    browser.raw.close()
+
+
+def test_a_browser_that_takes_nothing_more_is_given_up(registry, tmp_path):
+    (tmp_path / "big").mkdir()
+    write(tmp_path / "big", [Captured("GET", "http://a.test/", 200, (), bytes(30_000_000))], {}, {})
+    endpoint = Endpoint(registry, Limits(stall_s=0.3), pages=Shelf(tmp_path))
+    try:
+        session = endpoint.session(kind="tcp")
+        with endpoint.connect("tcp") as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.sendall(head("GET", "/v1/page/big", session.id, "Upgrade: tandem-page"))
+            assert client.recv(9) == b"HTTP/1.1 "
+            client.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+            assert session.await_quiet(10)
+        assert session.summaries[0]["end"] == "stalled"
+    finally:
+        endpoint.stop()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\x00" * 100 + b"\r\n\r\n",
+        b"GET / HTTP/1.0\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost\r\n\r\n",
+        b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_what_is_no_request_ends_the_connection(endpoint, raw):
+    browser = Browser(endpoint, "plain", endpoint.session())
+    browser.raw.sendall(raw)
+    assert browser.close(endpoint)["end"] == "client gone"
+
+
+class Pieces:
+    """A stream that gives ``raw`` in pieces."""
+
+    def __init__(self, raw, sizes):
+        self.left, self.sizes = raw, sizes
+
+    def read(self, _within_s):
+        size = self.sizes[0] if self.sizes else 100
+        self.sizes = self.sizes[1:]
+        given, self.left = self.left[:size], self.left[size:]
+        return given
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["GET", "POST"]), st.binary(max_size=80)), max_size=4),
+    st.lists(st.integers(1, 60), max_size=30),
+)
+def test_requests_in_any_pieces_are_read_one_after_the_other(requests, sizes):
+    raw = b"".join(
+        f"{method} /{n} HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+        for n, (method, body) in enumerate(requests)
+    )
+    stream, begun = Pieces(raw, sizes), b""
+    for n, (method, _) in enumerate(requests):
+        asked, begun = _read(stream, begun)
+        assert (asked.method, asked.target) == (method, f"/{n}")
+    assert _read(stream, begun)[0] is None
+
+
+@given(st.binary(max_size=300), st.lists(st.integers(1, 60), max_size=10))
+def test_any_bytes_are_a_request_an_end_or_the_connections_end(raw, sizes):
+    try:
+        asked, _ = _read(Pieces(raw, sizes), b"")
+    except Ended:
+        return
+    assert asked is None or re.match(r"[A-Z]+\Z", asked.method)

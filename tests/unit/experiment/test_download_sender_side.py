@@ -1,0 +1,110 @@
+"""Which of the sender's subflows is which of ours."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.experiment.download.sender_side import SenderSide
+from tandem.mptcp.series import PathName, SubflowTotal
+
+FIRST, SECOND = "203.0.113.10", "203.0.113.11"
+
+
+def total(number, path, remote, port):
+    return SubflowTotal(str(number), PathName(path, None), local_port=port, remote=remote)
+
+
+def row(path, local, port, retrans, rtt=None, acked=0):
+    remote = {"address": "198.51.100.2", "port": port}
+    return {
+        "path": path,
+        "local": local,
+        "remote": remote,
+        "bytes_retrans": retrans,
+        "rtt_ms_median": rtt,
+        "bytes_acked": acked,
+    }
+
+
+def answer(*rows):
+    return {"connections": [{"subflows": list(rows)}]}
+
+
+FOUR = [
+    total(1, "a", FIRST, 1001),
+    total(2, "b", FIRST, 1002),
+    total(3, "a", SECOND, 1003),
+    total(4, "b", SECOND, 1004),
+]
+
+
+def test_a_paths_only_subflow_is_that():
+    there = SenderSide(answer(row("b", "10.0.0.5", 9, 7, 30.0), row("a", "10.0.0.5", 8, 5, 20.0)), FOUR[:2])
+    assert [(there.bytes_retrans(t), there.rtt_ms(t)) for t in FOUR[:2]] == [(5, 20.0), (7, 30.0)]
+    assert there.all_bytes_retrans == 12
+
+
+def test_two_on_a_path_are_told_by_our_port():
+    rows = [row(t.name.path, "10.0.0.5", t.local_port, n) for n, t in enumerate(FOUR)]
+    assert [SenderSide(answer(*rows), FOUR).bytes_retrans(t) for t in FOUR] == [0, 1, 2, 3]
+
+
+def test_behind_a_nat_that_changes_ports_they_are_told_by_the_servers_own_address():
+    """The server's addresses may be private ones: which of them is the first is known by the first subflow."""
+    rows = [
+        row("a", "10.0.0.5", 1, 10),
+        row("b", "10.0.0.6", 2, 11),
+        row("b", "10.0.0.5", 3, 12),
+        row("a", "10.0.0.6", 4, 13),
+    ]
+    assert [SenderSide(answer(*rows), FOUR).bytes_retrans(t) for t in FOUR] == [10, 12, 13, 11]
+
+
+def test_what_cannot_be_told_apart_is_absent_but_the_paths_rtt_is_known():
+    ours = [total(1, "a", FIRST, 1001), total(2, "a", FIRST, 1002)]
+    there = SenderSide(answer(row("a", "10.0.0.5", 1, 1, 20.0, 10), row("a", "10.0.0.5", 2, 2, 50.0, 99)), ours)
+    assert [there.bytes_retrans(t) for t in ours] == [None, None]
+    assert [there.rtt_ms(t) for t in ours] == [50.0, 50.0]
+    assert there.all_bytes_retrans == 3
+
+
+def test_a_sender_that_says_nothing():
+    for silent in (
+        None,
+        {},
+        {"connections": None},
+        {"connections": [{"subflows": [7]}]},
+        answer(row("a", None, None, None)),
+    ):
+        there = SenderSide(silent, FOUR)
+        assert [there.bytes_retrans(t) for t in FOUR] == [None] * 4
+        assert there.all_bytes_retrans is None
+
+
+ODD = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.just(10**400), st.floats(allow_nan=False), st.text(max_size=5)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(
+        ["connections", "subflows", "path", "remote", "port", "local", "bytes_retrans", "rtt_ms_median", "bytes_acked"]), inner)),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(
+    st.one_of(
+        st.dictionaries(st.just("connections"), st.lists(st.dictionaries(st.just("subflows"), st.lists(ODD)))),
+        st.none(),
+    )
+)
+def test_any_answer_gives_plain_figures(told):
+    there = SenderSide(told, FOUR)
+    json.dumps([(there.bytes_retrans(t), there.rtt_ms(t), there.all_bytes_retrans) for t in FOUR])
+
+
+@given(st.lists(st.fixed_dictionaries({"path": st.sampled_from(["a", "b"]), "bytes_retrans": ODD, "rtt_ms_median": ODD,
+                                       "bytes_acked": ODD, "local": ODD, "remote": ODD}), max_size=5))  # fmt: skip
+def test_any_rows_give_plain_figures(rows):
+    there = SenderSide(answer(*rows), FOUR)
+    for t in FOUR:
+        assert there.bytes_retrans(t) is None or there.bytes_retrans(t) >= 0
+        assert there.rtt_ms(t) is None or isinstance(there.rtt_ms(t), float)

@@ -1,0 +1,183 @@
+"""HTTP archives, as browsers export them, and as anybody may have made them."""
+
+import base64
+import copy
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tandem_server.content.page import har
+from tandem_server.content.page.shelf import in_order, write
+
+
+def entry(url, text="x", status=200, at="2026-11-21T10:00:00.000Z", **more):
+    content = {"size": len(text), "mimeType": "text/plain", "text": text}
+    response = {
+        "status": status,
+        "headers": [{"name": "Content-Type", "value": "text/plain"}],
+        "content": content,
+        "bodySize": 7,
+    }
+    return {
+        "pageref": "page_1",
+        "startedDateTime": at,
+        "request": {"method": "GET", "url": url, "headers": []},
+        "response": {**response, **more.pop("response", {})},
+        **more,
+    }
+
+
+def archive(*entries):
+    page = {
+        "startedDateTime": "2026-11-21T10:00:00.000Z",
+        "id": "page_1",
+        "title": "",
+        "pageTimings": {"onContentLoad": 300.5, "onLoad": 900},
+    }
+    return {
+        "log": {
+            "version": "1.2",
+            "creator": {"name": "WebInspector", "version": "537.36"},
+            "pages": [page],
+            "entries": list(entries),
+        }
+    }
+
+
+def whole():
+    picture = base64.b64encode(bytes(range(256))).decode()
+    script = {"type": "script", "stack": {"callFrames": [], "parent": {"callFrames": [{"url": "https://b.test/s.js"}]}}}
+    return archive(
+        entry("https://a.test/#top", "<html>", _initiator={"type": "other"}),
+        entry("https://b.test/s.js", "s()", _initiator={"type": "parser", "url": "https://a.test/"}),
+        entry(
+            "https://b.test/p.png",
+            response={"content": {"size": 256, "text": picture, "encoding": "base64"}, "bodySize": 256},
+            _initiator=script,
+        ),
+        entry("https://c.test/late", at="2026-11-21T10:00:01.500Z"),
+        entry("data:text/plain,x"),
+        entry("https://c.test/lost", response={"content": {"size": 5}}),
+        entry("wss://c.test/socket", status=101),
+        entry("https://c.test/blocked", status=0),
+        entry("https://c.test/moved", "", status=302),
+    )
+
+
+def read(told):
+    return har.read(json.dumps(told).encode())
+
+
+def test_an_archive_becomes_a_page_with_its_graph(tmp_path):
+    found = read(whole())
+    urls = [one.url for one in found.objects]
+    assert urls == [
+        "https://a.test/",
+        "https://b.test/s.js",
+        "https://b.test/p.png",
+        "https://c.test/late",
+        "https://c.test/moved",
+    ]
+    assert [one.by for one in found.objects] == [None, 0, 1, None, None]
+    assert [one.after_load for one in found.objects] == [False, False, False, True, False]
+    assert found.objects[2].body == bytes(range(256))
+    assert found.objects[0].wire_bytes == 7
+    assert found.times_ms == {"dom_content_loaded": 300.5, "load": 900.0}
+    assert found.browser == "WebInspector 537.36"
+    assert [line.split(":")[0] for line in found.left_out] == ["entry 4", "entry 5", "entry 6", "entry 7"]
+    assert "export with content" in found.left_out[1]
+    page = write(tmp_path, in_order(found.objects), {"by": "import"}, found.times_ms)
+    assert len(page.objects) == 5
+
+
+def test_only_the_first_page_of_several():
+    told = whole()
+    told["log"]["entries"].append({**entry("https://d.test/"), "pageref": "page_2"})
+    assert not any(one.url.startswith("https://d.test") for one in read(told).objects)
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ([], "no log.entries"),
+        ({"log": {"entries": []}}, "no log.entries"),
+        ({"log": {"entries": [1, None, "x"]}}, "nothing in it"),
+        (archive(entry("https://a.test/", status=404)), "answered 404"),
+        (archive(entry("file:///etc/passwd")), "nothing in it"),
+    ],
+)
+def test_what_is_no_page_says_so(told, why):
+    with pytest.raises(har.HarError, match=why):
+        read(told)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_an_error(raw):
+    with pytest.raises(har.HarError):
+        har.read(raw)
+
+
+JUNK = (
+    None,
+    True,
+    -1,
+    1e308,
+    "",
+    "x" * 50,
+    "\ud800",
+    "http://[",
+    [],
+    {},
+    [[]],
+    {"url": []},
+    10**30,
+    "2026-13-45",
+    "\0",
+    "a\r\nb: c",
+)
+
+
+def places(value, path=()):
+    yield path
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from places(inner, (*path, key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from places(inner, (*path, number))
+
+
+PLACES = [path for path in places(whole()) if path]
+
+
+@settings(max_examples=400)
+@given(st.integers(min_value=0, max_value=2**32), st.integers(min_value=1, max_value=4))
+def test_a_hostile_archive_is_a_page_that_can_be_stored_or_one_error(seed, times):
+    chance = random.Random(seed)
+    hostile = copy.deepcopy(whole())
+    for _ in range(times):
+        path = chance.choice(PLACES)
+        at = hostile
+        try:
+            for key in path[:-1]:
+                at = at[key]
+            at[path[-1]] = copy.deepcopy(chance.choice(JUNK))
+        except (KeyError, IndexError, TypeError):
+            continue  # an earlier change took this place away
+    try:
+        found = har.read(json.dumps(hostile).encode())
+    except har.HarError as error:
+        told = str(error)
+    else:
+        told = ""
+    assert "\n" not in told
+    if told:
+        return
+    assert found.objects
+    assert all(one.by is None or one.by < number for number, one in enumerate(in_order(found.objects)))
+    for one in found.objects:
+        assert 200 <= one.status <= 599
+        assert isinstance(one.body, bytes)

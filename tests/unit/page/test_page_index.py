@@ -1,0 +1,169 @@
+"""The index of a stored page: what is written is read back, and everything else is one PageError."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem_server.content.page import synthetic
+from tandem_server.content.page.index import PageError, address, parse, public
+from tandem_server.content.page.shelf import BODIES, INDEX, TLS, Captured, Shelf, verify, write
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=20,
+)
+OBJECT = {
+    "method": "GET",
+    "url": "http://a.test/",
+    "status": 200,
+    "headers": [["Content-Type", "text/html"]],
+    "body": "0" * 64,
+    "bytes": 3,
+    "wire_bytes": None,
+    "by": None,
+    "after_load": False,
+}
+
+
+def index(**changed):
+    return {
+        "format": "tandem-page/1",
+        "url": "http://a.test/",
+        "made": {},
+        "times_ms": {},
+        "objects": [OBJECT],
+        **changed,
+    }
+
+
+def test_a_made_page_is_read_back_as_it_was_written(tmp_path):
+    objects = synthetic.make(3, 30, 200_000, 4, "https")
+    page = write(tmp_path, objects, {"by": "build", "seed": 3}, {"load": 12.5})
+    assert parse((tmp_path / INDEX).read_bytes()) == page
+    assert [one.url for one in page.objects] == [one.url for one in objects]
+    assert len(page.origins) == 4
+    assert sum(one.bytes for one in page.objects) == pytest.approx(200_000, rel=0.02)
+    assert (tmp_path / TLS).stat().st_mode & 0o777 == 0o600
+    assert {one.by for one in page.objects if one.by} <= set(range(30))
+    told = public(page)
+    assert len(told["objects"]) == 30
+    assert "headers" not in json.dumps(told)
+
+
+def test_the_same_seed_is_the_same_page(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name, synthetic.make(7, 12, 50_000, 2, "http"), {}, {})
+    assert (tmp_path / "one" / INDEX).read_text() == (tmp_path / "two" / INDEX).read_text()
+    assert not (tmp_path / "one" / TLS).exists()
+
+
+def test_what_browsers_decoded_is_stored_with_gzip_and_what_is_of_the_connection_is_left_out(tmp_path):
+    headers = (
+        ("content-encoding", "br"),
+        ("Connection", "close"),
+        ("alt-svc", "h3"),
+        ("X", "1"),
+        ("bad name", "x"),
+        ("Y", "a\nb"),
+    )
+    page = write(tmp_path, [Captured("GET", "http://a.test/", 200, headers, b"a" * 5000, wire_bytes=99)], {}, {})
+    (one,) = page.objects
+    assert one.headers == (("X", "1"), ("Content-Encoding", "gzip"))
+    assert one.bytes < 200
+    assert one.wire_bytes == 99
+
+
+def test_a_body_that_is_not_what_the_index_says_is_found(tmp_path):
+    (tmp_path / "p").mkdir()
+    page = write(tmp_path / "p", synthetic.make(1, 3, 5000, 1, "http"), {}, {})
+    files = [tmp_path / "p" / BODIES / one.body for one in page.objects]
+    files[0].write_bytes(files[0].read_bytes()[::-1])
+    files[1].write_bytes(b"short")
+    files[2].unlink()
+    opened = Shelf(tmp_path).open("p")
+    assert [line.split(":")[0] for line in verify(opened)] == ["object 0", "object 1", "object 2"]
+    with pytest.raises(PageError):
+        opened.body(1)
+
+
+def test_no_link_is_followed(tmp_path):
+    (tmp_path / "p").mkdir()
+    page = write(tmp_path / "p", synthetic.make(1, 1, 5000, 1, "http"), {}, {})
+    file = tmp_path / "p" / BODIES / page.objects[0].body
+    (tmp_path / "secret").write_bytes(file.read_bytes())
+    file.unlink()
+    file.symlink_to(tmp_path / "secret")
+    (tmp_path / "q").symlink_to(tmp_path / "p")
+    shelf = Shelf(tmp_path)
+    with pytest.raises(OSError, match=r"[Ll]ink|loop|levels"):
+        shelf.open("p").body(0)
+    assert shelf.open("q") is None
+    assert shelf.open("../p") is None
+    assert shelf.open(".p") is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"format": "tandem-page/2"}, "format"),
+        ({"objects": []}, "0 objects"),
+        ({"objects": [{**OBJECT, "by": 0}]}, "by"),
+        ({"objects": [{**OBJECT, "by": True}]}, "by"),
+        ({"objects": [{**OBJECT, "status": 99}]}, "status"),
+        ({"objects": [{**OBJECT, "status": 200.0}]}, "status"),
+        ({"objects": [{**OBJECT, "body": "../../../etc/passwd"}]}, "sha256"),
+        ({"objects": [{**OBJECT, "body": None}]}, "no body"),
+        ({"objects": [{**OBJECT, "bytes": 1 << 40}]}, "bytes"),
+        ({"objects": [{**OBJECT, "headers": [["A", "b\r\nC: d"]]}]}, "header"),
+        ({"objects": [{**OBJECT, "headers": [["A b", "c"]]}]}, "header"),
+        ({"objects": [{**OBJECT, "url": "ftp://a.test/"}]}, "http"),
+        ({"objects": [{**OBJECT, "url": "http://a.test:x/"}]}, "url|Port|port"),
+        ({"objects": [{**OBJECT, "url": "http://a.test/a b"}]}, "URL"),
+        ({"objects": [{**OBJECT, "method": "get"}]}, "method"),
+        ({"url": "http://a.test/other"}, "document"),
+        ({"times_ms": {"load": -1}}, "time"),
+    ],
+)
+def test_what_is_no_index_is_one_error(changed, why):
+    with pytest.raises(PageError, match=why):
+        parse(json.dumps(index(**changed)))
+
+
+def test_the_least_index_is_one():
+    assert parse(json.dumps(index())).objects[0].bytes == 3
+
+
+@given(JSON)
+def test_any_json_is_an_error_and_no_traceback(value):
+    with pytest.raises(PageError):
+        parse(json.dumps(value))
+
+
+@given(st.sampled_from(sorted(OBJECT)), JSON)
+def test_any_value_of_any_key_is_taken_or_refused(key, value):
+    try:
+        page = parse(json.dumps(index(objects=[{**OBJECT, key: value}])))
+    except PageError:
+        return
+    assert parse(json.dumps(index(objects=[{**OBJECT, key: value}]))) == page
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_an_error(raw):
+    with pytest.raises(PageError):
+        parse(raw)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_an_address_or_an_error(text):
+    for url in (text, f"http://{text}", f"https://a.test/{text}"):
+        try:
+            found = address(url)
+        except PageError:
+            continue
+        assert found.target.startswith("/")
+        assert found.origin.host

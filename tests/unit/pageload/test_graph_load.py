@@ -1,0 +1,175 @@
+"""The object graph through the relay, against an endpoint that serves, stalls, cuts and lies."""
+
+import time
+
+import pytest
+from page_server import SESSION, SWITCHED, PageServer, page, request
+
+from tandem.experiment.pageload.carrier import Carrier, by_path
+from tandem.experiment.pageload.graph_load import PER_ORIGIN, GraphLoad
+from tandem.experiment.pageload.relay import Relay
+
+BODY = b"x" * 10
+GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n" + BODY
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load ``graph`` from ``server``; what came of it, with the carrier and the relay."""
+    servers = []
+
+    def run(script, graph, switch=SWITCHED, seconds=5.0, **more):
+        server = PageServer(script, switch)
+        servers.append(server)
+        carrier = Carrier(request(server.port, tmp_path, **more), SESSION, "p")
+        until_s = time.monotonic() + seconds
+        relay = Relay(carrier, graph.origins, until_s)
+        try:
+            found = GraphLoad(graph, relay.port, until_s, lambda: False).run()
+        finally:
+            relay.close()
+            carrier.close()
+        return found, server, carrier
+
+    yield run
+    for server in servers:
+        server.close()
+
+
+def serving(log=None):
+    def script(connection, requests):
+        while lines := requests():
+            if log is not None:
+                log.append(lines[0].split()[1])
+            connection.sendall(GOOD)
+
+    return script
+
+
+def test_objects_are_asked_for_when_what_asked_for_them_has_come(load):
+    log = []
+    graph = page(
+        ("http://a.test/", None),
+        ("http://a.test/css", 0),
+        ("http://b.test/js", 0),
+        ("http://a.test/by-css", 1),
+        ("http://b.test/by-js", 2),
+        ("http://a.test/unknown", None),
+        ("http://a.test/late", 0, True),
+    )
+    found, server, carrier = load(serving(log), graph)
+    assert found.failure is None
+    assert (found.objects, found.failed) == (6, 0)
+    assert log[0] == "/"
+    assert set(log) == {"/", "/css", "/js", "/by-css", "/by-js", "/unknown"}
+    assert log.index("/css") < log.index("/by-css")
+    assert log.index("/js") < log.index("/by-js")
+    assert found.load_ms > 0
+    assert all("X-Tandem-Session: ssssssss" in head and "Upgrade: tandem-page" in head for head in server.heads)
+    assert server.heads[0][0] == "GET /v1/page/p HTTP/1.1"
+    assert sum(c.received for c in carrier.carried) == 6 * len(GOOD)
+    assert by_path(carrier.carried)["a"] >= 6 * len(GOOD)
+
+
+def test_there_are_six_connections_an_origin_and_they_are_kept(load):
+    graph = page(("http://a.test/", None), *((f"http://a.test/{n}", 0) for n in range(40)))
+    found, server, carrier = load(serving(), graph)
+    assert (found.failure, found.objects) == (None, 41)
+    assert server.most <= PER_ORIGIN
+    assert len(carrier.carried) <= PER_ORIGIN
+
+
+def test_more_origins_than_connections_are_served_all_the_same(load):
+    graph = page(("http://a.test/", None), *((f"http://h{n}.test/{m}", 0) for n in range(50) for m in range(2)))
+    found, server, _ = load(serving(), graph, seconds=20.0)
+    assert (found.failure, found.objects) == (None, 101)
+    assert server.most <= 40  # 32, and those that are just closing
+
+
+def stalls(connection, requests):
+    requests()
+    connection.sendall(GOOD[:-4])
+    requests()
+
+
+def cuts(connection, requests):
+    requests()
+    connection.sendall(GOOD[:-4])
+
+
+def lies(connection, requests):
+    requests()
+    connection.sendall(GOOD + b"more than it said")
+
+
+def endless(connection, requests):
+    requests()
+    connection.sendall(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        connection.sendall(b"X: y\r\n" * 1000)
+
+
+def nonsense(connection, requests):
+    requests()
+    connection.sendall(b"\0" * 50000)
+
+
+def closes(_connection, requests):
+    requests()
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        (stalls, "not all objects in time|timeout"),
+        (cuts, "6 of 10 bytes|reset"),
+        (endless, "no end of the head"),
+        (nonsense, "not HTTP/1|no end of the head"),
+        (closes, "closed|reset"),
+        (lies, "reset|bytes"),
+    ],
+)
+def test_a_document_that_does_not_come_is_the_loads_failure(load, script, why):
+    found, _, _ = load(script, page(("http://a.test/", None)), seconds=1.0)
+    assert found.failure is not None
+    assert any(word in found.failure for word in why.split("|")), found.failure
+    assert found.load_ms is None
+
+
+def test_an_object_that_does_not_come_is_counted_and_the_load_goes_on(load):
+    def script(connection, requests):
+        while lines := requests():
+            connection.sendall(GOOD if lines[0].split()[1] != "/cut" else GOOD[:-1])
+            if "/cut" in lines[0]:
+                return
+
+    graph = page(
+        ("http://a.test/", None), ("http://a.test/cut", 0), ("http://a.test/of-cut", 1), ("http://a.test/other", 0)
+    )
+    found, _, _ = load(script, graph)
+    assert found.failure is None
+    assert (found.objects, found.failed) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("switch", "why"),
+    [
+        (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "HTTP 403"),
+        (b'HTTP/1.1 429 Too Many\r\nContent-Length: 14\r\n\r\n{"error": "no"}', 'HTTP 429 {"error": "no"'),
+        (b"\0\0\0\0\0\0\0\0", "not HTTP/1"),
+        (b"HTTP/1.1 101 X\r\n" + b"a: b\r\n" * 5000, "no end of the head"),
+    ],
+)
+def test_an_endpoint_that_does_not_switch_is_told(load, switch, why):
+    found, _, carrier = load(closes, page(("http://a.test/", None)), switch, seconds=2.0)
+    assert found.failure is not None
+    assert any(why in line for line in carrier.refused), carrier.refused
+
+
+def test_nobody_there_is_told(tmp_path):
+    carrier = Carrier(request(9, tmp_path), SESSION, "p")
+    try:
+        assert carrier.open(1.0) is None
+        assert carrier.refused == ["connect: refused"]
+    finally:
+        carrier.close()

@@ -1,0 +1,295 @@
+"""The result tables: every experiment's figures from runs whose results are known, in the page, summary.json and CSV."""
+
+import copy
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from synthetic_results import MAKERS, PROBE, manifests, write
+from test_report_page import Page
+
+from tandem_server.analysis.evaluate import evaluate
+from tandem_server.analysis.folder import load
+from tandem_server.analysis.summary import summary
+from tandem_server.analysis.tables.facts import gather
+from tandem_server.analysis.tables.results import Results, of_manifests, results
+from tandem_server.analysis.tables.throughput import size_class
+from tandem_server.analysis.tables.told import told
+from tandem_server.cli.main import main
+from tandem_server.report.charts import lines, ticks
+from tandem_server.report.csv_files import files
+from tandem_server.report.in_text import in_text
+from tandem_server.report.page import render
+from tandem_server.report.result_cells import shown
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return write(tmp_path_factory.mktemp("results") / "campaign", 210)
+
+
+@pytest.fixture(scope="module")
+def found(folder) -> Results:
+    return results(load(folder))
+
+
+def rows(found: Results, name: str) -> list[dict]:
+    (table,) = [t for t in found.flat if t.name == name]
+    return [dict(zip([c.key for c in table.columns], row, strict=True)) for row in table.rows]
+
+
+def test_every_experiment_has_its_tables(found):
+    assert set(found.tables) == set(MAKERS)
+    names = [t.name for t in found.flat]
+    assert len(set(names)) == len(names)
+
+
+def test_downloads_by_kind_and_path_and_what_mptcp_gained(found):
+    seen = {(r["kind"], r["path"]): r for r in rows(found, "download")}
+    assert {key: r["goodput_bit_per_s"] for key, r in seen.items()} == {
+        ("mptcp", "a"): 30e6,
+        ("tcp", "a"): 20e6,
+        ("tcp", "b"): 10e6,
+    }
+    assert seen["mptcp", "a"]["most_loaded_share"] == 0.75
+    assert seen["mptcp", "a"]["join_delay_ms"] == 120
+    assert seen["tcp", "b"]["most_loaded_share"] is None
+    assert [(r["over_best"], r["over_sum"]) for r in rows(found, "download-gain")] == [(1.5, 1.0)]
+
+
+def test_bandwidth_by_arm_with_the_ratio_that_was_asked_and_the_one_measured(found):
+    seen = {r["ratio"]: r for r in rows(found, "bandwidth")}
+    assert {ratio: r["arm"] for ratio, r in seen.items()} == {
+        1: "a.up 1 Mbit/s",
+        4: "a.up 4 Mbit/s",
+        20: "a.up 20 Mbit/s",
+    }
+    assert [r["arm"] for r in rows(found, "bandwidth")] == [
+        seen[k]["arm"] for k in (1, 4, 20)
+    ]  # by size, not by letter
+    assert [seen[k]["benefit"] for k in (1, 4, 20)] == [0.95, 0.8, 0.0]
+    assert [seen[k]["benefit_raw"] for k in (1, 4, 20)] == [1.2, 1.05, 0.25]
+    assert seen[4]["most_loaded_share"] == 0.8
+    assert (seen[4]["c_max_bit_per_s"], seen[4]["c_total_bit_per_s"], seen[4]["tdi"]) == (4e6, 5e6, 1.0)
+    assert {(r["arm"], r["path"]): r["c_i_bit_per_s"] for r in rows(found, "bandwidth-alone")}[
+        "a.up 20 Mbit/s", "a"
+    ] == 20e6
+
+
+def test_delay_by_class_of_size_with_both_ends(found):
+    seen = {r["from_bytes"]: r for r in rows(found, "delay")}
+    assert {size: r["benefit"] for size, r in seen.items()} == {100: -0.5, 5000: 0.1, 500_000: 0.9}
+    assert seen[500_000]["agent_benefit"] == 0.9
+    assert seen[500_000]["server_benefit"] == 0.45
+    assert seen[500_000]["timed_at"] == "agent"
+    assert [seen[size]["positive"] for size in (100, 5000, 500_000)] == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("count", "least"), [(1, 1), (99, 50), (100, 100), (199, 100), (200, 200), (999, 500), (10**15 - 1, 5 * 10**14)]
+)
+def test_classes_of_size(count, least):
+    assert size_class(count) == least
+
+
+def test_plays_by_length_of_segment(found):
+    seen = {r["segment_s"]: r for r in rows(found, "dash")}
+    assert set(seen) == {1, 6, 15}
+    assert [seen[k]["switches_per_minute"] for k in (1, 6, 15)] == [60, 10, 4]
+    assert seen[6]["rule"] == "throughput"
+    assert 0 < seen[6]["stalled"] < 1
+
+
+def test_ways_streams_traces_and_verdicts(found):
+    ways = {r["way"]: r for r in rows(found, "reachability")}
+    assert (ways["W/L"]["rtt_p50_ms"], ways["L/W"]["rtt_p50_ms"]) == (40, 70)
+    assert rows(found, "reachability-overlap")[0]["share"] == 0.6
+    assert rows(found, "reachability-comparison")[0]["second_slower_share"] == 0.7
+    streams = {(r["path"], r["load"]): r["rtt_p95_ms"] for r in rows(found, "latency")}
+    assert streams == {("a", "idle"): 72.5, ("a", "under load"): 290, ("b", "idle"): 72.5, ("b", "under load"): 290}
+    assert {(r["path"], r["hops"], r["hops_silent"], r["ended"]) for r in rows(found, "traceroute")} == {
+        ("a", 2, 1, "reached"),
+        ("b", 2, 1, "reached"),
+    }
+    assert rows(found, "traceroute-disjointness")[0]["disjoint_share"] == 0.8
+    (path,) = rows(found, "verdict")
+    assert path["primary"] == "native"
+    assert path["join"] == "native ×13, stripped (syn) ×5"
+
+
+def test_an_experiment_that_nobody_knows_has_its_numbers_with_their_units(found):
+    (table,) = found.tables["handshake"]
+    assert {c.key: c.unit for c in table.columns if c.unit and c.key not in ("runs", "values")} == {
+        "handshake_ms": "ms",
+        "made": "1",
+    }
+    (pages,) = found.tables["pageload"]
+    assert {c.key: c.unit for c in pages.columns}["page_load_time_ms"] == "ms"
+    assert {(r["kind"], r["path"]) for r in rows(found, "pageload")} == {("mptcp", "a"), ("tcp", "a")}
+
+
+def test_campaigns_say_how_far_they_came_what_failed_and_what_stood_in(found):
+    (dash,) = [c for c in found.campaigns if c.name == "all-dash"]
+    (step,) = dash.steps
+    assert (dash.short, step.ok, dict(step.failed), dash.planned) == (True, 18, {"connect: timeout": 3}, {"plays": 500})
+    assert dash.substitutes == ["scheduler: asked minsrtt, used stock"]
+    assert dash.bytes == 21 * 1024
+
+
+def test_arms_that_use_the_same_for_different_things_asked_stay_apart():
+    two = copy.deepcopy(manifests(20)[::10])
+    for arm, (m, asked) in enumerate(zip(two, ("lia", "olia"), strict=True)):
+        m["parameters"]["congestion_control"] = "reno"
+        m["campaign"] |= {
+            "arm": arm,
+            "name": "c",
+            "step": "s",
+            "substituted": {"congestion_control": {"asked": asked, "used": "reno"}},
+        }
+
+    assert [f.arm for f in gather(two, Path())] == [
+        "congestion_control reno for lia",
+        "congestion_control reno for olia",
+    ]
+
+
+def test_a_list_in_a_file_of_the_run_is_read_from_there_and_nowhere_else(tmp_path):
+    folder = write(tmp_path / "c", 10)
+    own = folder / "probe" / PROBE
+    before = {t.name: t.rows for t in results(load(folder)).flat}
+    file = own / "runs" / "run-000001.json"  # bandwidth
+    manifest = json.loads(file.read_text())
+    (own / "results").mkdir()
+    (own / "results" / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in manifest["result"]["rounds"]))
+    for name, same in (
+        ("results/r.jsonl", True),
+        ("../../../r.jsonl", False),
+        ("/etc/passwd", False),
+        ("results/none", False),
+    ):
+        manifest["result"]["rounds"] = {"file": name, "rows": 1}
+        file.write_text(json.dumps(manifest))
+        after = {t.name: t.rows for t in results(load(folder)).flat}
+        assert (after.get("bandwidth") == before["bandwidth"]) is same
+
+
+def test_the_page_stands_and_escapes_what_the_folder_says(tmp_path):
+    folder = write(tmp_path / "c", 70)
+    file = folder / "probe" / PROBE / "runs" / "run-000003.json"
+    manifest = json.loads(file.read_text())
+    manifest["campaign"]["name"] = "<script>alert(1)</script>"
+    manifest["parameters"]["abr"] = manifest["result"]["player"]["abr"] = '"><img src=x>'
+    file.write_text(json.dumps(manifest))
+    html = render(evaluate(load(folder), "no database", "no ledger"))
+    page = Page(html)
+    assert "<script>alert" not in html
+    assert "<img" not in html
+    assert "not what the paper had" in page.text
+    for title in (
+        "Bandwidth aggregation (Cordero)",
+        "Delay aggregation (Cordero), by size",
+        "Benefit, server's clock",
+        "RTT by way",
+        "Buffer over time",
+    ):
+        assert title in page.text
+
+
+def test_the_csv_holds_the_table_and_each_value(found):
+    made = files(found)
+    assert {"runs.csv", "bandwidth.csv", "bandwidth-values.csv"} <= set(made)
+    seen = list(csv.DictReader(io.StringIO(made["bandwidth.csv"])))
+    assert [float(r["benefit"]) for r in seen] == [r["benefit"] for r in rows(found, "bandwidth")]
+    values = list(csv.DictReader(io.StringIO(made["bandwidth-values.csv"])))
+    assert len(values) == 18
+    assert {v["run"] for v in values} <= {r["run"] for r in csv.DictReader(io.StringIO(made["runs.csv"]))}
+    assert len(list(csv.DictReader(io.StringIO(made["runs.csv"])))) == 210
+
+
+def test_a_name_or_text_that_would_do_harm_in_a_csv_does_none(tmp_path):
+    folder = write(tmp_path / "c", 10)
+    file = folder / "probe" / PROBE / "runs" / "run-000009.json"
+    manifest = json.loads(file.read_text())
+    manifest["experiment"]["name"] = "../../evil"
+    manifest["failure"] = {"reason": "=cmd()", "retry": False}
+    file.write_text(json.dumps(manifest))
+    made = files(results(load(folder)))
+    assert all("/" not in name and name.endswith(".csv") for name in made)
+    assert ",'=cmd()" in made["runs.csv"]
+
+
+def test_the_command_writes_tables_where_asked_and_prints_them(tmp_path, capsys):
+    folder = write(tmp_path / "c", 20)
+    assert main(["report", str(folder), "--tables", str(tmp_path / "t"), "--print-tables"]) == 1  # no database here
+    out = capsys.readouterr().out
+    assert "all-bandwidth: 2 runs" in out
+    assert "bandwidth: Bandwidth aggregation (Cordero)" in out
+    assert (tmp_path / "t" / "bandwidth.csv").is_file()
+    assert not (folder / "tables").exists()
+    assert set(json.loads((folder / "summary.json").read_text())["tables"]) >= {"bandwidth", "dash"}
+
+
+BROKEN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just({"file": "../x"}) | st.just([[], None]),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(("path", "share", "bytes", "asked", "p50", "x")), inner, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+
+
+def places(value, way=()):
+    """Every place in a JSON value, as keys to it."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, content in inner:
+        yield (*way, key)
+        yield from places(content, (*way, key))
+
+
+SOUND = manifests(10)
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_manifests_with_anything_anywhere_raise_nothing(data):
+    spoiled = copy.deepcopy(SOUND)
+    for _ in range(data.draw(st.integers(1, 12))):
+        manifest = data.draw(st.sampled_from(spoiled))
+        where = data.draw(st.sampled_from(sorted(places(manifest), key=str)))
+        holder = manifest
+        for key in where[:-1]:
+            holder = holder[key]
+        if where != ("id",) and where != ("kind",):
+            holder[where[-1]] = data.draw(BROKEN)
+
+    found = of_manifests(spoiled, Path("/nonexistent"), {})
+    files(found)
+    in_text(found)
+
+    shown(found)
+    json.dumps(told(found), allow_nan=False)
+
+
+def test_summary_has_both_keys(folder):
+    figures = summary(evaluate(load(folder), "none", "none"))
+    assert {c["name"] for c in figures["campaigns"]} == {f"all-{name}" for name in MAKERS}
+    assert figures["tables"]["bandwidth"]["experiment"] == "bandwidth"
+    assert all(len(row) == len(t["columns"]) for t in figures["tables"].values() for row in t["rows"])
+
+
+@given(st.floats(-1e18, 1e18), st.floats(1e-9, 1e18))
+def test_ticks_lie_within(low, width):
+    high = low + width
+    if high > low:
+        found = ticks(low, high)
+        assert len(found) <= 8
+        assert all(low - width * 0.01 <= t <= high + width * 0.01 for t in found)
+
+
+def test_a_curve_of_one_point_is_none():
+    assert lines("t", "x", "y", [("a", [(1, 1)])]) is None
+    assert lines("t", "x", "y", [("a", [(0, 1), (-5, 2)])], log_x=True) is None
+    assert lines("t", "x", "y", [("a", [(1, 1), (1, 1)])]) is not None
