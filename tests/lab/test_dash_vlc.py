@@ -224,6 +224,7 @@ def test_no_vlc_outlives_the_experiment(token, public, number):
         **os.environ,
         "PYTHONPATH": str(REPOSITORY / "collector/src"),
         **stand_in(public, "exec sleep 1000"),
+        "TMPDIR": str(public),  # a killed experiment leaves VLC's folder behind
     }
     command = [sys.executable, "-m", "tandem.experiment.dash"]
     with serving(lambda *_: Answer(b"")) as endpoint:
