@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -106,6 +107,12 @@ class KitOnRig:
         """The manifests of an experiment, made now."""
         return self.manifests(self.experiment(*args, name=name))
 
+    def collector_cut(self) -> None:
+        """The collector ends as with the power, and is started again."""
+        os.kill(self.collector.pid, signal.SIGKILL)
+        self.programs.end(self.collector)
+        self.collector = self.programs.start("collector", self.collector.argv, 30)
+
     def play(self, path: str, fault: dict[str, Any]) -> None:
         """Let a path's modem fail."""
         with socket.socket(socket.AF_UNIX) as client:
@@ -180,6 +187,6 @@ def kit_on_rig(
         yield kit
         assert programs.watch() is None
         assert rig.failed() is None
-        assert programs.end(collector, 45).exit == 0
+        assert programs.end(kit.collector, 45).exit == 0
     text = (logs / "collector.log").read_text()
     assert "Traceback" not in text, text

@@ -129,6 +129,20 @@ def test_withdrawn_its_run_is_ended_and_the_next_of_the_queue_begins(kit: KitOnR
     assert ended["result"]["bytes"] > 0
 
 
+def test_a_power_cut_makes_no_run_twice(kit: KitOnRig) -> None:
+    one = push(kit, "cut", "seconds = 2", 3)
+    lines = kit.probe / "campaigns" / one / "runs.jsonl"
+    awaited("the second run begins", lambda: lines.exists() and len(lines.read_bytes().splitlines()) >= 3, 60)
+    kit.collector_cut()
+    awaited("the campaign is done", reaches(kit, one, "done"), 90)
+    (row,) = server(kit, "status", one)
+    assert row["steps"] == {"s": {"made": 3, "of": 3}}
+    entries = {(e["number"], e["attempt"]): e for e in map(json.loads, lines.read_text().splitlines())}
+    whole = [number for (number, _), entry in entries.items() if entry["ended"] is not None]
+    assert sorted(whole) == [0, 1, 2]
+    assert [number for (number, _), entry in entries.items() if entry["ended"] is None] == [1]
+
+
 def test_maintenance_goes_on_when_nothing_is_measured_and_when_nobody_can_tell(kit: KitOnRig) -> None:
     """The scenario stands still: nothing is measured now."""
     assert condition(kit, wait_s=60).stdout == "idle\n"
