@@ -30,9 +30,9 @@ FULL = {"activities": ["still", "walk", "tram", "drive"], "seconds": 12.0, "repe
 QUICK = {"activities": ["still", "drive"], "seconds": 1.0, "repetitions": 1}
 AROUND_S = 3.0
 """Of a slot, for the experiment's start and end."""
-LATEST_S = 0.25
-"""A slot begun later than this met another part of its stretch: it does not count."""
-LEAD_S = 12.0
+LATEST_S = 1.5
+"""A download under way later than this after its slot began meets another part of its stretch: it does not count."""
+LEAD_S = 4.0
 PASSES = 3
 """Slots that a busy machine missed are played again, so often at most."""
 COMMUTE_S = 180.0
@@ -83,6 +83,7 @@ def download(made: Bench, args: Namespace, kind: str, path: str) -> dict[str, An
     )  # fmt: skip
     result, failure = line["result"] or {}, line["failure"]
     found: dict[str, Any] = {"failure": None if failure is None else failure["reason"]}
+    found["first_sample_ns"] = line["first_sample_ns"]
     found["mbit_s"] = result["goodput_bit_per_s"] / 1e6 if failure is None else None
     found["subflows"] = [
         {name: s[name] for name in ("path", "share", "rtt_ms_median", "join_delay_ms")}
@@ -94,22 +95,28 @@ def download(made: Bench, args: Namespace, kind: str, path: str) -> dict[str, An
 def measure(
     made: Bench, args: Namespace, slots: list[Slot], epoch_ns: int, found: dict[int, dict[str, Any]]
 ) -> list[Slot]:
-    """Put into ``found``, by the stretch's number, what each way came to; the slots that could not be begun in time."""
+    """Put into ``found``, by the stretch's number, what each way came to; the slots whose downloads were not under way in time."""
     missed = []
     progress, slot_s = Progress(len(slots), "slots"), args.seconds + AROUND_S
     with ThreadPoolExecutor(2) as both:
         for place, slot in enumerate(slots):
             due_s = epoch_ns / 1e9 + place * slot_s
             time.sleep(max(0.0, due_s - time.monotonic()))
-            late_s = time.monotonic() - due_s
-            told = found.setdefault(slot.number, {})
-            if late_s > LATEST_S:
+            lines: dict[str, dict[str, Any]] = {}
+            if time.monotonic() - due_s < LATEST_S:
+                if slot.primary is None:
+                    tcp = both.map(lambda p: download(made, args, "tcp", p), "ab")
+                    lines = {f"tcp {path}": line for path, line in zip("ab", tcp, strict=True)}
+                else:
+                    lines = {"mptcp": download(made, args, "mptcp", slot.primary)}
+            begun = [line["first_sample_ns"] for line in lines.values() if line["first_sample_ns"] is not None]
+            told = found.setdefault(slot.number, {"primary": None, "begun_s": {}})
+            if not lines or any(at / 1e9 - due_s > LATEST_S for at in begun):
                 missed.append(slot)
-            elif slot.primary is None:
-                for path, line in zip("ab", both.map(lambda p: download(made, args, "tcp", p), "ab"), strict=True):
-                    told[f"tcp {path}"] = line
             else:
-                told["primary"], told["mptcp"] = slot.primary, download(made, args, "mptcp", slot.primary)
+                told.update(lines)
+                told["primary"] = slot.primary or told["primary"]
+                told["begun_s"] |= {name: round(min(begun, default=0) / 1e9 - due_s, 3) for name in lines}
             progress.step(f"(last: {slot.stretch.activity}, {'TCP' if slot.primary is None else 'Multipath TCP'})")
     return missed
 
@@ -128,7 +135,12 @@ def figures(stretch: Stretch, told: dict[str, Any], seconds: float) -> dict[str,
     row["over mean"] = together / ((a + b) / 2) if whole else None
     row["of sum"] = together / (a + b) if whole else None
     row["imbalance"] = max(a, b) / min(a, b) if whole else None
-    return {**row, "primary": told.get("primary"), "ways": {name: told.get(name) for name in GOODPUTS}}
+    return {
+        **row,
+        "primary": told["primary"],
+        "begun_s": told["begun_s"],
+        "ways": {name: told.get(name) for name in GOODPUTS},
+    }
 
 
 def summed(args: Namespace, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -203,8 +215,7 @@ def main() -> int:
     for _ in range(1 if args.quick else PASSES):
         with tempfile.TemporaryDirectory() as folder:
             timelines = write_timelines([slot.stretch for slot in slots], Path(folder), args.seed)
-            epoch_ns = time.monotonic_ns() + int(LEAD_S * 1e9)
-            with played_bench(timelines, epoch_ns) as made:
+            with played_bench(timelines, LEAD_S) as (made, epoch_ns):
                 setting = setting or made.setting(args, links)
                 slots = measure(made, args, slots, epoch_ns, told)
         missed += len(slots)

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab'
 
 from lone_endpoint import lone_endpoint
 from radio_pair import PATHS, RadioPair, find_link, played_pair, radio_pair
-from two_paths import REPOSITORY, SERVER, why_not
+from two_paths import REPOSITORY, SERVER, Space, why_not
 
 from tandem.experiment.rounds_outcome import quantile
 from tandem.mptcp import sysctls
@@ -100,8 +100,8 @@ class Bench:
                     raise SystemExit(f"{setting.name}: {setting.error}")
 
     def experiment(self, name: str, **own: Any) -> dict[str, Any]:
-        """One experiment in the probe's namespace; its last line. A network that fails is in it; a machine that cannot measure, or what
-        trying again cannot mend, ends the script with one line."""
+        """One experiment in the probe's namespace; its last line, and ``first_sample_ns`` of CLOCK_MONOTONIC. A network that fails
+        is in it; a machine that cannot measure, or what trying again cannot mend, ends the script with one line."""
         given = {"run": "trend", "paths": PATHS, "server": self.server, **own}
         done = subprocess.run(
             [*self.pair.probe.enter, sys.executable, "-m", f"tandem.experiment.{name}"],
@@ -111,8 +111,9 @@ class Bench:
             env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")},
             check=False,
         )
-        last = done.stdout.splitlines()[-1:]
-        line: dict[str, Any] = json.loads(last[0]) if last else {"type": None}
+        lines = [json.loads(text) for text in done.stdout.splitlines()]
+        line: dict[str, Any] = lines[-1] if lines else {"type": None}
+        line["first_sample_ns"] = next((told["monotonic_ns"] for told in lines if told["type"] == "sample"), None)
         if line["type"] != "result":
             raise SystemExit(f"{name} ended with status {done.returncode}; it says why above")
         if line["failure"] is not None and not line["failure"]["retry"]:
@@ -164,18 +165,20 @@ def bench(mbit: Mapping[str, float], rtt_ms: Mapping[str, float], queue_ms: floa
 
 
 @contextmanager
-def played_bench(timelines: Mapping[str, Path], epoch_ns: int) -> Iterator[Bench]:
-    """Links that play timelines from ``epoch_ns`` (CLOCK_MONOTONIC) on, the server with its playbook's buffers."""
+def played_bench(timelines: Mapping[str, Path], lead_s: float) -> Iterator[tuple[Bench, int]]:
+    """Links that play timelines, the server with its playbook's buffers; the instant from which on they play (CLOCK_MONOTONIC ns),
+    ``lead_s`` after all else was ready."""
     binary = find_link()
     assert binary is not None
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        played_pair(binary, timelines, epoch_ns) as pair,
-        lone_endpoint(pair.server, SERVER, Path(folder)) as server,
-    ):
-        made = Bench(pair, server)
-        made.buffers(SERVER_BUFFERS, probe=False)
-        yield made
+    with tempfile.TemporaryDirectory() as folder:
+
+        def serve(space: Space) -> AbstractContextManager[dict[str, Any]]:
+            return lone_endpoint(space, SERVER, Path(folder))
+
+        with played_pair(binary, timelines, lead_s, serve) as (pair, server, epoch_ns):
+            made = Bench(pair, server)
+            made.buffers(SERVER_BUFFERS, probe=False)
+            yield made, epoch_ns
 
 
 @dataclass

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path as File
+from typing import TypeVar
 
 from two_paths import REPOSITORY, SERVER, Space, await_true
 
@@ -19,6 +21,7 @@ from tandem.mptcp.paths import Paths
 PATHS = [{"name": n, "interface": f"tmp5-{n}", "operator": n.upper()} for n in "ab"]
 """The experiments' parameter ``paths``."""
 _LEAST_QUEUE_BYTES = 30_000
+T = TypeVar("T")
 
 
 def find_link() -> str | None:
@@ -67,32 +70,44 @@ def radio_pair(
         rate, queue = str(int(bit_per_s[name])), str(queue_bytes(bit_per_s[name], queue_ms))
         offers[name] = ["--down-bit-per-s", rate, "--up-bit-per-s", rate, "--rtt-ms", str(rtt_ms[name])]
         offers[name] += ["--buffer-down-bytes", queue, "--buffer-up-bytes", queue]
-    with _linked(binary, offers, queue_ms) as pair:
+    with _linked(binary, lambda _: offers, queue_ms) as pair:
         yield pair
 
 
 @contextmanager
-def played_pair(binary: str, timelines: Mapping[str, File], epoch_ns: int) -> Iterator[RadioPair]:
-    """Both links up, both paths configured; the links play their timelines from ``epoch_ns`` (CLOCK_MONOTONIC) on."""
-    offers = {name: ["--timeline", str(file), "--epoch-ns", str(epoch_ns)] for name, file in timelines.items()}
-    with _linked(binary, offers, 0) as pair:
-        yield pair
+def played_pair(
+    binary: str, timelines: Mapping[str, File], lead_s: float, serve: Callable[[Space], AbstractContextManager[T]]
+) -> Iterator[tuple[RadioPair, T, int]]:
+    """Both links up, both paths configured; what ``serve`` gave, which was entered in the server's namespace before; the CLOCK_MONOTONIC
+    instant (ns) from which on the links play their timelines, ``lead_s`` after they were started."""
+    with ExitStack() as stack:
+        served: list[tuple[T, int]] = []
+
+        def offers(server: Space) -> Mapping[str, list[str]]:
+            given = stack.enter_context(serve(server))
+            epoch_ns = time.monotonic_ns() + int(lead_s * 1e9)
+            served.append((given, epoch_ns))
+            return {name: ["--timeline", str(file), "--epoch-ns", str(epoch_ns)] for name, file in timelines.items()}
+
+        with _linked(binary, offers, 0) as pair, stack:
+            yield pair, *served[0]
 
 
 @contextmanager
-def _linked(binary: str, offers: Mapping[str, list[str]], queue_ms: float) -> Iterator[RadioPair]:
-    """``offers``: what each link offers, as options of ``tandem-link``."""
+def _linked(binary: str, offers: Callable[[Space], Mapping[str, list[str]]], queue_ms: float) -> Iterator[RadioPair]:
+    """``offers``: what each link offers, as options of ``tandem-link``; asked once the server's namespace is there."""
     with ExitStack() as stack:
         probe, server = Space(), Space()
         stack.callback(server.close)
         stack.callback(probe.close)
         server.run(f"ip addr add {SERVER}/32 dev lo")
         links = {}
+        options = offers(server)
         for number, name in enumerate("ab", start=1):
             ends = ["--a-netns", f"/proc/{probe.pid}/ns/net", "--a-name", f"tmp5-{name}"]
             ends += ["--b-netns", f"/proc/{server.pid}/ns/net", "--b-name", f"tmp5-{name}s"]
             made = subprocess.Popen(
-                [binary, *ends, *offers[name]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                [binary, *ends, *options[name]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             )
             stack.callback(made.communicate)
             stack.callback(made.terminate)

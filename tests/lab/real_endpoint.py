@@ -27,15 +27,16 @@ class _NoStore:
 
 
 class RealEndpoint:
-    """Listens at once on free ports of the namespace that it is made in. ``token``: of its one probe."""
+    """Listens at once on free ports of the namespace that it is made in, on all addresses of IPv4, or of both families (``::``).
+    ``token``: of its one probe."""
 
-    def __init__(self, folder: Path, limits: Limits | None = None) -> None:
+    def __init__(self, folder: Path, limits: Limits | None = None, host: str = "0.0.0.0") -> None:  # noqa: S104  (inside a namespace)
         limits = limits or Limits()
         self.registry = Registry(folder / "registry.sqlite")
         self.token = self.registry.probes.add("probe-1")
         self.sessions = SessionTable(self.registry, limits)
         self.recorder = Recorder(lambda: _NoStore())  # type: ignore[arg-type,return-value]  # it takes lines and refuses none
-        self.listener = listen("0.0.0.0", 0)  # noqa: S104  (inside a namespace)
+        self.listener = listen(host, 0)
         self.measurement_port = self.listener.getsockname()[1]
         self.acceptor = Acceptor(
             self.listener,
@@ -43,10 +44,10 @@ class RealEndpoint:
             limits.connections,
             limits.connections_per_address,
         )
-        self.control = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self.control.bind(("0.0.0.0", 0))  # noqa: S104
+        self.control = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        self.control.bind((host, 0))
         self.control_port = self.control.getsockname()[1]
-        self.reflector = Reflector(reflector_socket("0.0.0.0", self.measurement_port), self.sessions)  # noqa: S104
+        self.reflector = Reflector(reflector_socket(host, self.measurement_port), self.sessions)
         app = control_app(
             self.registry, self.sessions, self.measurement_port, Results(folder / "results"), reflector=self.reflector
         )

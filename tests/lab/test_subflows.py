@@ -45,7 +45,7 @@ class Server:
             "run": "run-1",
             "kind": "mptcp",
             "path": "a",
-            "seconds": 1,
+            **({} if "seconds" in more else {"bytes": int(RATE)}),
             "paths": [{"name": p.name, "interface": p.interface, "operator": p.name.upper()} for p in PATHS],
             "server": {
                 "control": f"http://{SERVER}:{self.endpoint.control_port}",
@@ -114,7 +114,7 @@ def test_a_second_address_that_does_not_answer_leaves_two_and_says_so(two, tmp_p
     silent = [o for o in result["subflow_orders"] if o["server_address"] == "203.0.113.99"]
     assert {o["path"] for o in silent} == {"a", "b"}
     assert {(o["established_ms"], o["why_not"], o["attempts"]) for o in silent} == {(None, "no answer", 1)}
-    assert result["bytes"] > RATE / 2
+    assert result["bytes"] == RATE
 
 
 def test_a_server_that_takes_no_fourth_refuses_it_and_that_is_said(two, tmp_path):
@@ -134,7 +134,7 @@ def test_a_server_that_takes_no_fourth_refuses_it_and_that_is_said(two, tmp_path
 )
 def test_odd_answers_leave_two(two, tmp_path, told):
     server = Server(two, tmp_path, Behaviour(rate=RATE, further_addresses=told))
-    line = Run(server.parameters(subflows=4, seconds=0.3), two.probe.enter).end()
+    line = Run(server.parameters(subflows=4, bytes=int(RATE / 2)), two.probe.enter).end()
     assert line["failure"] is None
     assert set(places(line["result"])) == {("a", SERVER), ("b", SERVER)}
     assert {o["server_address"] for o in line["result"]["subflow_orders"]} == {SERVER}
@@ -142,7 +142,7 @@ def test_odd_answers_leave_two(two, tmp_path, told):
 
 def test_a_server_without_mptcp_is_a_fallback_with_one(two, tmp_path):
     server = Server(two, tmp_path, Behaviour(rate=RATE, further_addresses=[SECOND]), protocol=0)
-    line = Run(server.parameters(subflows=4, seconds=0.5), two.probe.enter).end()
+    line = Run(server.parameters(subflows=4, bytes=1000), two.probe.enter).end()
     assert line["failure"] is None
     result = line["result"]
     assert (result["fallback"], result["subflows_asked"], result["subflows_reached"]) == (True, 4, 1)

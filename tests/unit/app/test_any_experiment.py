@@ -65,7 +65,8 @@ def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path: 
     assert (row["experiment"], row["kind"], row["bytes"]) == ("steps", "any", 5)
     assert collector.stop()
     (manifest,) = manifests(tmp_path)
-    assert manifest["experiment"] == {"name": "steps", "version": 3}
+    assert {**manifest["experiment"], "units": None} == {"name": "steps", "version": 3, "units": None}
+    assert manifest["experiment"]["units"]["bytes"] == "B"
     assert (manifest["kind"], manifest["pairing"], manifest["paths"]) == ("any", "single", ["b", "a"])
     assert manifest["seed"] == 2**31 + 7
     parameters = manifest["parameters"]

@@ -207,3 +207,55 @@ def test_affordable_is_the_highest_that_fits(ladder, rate):
     index = affordable(ladder, rate)
     assert ladder[index] <= rate or index == 0
     assert index + 1 == len(ladder) or ladder[index + 1] > rate
+
+
+def bba_of_the_paper(rates, reservoir_s, cushion_s, previous, buffer_s):
+    """Algorithm 1 of Huang et al. (SIGCOMM 2014), line by line, with rates instead of indexes."""
+    r_min, r_max = rates[0], rates[-1]
+    plus = r_max if previous == r_max else min(r for r in rates if r > previous)
+    minus = r_min if previous == r_min else max(r for r in rates if r < previous)
+    f = r_min + (r_max - r_min) * min(1.0, max(0.0, (buffer_s - reservoir_s) / cushion_s))
+    if buffer_s <= reservoir_s:
+        return r_min
+    if buffer_s >= reservoir_s + cushion_s:
+        return r_max
+    if f >= plus:
+        return max(r for r in rates if r < f)
+    if f <= minus:
+        return min(r for r in rates if r > f)
+    return previous
+
+
+RATES = st.lists(st.integers(50_000, 15_000_000), min_size=2, max_size=10, unique=True).map(sorted)
+
+
+@given(RATES, st.lists(st.floats(0, 240), min_size=1, max_size=40))
+def test_bba_is_the_papers_algorithm_on_any_ladder_and_buffer(rates, buffers):
+    rule, previous = BbaRule(rates, 90, 126), rates[0]
+    for buffer_s in buffers:
+        previous = bba_of_the_paper(rates, 90, 126, previous, buffer_s)
+        assert rates[ask(rule, buffer_s).index] == previous
+
+
+@given(RATES, st.floats(0, 60), st.floats(0.5, 15))
+def test_bolas_choice_is_the_papers_maximum_in_segments(rates, buffer_s, segment_s):
+    """Spiteri et al. (2016), Eq. 9: m maximizes (V υ_m + V γ p − Q) / S_m, with Q in segments of p seconds and υ_m = ln(S_m / S_1);
+    V and γ p as the later paper (2018) sets them from the minimum buffer of 10 s and the target."""
+    rule = BolaRule(rates)
+    target_s = max(12, 10 + 2 * len(rates))
+    top = math.log(rates[-1] / rates[0])
+    gamma_p = 1 + top / (target_s / 10 - 1)  # utilities of the player begin at 1, those of the paper at 0
+    v = 10 * (target_s / 10 - 1) / top / segment_s
+    q = buffer_s / segment_s
+    scores = [(v * math.log(s / rates[0]) + v * gamma_p - q) / s for s in rates]
+    chosen = rule.best(buffer_s)
+    assert scores[chosen] == pytest.approx(max(scores), rel=1e-6, abs=1e-12)
+
+
+@given(RATES)
+def test_bola_is_at_the_lowest_at_ten_seconds_and_never_below_the_top_beyond_the_target(rates):
+    """What the constants are for (2018, §5): the lowest up to 10 s, whatever the ladder; the highest scores 0 at the target."""
+    rule = BolaRule(rates)
+    target_s = max(12, 10 + 2 * len(rates))
+    assert rule.best(9.99) == 0
+    assert rule.best(target_s) == len(rates) - 1

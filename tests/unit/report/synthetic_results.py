@@ -38,9 +38,11 @@ def _bandwidth(n: int) -> dict[str, Any]:
     ratio = (1, 4, 20)[n % 3]
     benefit = {"primary": "a", "goodput_bit_per_s": 1.5e6 * ratio, "benefit": 1 - ratio / 20, "benefit_raw": 1.25 - ratio / 20,
                "most_loaded_share": ratio / (ratio + 1), "fallback": False, "shares": {}}  # fmt: skip
+    subflows = [{"path": "a", "bytes": 75}, {"path": None, "bytes": 25}]
+    phase = {"name": "mptcp a", "connections": [{"subflows": subflows}]}
     row = {"number": 0, "c_i_bit_per_s": {"a": 1e6 * ratio, "b": 1e6}, "c_max_bit_per_s": 1e6 * ratio,
         "c_total_bit_per_s": 1e6 * (ratio + 1),
-           "tdi": 1.0, "bandwidth_ratio": ratio * 1.01, "benefits": [benefit]}  # fmt: skip
+           "tdi": 1.0, "bandwidth_ratio": ratio * 1.01, "phases": [phase], "benefits": [benefit]}  # fmt: skip
     shape = {"a": {"interface": "wwan0", "asked": {"up_bit_per_s": 1e6 * ratio}, "held": True}}
     return {
         "step": "ratios",
@@ -138,12 +140,25 @@ def _verdict(n: int) -> dict[str, Any]:
 
 def _pageload(n: int) -> dict[str, Any]:
     kind = ("mptcp", "tcp")[n % 2]
-    result = {"page_load_time_ms": 1500.0 + n, "objects": 40, "complete": True, "waterfall": [{}]}
+    loads = [{"page": "p", "by": "browser", "page_load_time_ms": 1500.0 + n, "objects": 40, "bytes": 10**6, "failure": None,
+              "shares": {"a": 0.7, "b": 0.3}}, {"page": "q", "by": "browser", "failure": "timeout", "page_load_time_ms": 9.0}]  # fmt: skip
+    result = {"page_load_time_ms": spread(1500.0 + n), "objects": 40, "fallback": False, "loads": loads}
     return {"step": "pages", "arm": n % 2, "parameters": {"kind": kind, "path": "a"}, "result": result}
 
 
 def _handshake(n: int) -> dict[str, Any]:
-    return {"step": "own", "arm": 0, "parameters": {}, "result": {"handshake_ms": 40.0 + n, "made": 5, "odd": "text"}}
+    return {
+        "step": "own",
+        "arm": 0,
+        "parameters": {},
+        "result": {
+            "handshake_ms": 40.0 + n,
+            "connect_ms": spread(20.0),
+            "made": 5,
+            "median_ms": {"a": 30.0, "b": 50.0},
+            "odd": "text",
+        },
+    }
 
 
 MAKERS = {

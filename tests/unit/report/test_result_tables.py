@@ -74,6 +74,7 @@ def test_bandwidth_by_arm_with_the_ratio_that_was_asked_and_the_one_measured(fou
     assert [seen[k]["benefit"] for k in (1, 4, 20)] == [0.95, 0.8, 0.0]
     assert [seen[k]["benefit_raw"] for k in (1, 4, 20)] == [1.2, 1.05, 0.25]
     assert seen[4]["most_loaded_share"] == 0.8
+    assert seen[4]["unasked_share"] == 0.25
     assert (seen[4]["c_max_bit_per_s"], seen[4]["c_total_bit_per_s"], seen[4]["tdi"]) == (4e6, 5e6, 1.0)
     assert {(r["arm"], r["path"]): r["c_i_bit_per_s"] for r in rows(found, "bandwidth-alone")}[
         "a.up 20 Mbit/s", "a"
@@ -124,12 +125,22 @@ def test_ways_streams_traces_and_verdicts(found):
 def test_an_experiment_that_nobody_knows_has_its_numbers_with_their_units(found):
     (table,) = found.tables["handshake"]
     assert {c.key: c.unit for c in table.columns if c.unit and c.key not in ("runs", "values")} == {
+        "connect_ms": "ms",
         "handshake_ms": "ms",
         "made": "1",
+        "median_ms.a": "ms",
+        "median_ms.b": "ms",
     }
-    (pages,) = found.tables["pageload"]
-    assert {c.key: c.unit for c in pages.columns}["page_load_time_ms"] == "ms"
-    assert {(r["kind"], r["path"]) for r in rows(found, "pageload")} == {("mptcp", "a"), ("tcp", "a")}
+    assert (rows(found, "handshake")[0]["median_ms.a"], rows(found, "handshake")[0]["median_ms.b"]) == (30, 50)
+    assert rows(found, "handshake")[0]["connect_ms"] == 20  # a distribution's middle
+
+
+def test_page_loads_by_kind_and_path(found):
+    seen = {(r["kind"], r["path"], r["by"]): r for r in rows(found, "pageload")}
+    assert set(seen) == {("mptcp", "a", "browser"), ("tcp", "a", "browser")}
+    assert seen["mptcp", "a", "browser"]["failed"] == 0.5
+    assert seen["mptcp", "a", "browser"]["page_load_time_ms"] == 1510  # of those that came to their end: 1500, 1502 …
+    assert seen["mptcp", "a", "browser"]["most_loaded_share"] == 0.7
 
 
 def test_campaigns_say_how_far_they_came_what_failed_and_what_stood_in(found):

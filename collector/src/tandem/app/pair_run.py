@@ -291,8 +291,7 @@ class PairRun:
         token = _token(ending.said.get("connection"))
         if ending.result is None or run.kind != "mptcp" or token is None:
             return
-        losses = self._around.paths.losses(token)
-        if losses is not None:
+        if (losses := self._around.paths.losses(token)) is not None:
             ending.result["subflow_losses"] = losses
 
 

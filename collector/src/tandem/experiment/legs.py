@@ -24,7 +24,7 @@ from tandem.experiment.sampler import Sampler, as_json
 from tandem.experiment.transfer import Transfer
 from tandem.experiment.upload import Upload, seconds
 from tandem.mptcp import sockets
-from tandem.mptcp.series import Series, shares
+from tandem.mptcp.series import Series
 from tandem.mptcp.statistics import Reader, StatisticsError
 from tandem.schema.manifest import Failure
 
@@ -67,11 +67,13 @@ class Leg:
         self._asked = replace(terms.asked, paths=(wanted.path, *(p for p in paths if p != wanted.path)))
         self._control: Control | None = None
         self._session: Session | None = None
-        self._connected: sockets.Connected | None = None
+        self.connected: sockets.Connected | None = None
+        """None until ``connect`` succeeded."""
         self.down, self.up = Transfer(), Upload()
         self.series = Series(PathNames(paths).of, "sender" if terms.direction == "upload" else "receiver")
-        self._own_control: str | None = None
-        self._own_buffer_bytes: int | None = None
+        self.own_control: str | None = None
+        self.own_buffer_bytes: int | None = None
+        """This end's: of an upload the send buffer, of a download the receive buffer, as the kernel counts."""
         self.failure: Failure | None = None
         self.sender: dict[str, Any] | None = None
 
@@ -109,13 +111,13 @@ class Leg:
         )
         try:
             with stop.interruptible():
-                self._connected = connect(
+                self.connected = connect(
                     self._asked, self.wanted.kind, self.wanted.path, self.terms.connect_timeout_s, options
                 )
-            connection = self._connected.socket
-            self._own_control = sockets.congestion_control(connection)
+            connection = self.connected.socket
+            self.own_control = sockets.congestion_control(connection)
             kind = socket.SO_SNDBUF if sends else socket.SO_RCVBUF
-            self._own_buffer_bytes = connection.getsockopt(socket.SOL_SOCKET, kind)
+            self.own_buffer_bytes = connection.getsockopt(socket.SOL_SOCKET, kind)
         except OSError as error:
             self.failure = Failure(reason=f"connect: {describe(error)}", retry=True)
         except StoppedError:
@@ -123,10 +125,10 @@ class Leg:
 
     def transfer(self, deadline_ns: int, stop: Stop, output: Output, labels: Mapping[str, Any]) -> None:
         """Move the bytes, with ``sample`` lines whose ``connection`` says ``labels``. From any thread."""
-        if self._connected is None or self.failure is not None:
+        if self.connected is None or self.failure is not None:
             return
         expected = len(self._asked.paths) if self.wanted.kind == "mptcp" else 1
-        hertz, connection = self.terms.sample_hz, self._connected.socket
+        hertz, connection = self.terms.sample_hz, self.connected.socket
         sampler = None
         if hertz is not None:
             sampler = Sampler(connection, self.series, lambda: self.payload_bytes, output, hertz, expected, labels)
@@ -145,9 +147,9 @@ class Leg:
         return self.up.acked if self.terms.direction == "upload" else self.down.received
 
     def _move(self, deadline_ns: int, stop: Stop) -> Failure | None:
-        if self._connected is None:
+        if self.connected is None:
             return self.failure
-        connection, wanted, terms = self._connected.stream, self.wanted, self.terms
+        connection, wanted, terms = self.connected.stream, self.wanted, self.terms
         head = self._head()
         if terms.direction == "upload":
             return self.up.run(connection, head, wanted.bytes, wanted.seconds, terms.stall_s, deadline_ns, stop)
@@ -169,18 +171,18 @@ class Leg:
         return http_head.request(target, self._asked.measurement.authority, headers, "POST" if upload else "GET")
 
     def _sample(self, output: Output, labels: Mapping[str, Any]) -> None:
-        if self._connected is None:
+        if self.connected is None:
             return
         try:
-            sample = Reader(self._connected.socket).read()
+            sample = Reader(self.connected.socket).read()
         except StatisticsError:
             return  # after a reset the kernel has forgotten the connection; the failure says it
         output.line("sample", **as_json(self.series.add(sample, self.payload_bytes), labels))
 
     def close(self, stop: Stop) -> None:
         """Close the connection, then the session, whose answer is the server's side. Main thread only."""
-        if self._connected is not None:
-            self._connected.socket.close()
+        if self.connected is not None:
+            self.connected.socket.close()
         if self._control is not None and self._session is not None:
             patience_s = _FAREWELL_TIMEOUT_S if stop.requested else self._asked.control_timeout_s
             answer = self._control.close(self._session, patience_s)
@@ -194,7 +196,7 @@ class Leg:
     @property
     def connect_ms(self) -> float | None:
         """How long connect(2) took, which belongs to no delay."""
-        return None if self._connected is None else self._connected.connect_ms
+        return None if self.connected is None else self.connected.connect_ms
 
     @property
     def agent_s(self) -> float | None:
@@ -250,52 +252,6 @@ class Leg:
             if total.name.path is not None:
                 carried[total.name.path] = carried.get(total.name.path, 0) + total.bytes
         return carried
-
-    def told(self) -> dict[str, Any]:
-        """For the result."""
-        totals = self.series.ordered()
-        return {
-            "kind": self.wanted.kind,
-            "path": self.wanted.path.name,
-            "connect_ms": self.connect_ms,
-            "tls_ms": None if self._connected is None else self._connected.tls_ms,
-            "bytes": self.payload_bytes,
-            "fallback": self.wanted.kind == "mptcp" and self.series.fallback,
-            "congestion_control": self._congestion_control(),
-            **self._buffer_bytes(),
-            "subflows": [
-                {
-                    "subflow": t.subflow,
-                    "path": t.name.path,
-                    "bytes": t.bytes,
-                    "share": share,
-                    "rtt_ms_median": t.rtt_ms_median,
-                    "join_delay_ms": self._join_ms(t.established_ns) if index else None,
-                }
-                for index, (t, share) in enumerate(zip(totals, shares(totals), strict=True))
-            ],
-            "failure": self.failure,
-        }
-
-    def _congestion_control(self) -> str | None:
-        """The sender's, at whichever end that is."""
-        if self.terms.direction == "upload":
-            return self._own_control
-        told = None if self.sender is None else self.sender.get("congestion_control")
-        return told if isinstance(told, str) else None
-
-    def _buffer_bytes(self) -> dict[str, int | None]:
-        """As the kernels count (twice what was asked): this end's when it had connected, the endpoint's when the session ended."""
-        near, far = "receive_buffer_bytes", "send_buffer_bytes"
-        if self.terms.direction == "upload":
-            near, far = far, near
-        told = None if self.sender is None else self.sender.get(far)
-        return {near: self._own_buffer_bytes, far: told if isinstance(told, int) else None}
-
-    def _join_ms(self, established_ns: int | None) -> float | None:
-        if established_ns is None or self._connected is None or self.terms.sample_hz is None:
-            return None  # seen once, at the end: when it joined was not watched
-        return max(0.0, (established_ns - self._connected.connected_monotonic_ns) / 1e6)
 
 
 def deadline_after(seconds: float, whole_ns: int) -> int:

@@ -126,9 +126,8 @@ class Spool:
         """
         with self._lock:
             chosen: list[tuple[int, Row]] = []
-            self._choose(chosen, limit if newest_only else limit // 2, newest=True)
-            if not newest_only:
-                self._choose(chosen, limit, newest=False)
+            for most, newest in ((limit, True),) if newest_only else ((limit // 2, True), (limit, False)):
+                self._choose(chosen, most, newest=newest)
             items: list[Item] = []
             parts: list[tuple[int, int, int]] = []
             for first, row in chosen:

@@ -243,7 +243,7 @@ def _until_listening(process: subprocess.Popen[bytes]) -> str:
         if not more:
             process.kill()
             process.communicate()
-            reason = said.decode(errors="replace").strip().splitlines()
-            raise CaptureRefused(f"the endpoint cannot capture: {reason[-1] if reason else 'tcpdump does not start'}")
+            reason = " ".join(said.decode(errors="replace").split())[-300:]
+            raise CaptureRefused(f"the endpoint cannot capture: {reason or 'tcpdump does not start'}")
         said += more
     return said.decode(errors="replace")

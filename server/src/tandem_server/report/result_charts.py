@@ -19,6 +19,7 @@ def charts(results: Results, experiment: str) -> list[Chart]:
         "bandwidth": lambda: _bandwidth(results.tables[experiment]),
         "delay": lambda: _delay(results.tables[experiment]),
         "dash": lambda: _plays(results.of(experiment)),
+        "pageload": lambda: _values(results.tables[experiment]),
         "reachability": lambda: [_cdf("RTT by way", results.of(experiment), "ways", ("way",), "name_rtt_ms")],
         "latency": lambda: [_cdf("RTT by path", results.of(experiment), "streams", ("path", "loaded"), "rtt_ms")],
     }.get(experiment, list)()
@@ -90,6 +91,32 @@ def _plays(runs: Sequence[Facts]) -> list[Chart | None]:
         lines("Buffer over time", "seconds since the manifest was asked for", "s of video", levels, note=note),
         lines("Bitrate chosen", "seconds since the manifest was asked for", "Mbit/s", rates),
     ]
+
+
+def _values(tables: Sequence[Table]) -> list[Chart | None]:
+    """The loads' times by kind and path, every load a step."""
+    made = []
+    for key, title in (("page_load_time_ms", "Page load time"), ("object_load_time_ms", "Object load time")):
+        for table in tables:
+            columns = [table.value_columns.index(c) for c in ("kind", "path", key)]
+            found: dict[str, list[float]] = {}
+            for row in table.values:
+                kind, path, value = (row[n] for n in columns)
+                if isinstance(value, int | float):
+                    found.setdefault(", ".join(str(p) for p in (kind, path) if p), []).append(float(value))
+            curves = [(name, _steps(values)) for name, values in sorted(found.items())]
+            made.append(lines(title, "ms", "share of loads below", curves))
+    return made
+
+
+def _steps(values: list[float]) -> list[tuple[float, float]]:
+    """Of their distribution, at most a hundred points."""
+    count = min(100, len(values))
+    return (
+        [(x, n / count) for n in range(count + 1) if (x := quantile(values, n / count)) is not None]
+        if count > 1
+        else []
+    )
 
 
 def _cdf(title: str, runs: Sequence[Facts], rows: str, names: Sequence[str], key: str) -> Chart | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tandem.experiment.benefit import bandwidth_benefit, disjointivity, most_loaded_share
+from tandem.experiment.leg_told import told as leg_told
 from tandem.experiment.legs import Leg
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.rounds import Done, Measured
@@ -61,7 +62,7 @@ def _phase(measured: Measured) -> dict[str, Any]:
 def _connection(leg: Leg) -> dict[str, Any]:
     received, lasted = leg.up.received, leg.up.receiver_s
     return {
-        **leg.told(),
+        **leg_told(leg),
         "server_bytes": received,
         "server_duration_s": lasted,
         "server_goodput_bit_per_s": None if received is None or not lasted else received * 8 / lasted,

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from tandem.experiment.benefit import delay_benefit, most_loaded_share
+from tandem.experiment.leg_told import told as leg_told
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.rounds import Done, Measured
 from tandem.experiment.rounds_asked import Mode
@@ -55,7 +56,7 @@ def _transfer(measured: Measured) -> dict[str, Any]:
         "name": measured.step.name,
         "number": measured.number,
         "begun_monotonic_ns": measured.begun_monotonic_ns,
-        **leg.told(),
+        **leg_told(leg),
         "agent_s": leg.agent_s,
         "agent_resolution_s": agent_resolution_s,
         "server_s": leg.server_s,

@@ -161,6 +161,13 @@ def _fixed(runs: Sequence[dict[str, str]]) -> dict[str, str]:
     return {key: value for key, value in first.items() if all(other.get(key) == value for other in rest)}
 
 
+def unasked_share(subflows: Sequence[Mapping[str, Any]]) -> float | None:
+    """The part of all bytes that went over none of the run's paths: a subflow whose path it could not name. None without bytes."""
+    counts = [(text(row, "path"), whole(row, "bytes") or 0) for row in subflows]
+    every = sum(count for _, count in counts)
+    return sum(count for path, count in counts if path is None) / every if every > 0 else None
+
+
 def numbers(row: Mapping[str, Any], *keys: str) -> dict[str, float | None]:
     """Some of a row's numbers, by name."""
     return {key: number(row, key) for key in keys}

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tandem_server.analysis.folder import CampaignFolder
-from tandem_server.analysis.reading import json_object, mapping
-from tandem_server.analysis.tables import generic, probing, throughput, video
+from tandem_server.analysis.reading import json_object, mapping, text
+from tandem_server.analysis.tables import generic, pages, probing, throughput, video
 from tandem_server.analysis.tables.facts import Facts, gather
 from tandem_server.analysis.tables.overview import Overview, overviews
 from tandem_server.analysis.tables.view import Table, View, tabulate
@@ -19,6 +19,7 @@ VIEWS: dict[str, tuple[View, ...]] = {
     "bandwidth": (throughput.BANDWIDTH, throughput.ALONE),
     "delay": (throughput.DELAY,),
     "dash": (video.DASH,),
+    "pageload": (pages.PAGELOAD,),
     "reachability": (probing.WAYS, probing.OVERLAP, probing.COMPARISON),
     "latency": (probing.LATENCY,),
     "traceroute": (probing.TRACES, probing.DISJOINT),
@@ -71,8 +72,10 @@ def _planned(folder: Path) -> dict[str, dict[str, int]]:
     planned: dict[str, dict[str, int]] = {}
     for path in sorted(folder.glob("*/begun.json")):
         try:
-            steps = mapping(json_object(path), "sequences")
+            begun = json_object(path)
         except (OSError, ValueError):
             continue
-        planned[path.parent.name] = {name: len(rows) for name, rows in steps.items() if isinstance(rows, list)}
+        steps = mapping(begun, "sequences")
+        name = text(begun, "name") or path.parent.name
+        planned[name] = {step: len(rows) for step, rows in steps.items() if isinstance(rows, list)}
     return planned

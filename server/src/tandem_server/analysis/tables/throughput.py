@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tandem_server.analysis.reading import flag, mapping, mappings, number, text, whole
-from tandem_server.analysis.tables.facts import Facts, numbers
+from tandem_server.analysis.tables.facts import Facts, numbers, unasked_share
 from tandem_server.analysis.tables.view import Figure, Observed, View
 
 _KIND = ("kind", "Kind")
@@ -83,6 +83,13 @@ def _rounds(run: Facts) -> Iterable[tuple[dict[str, object], dict[str, object]]]
             yield row, benefit
 
 
+def _unasked(row: dict[str, object], benefit: dict[str, object], steps: str) -> float | None:
+    """Of the MPTCP step of a benefit: what went over none of the run's paths."""
+    name = f"mptcp {text(benefit, 'primary')}"
+    step = next((s for s in mappings(row, steps) if text(s, "name") == name), {})
+    return unasked_share([s for c in [step, *mappings(step, "connections")] for s in mappings(c, "subflows")])
+
+
 def _bandwidth(runs: Sequence[Facts]) -> Observed:
     for run in runs:
         for row, benefit in _rounds(run):
@@ -95,6 +102,7 @@ def _bandwidth(runs: Sequence[Facts]) -> Observed:
                     "ratio": None if ratio is None else round(ratio),
                     **numbers(row, "c_max_bit_per_s", "c_total_bit_per_s", "tdi", "bandwidth_ratio"),
                     **numbers(benefit, "goodput_bit_per_s", "benefit", "benefit_raw", "most_loaded_share"),
+                    "unasked_share": _unasked(row, benefit, "phases"),
                     "fallback": flag(benefit, "fallback"),
                 },
             )
@@ -121,6 +129,7 @@ BANDWIDTH = View(
         Figure("benefit_raw", "Benefit, raw"),
         Figure("most_loaded_share", "Most loaded path", "share"),
         Figure("bandwidth_ratio", "Ratio as measured"),
+        Figure("unasked_share", "Over a path not asked for", "share"),
         Figure("fallback", "Fell back", "share", "share"),
     ),
     _bandwidth,
@@ -165,6 +174,7 @@ def _delays(runs: Sequence[Facts]) -> Observed:
                     "server_delay_s": number(server, "delay_s"),
                     "benefit_raw": number(benefit, "benefit_raw"),
                     "most_loaded_share": number(benefit, "most_loaded_share"),
+                    "unasked_share": _unasked(row, benefit, "transfers"),
                 },
             )
 
@@ -183,6 +193,7 @@ DELAY = View(
         Figure("server_delay_s", "MPTCP delay, server's clock", "s"),
         Figure("benefit_raw", "Benefit, raw"),
         Figure("most_loaded_share", "Most loaded path", "share"),
+        Figure("unasked_share", "Over a path not asked for", "share"),
     ),
     _delays,
     "Medians over rounds by the paper's classes of size (100, 200, 500, 1000 … bytes and more)."

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tandem_server.analysis.reading import flag, mapping, number, text
-from tandem_server.analysis.tables.facts import Facts, numbers
+from tandem_server.analysis.reading import flag, mapping, mappings, number, text
+from tandem_server.analysis.tables.facts import Facts, numbers, unasked_share
 from tandem_server.analysis.tables.view import Figure, Observed, View
 
 _SEGMENT_S = re.compile(r"([0-9]{1,4})s-")
@@ -43,6 +43,7 @@ def _plays(runs: Sequence[Facts]) -> Observed:
                     "stalled": None
                     if number(run.result, "stalls") is None
                     else (number(run.result, "stalls") or 0) > 0,
+                    "unasked_share": unasked_share(mappings(run.result, "subflows")),
                     "fallback": flag(run.result, "fallback") if run.kind == "mptcp" else None,
                 },
             )
@@ -63,6 +64,7 @@ DASH = View(
         Figure("switches_per_minute", "Switches", "1/min"),
         Figure("qoe_linear_per_segment", "QoE a segment", "kbit/s"),
         Figure("media_s", "Video", "s"),
+        Figure("unasked_share", "Over a path not asked for", "share"),
         Figure("fallback", "Fell back", "share", "share"),
     ),
     _plays,

@@ -1,0 +1,159 @@
+"""Experiments over a path that has IPv6 alone, through a router: probe – router – server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mixed_paths import why_not6
+from real_endpoint import RealEndpoint
+from run_experiment import run
+from two_paths import REPOSITORY, Lab, Space
+
+from tandem.mptcp import sysctls
+
+LACK = why_not6()
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+NET = "2a0e:fff0"
+"""Routers and addresses with private addresses are not compared nor pinged; nothing of this leaves the namespaces."""
+PROBE, ROUTER, SERVER = f"{NET}:1::2", f"{NET}:1::1", f"{NET}:9::50"
+
+
+class Routed6(Lab):
+    def __init__(self) -> None:  # not the two-path lab's wiring
+        self.kept = []
+        self.spaces = {name: Space() for name in ("probe", "router", "server")}
+        self.probe, self.server = self.spaces["probe"], self.spaces["server"]
+        router = self.spaces["router"]
+        for space in self.spaces.values():
+            space.run(
+                "echo 0 >/proc/sys/net/ipv6/conf/all/disable_ipv6; echo 0 >/proc/sys/net/ipv6/conf/default/disable_ipv6"
+            )
+            space.run("ip link set lo up")
+            space.inside(lambda: sysctls.apply({"net.ipv4.tcp_congestion_control": "cubic"}))
+        self.probe.run(f"ip link add six0 type veth peer name r0 netns {router.pid}")
+        self.server.run(f"ip link add s0 type veth peer name r1 netns {router.pid}")
+        for space, link, address in (
+            (self.probe, "six0", PROBE),
+            (router, "r0", ROUTER),
+            (router, "r1", f"{NET}:2::1"),
+            (self.server, "s0", f"{NET}:2::2"),
+        ):
+            space.run(f"ip addr add {address}/64 dev {link} nodad && ip link set {link} up")
+        self.probe.run(f"ip route add default via {ROUTER} dev six0")
+        router.run("sysctl -qw net.ipv6.conf.all.forwarding=1 net.ipv6.icmp.ratelimit=0")
+        router.run(f"ip route add {SERVER}/128 via {NET}:2::2 && ip route add {NET}::/64 via {NET}:2::2")
+        self.server.run(f"ip addr add {SERVER}/128 dev lo && ip route add default via {NET}:2::1")
+        self.server.run(f"ip route add local {NET}::/64 dev lo")
+
+    def close(self) -> None:
+        for space in self.spaces.values():
+            space.close()
+
+
+class Six:
+    def __init__(self, made: Lab, folder: Path, endpoint: RealEndpoint) -> None:
+        self.lab, self.folder, self.endpoint = made, folder, endpoint
+
+    def measure(self, name: str, **own: Any) -> dict[str, Any]:
+        server = {
+            "control": f"http://[{SERVER}]:{self.endpoint.control_port}",
+            "measurement": f"http://[{SERVER}]:{self.endpoint.measurement_port}",
+            "token_file": str(self.folder / "token"),
+        }
+        paths = [{"name": "six", "interface": "six0", "operator": "A"}]
+        line = run(self.lab, name, {"run": "run-1", "paths": paths, "server": server, **own})
+        assert not line.get("failed_phases")
+        assert line["failure"] is None
+        assert "result_faults" not in line
+        result: dict[str, Any] = line["result"]
+        return result
+
+
+@pytest.fixture(scope="module")
+def six() -> Iterator[Six]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.chmod(0o755)
+        made = stack.enter_context(closing(Routed6()))
+        endpoint = made.server.inside(lambda: RealEndpoint(folder, host="::"))
+        stack.callback(endpoint.close)
+        (folder / "token").write_text(endpoint.token)
+        yield Six(made, folder, endpoint)
+
+
+@pytest.mark.parametrize("kind", ["mptcp", "tcp"])
+def test_a_download(six, kind):
+    result = six.measure("download", kind=kind, path="six", bytes=5_000_000)
+    assert (result["bytes"], result["fallback"]) == (5_000_000, False)
+    (connection,) = result["sender"]["connections"]
+    assert (connection["peer"]["address"], connection["bytes_acked"]) == (PROBE, 5_000_000)
+    assert [flow["path"] for flow in connection["subflows"]] == ["six"]
+    assert [flow["path"] for flow in result["subflows"]] == ["six"]
+
+
+def test_an_upload(six):
+    """Two ways are compared, so the one interface is given twice."""
+    twice = [{"name": name, "interface": "six0"} for name in ("six", "again")]
+    result = six.measure("delay", mode="oneway", paths=twice, min_bytes=500_000, max_bytes=500_000)
+    (told,) = result["rounds"]
+    assert len(told["transfers"]) == 4
+    for transfer in told["transfers"]:
+        assert (transfer["bytes"], transfer["fallback"]) == (500_000, False)
+        assert transfer["server_s"] > 0
+        assert transfer["agent_s"] > 0
+
+
+def test_latency_idle_and_loaded(six):
+    result = six.measure("latency", seconds=0.5, settle_s=0.3, linger_s=0.3)
+    assert len(result["streams"]) == 2
+    for stream in result["streams"]:
+        assert (stream["path"], stream["error"]) == ("six", None)
+        assert stream["received"] > 0.8 * stream["sent"] > 0
+        assert stream["rtt_ms"]["p50"] > 0
+
+
+def test_the_router_is_found_by_both_protocols(six):
+    result = six.measure("traceroute", probe_timeout_s=1)
+    traces = {trace["protocol"]: trace for trace in result["traces"]}
+    assert set(traces) == {"udp", "tcp"}
+    for trace in traces.values():
+        assert trace["ended"] == "reached"
+        assert [[router["address"] for router in hop["routers"]] for hop in trace["hops"]] == [[ROUTER], [SERVER]]
+
+
+def test_a_verdict(six):
+    result = six.measure("verdict", join_wait_s=0.5, bytes=100_000, asks=2)
+    assert result["paths"]["six"]["primary"]["verdict"] == "native"
+
+
+def test_names_are_asked_for_and_addresses_pinged(six, tmp_path):
+    tmp_path.chmod(0o755)
+    (tmp_path / "list.csv").write_text("1,n1.example\n2,n2.example\n3,nx.example\n4,mute1.example\n")
+    command = [*six.lab.server.enter, sys.executable, str(REPOSITORY / "tests/lab/names_server.py"), f"{SERVER}+0"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as names:
+        assert names.stdin is not None
+        assert names.stdout is not None
+        assert names.stdout.readline() == "ready\n"
+        result = six.measure(
+            "reachability",
+            names=str(tmp_path / "list.csv"),
+            folder=str(tmp_path / "run"),
+            resolvers={"six": [SERVER]},
+            ping_timeout_s=1,
+            dns_timeout_s=0.5,
+            dns_tries=2,
+            pings=3,
+        )
+        names.stdin.close()
+    found = result["resolution"]["six"]
+    assert (found["names"], found["resolved_aaaa"]) == (4, 2)
+    (way,) = result["ways"]
+    assert (way["addresses"], way["unresponsive_share"]) == (2, 0)
+    assert (way["pings"], way["address_rtt_ms"]["n"]) == (6, 2)
