@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -44,6 +45,25 @@ def link(binary: str, probe: Space, server: Space, name: str, number: int, mbit:
     probe.run(f"ip addr add 10.71.{number}.1 peer 10.71.{number}.2 dev tmp5-{name}; ip link set tmp5-{name} up")
     server.run(f"ip addr add 10.71.{number}.2 peer 10.71.{number}.1 dev tmp5-{name}s; ip link set tmp5-{name}s up")
     return made
+
+
+def two_links(stack: ExitStack, binary: str, mbit: Sequence[float]) -> tuple[Space, Space]:
+    """Probe and server with a link each for paths a and b, both up; taken down with ``stack``."""
+    probe, server = Space(), Space()
+    stack.callback(server.close)
+    stack.callback(probe.close)
+    server.run(f"ip addr add {SERVER}/32 dev lo")
+    for number, (name, rate) in enumerate(zip("ab", mbit, strict=True), start=1):
+        made = link(binary, probe, server, name, number, rate)
+        stack.callback(made.communicate)
+        stack.callback(made.terminate)
+    paths = Paths([ProbePath(n, f"tmp5-{n}") for n in "ab"])
+    probe.inside(paths.apply)
+    await_true(lambda: probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both paths up")
+    buffers = {"net.ipv4.tcp_rmem": "4096 131072 33554432", "net.ipv4.tcp_wmem": "4096 131072 33554432"}
+    for space in (probe, server):
+        space.inside(lambda: sysctls.apply(buffers))
+    return probe, server
 
 
 def cpu_of(pid: int) -> float:
@@ -103,20 +123,7 @@ def main() -> int:
     parser.add_argument("--mbit", type=float, nargs=2, default=[50.0, 50.0], help="capacity of the two links, Mbit/s")
     args = parser.parse_args()
     with ExitStack() as stack:
-        probe, server = Space(), Space()
-        stack.callback(server.close)
-        stack.callback(probe.close)
-        server.run(f"ip addr add {SERVER}/32 dev lo")
-        for number, (name, mbit) in enumerate(zip("ab", args.mbit, strict=True), start=1):
-            made = link(args.link, probe, server, name, number, mbit)
-            stack.callback(made.communicate)
-            stack.callback(made.terminate)
-        paths = Paths([ProbePath(n, f"tmp5-{n}") for n in "ab"])
-        probe.inside(paths.apply)
-        await_true(lambda: probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both paths up")
-        buffers = {"net.ipv4.tcp_rmem": "4096 131072 33554432", "net.ipv4.tcp_wmem": "4096 131072 33554432"}
-        for space in (probe, server):
-            space.inside(lambda: sysctls.apply(buffers))
+        probe, server = two_links(stack, args.link, args.mbit)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / "token").write_text("bench")
         endpoint = server.inside(lambda: Endpoint(Behaviour()))

@@ -25,14 +25,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces
 
 from as_multipath import as_multipath
-from bench_download_cpu import link
+from bench_download_cpu import two_links
 from many_sessions import many_sessions
 from run_download import Run
 from two_paths import SERVER, Space, await_true
 
-from tandem.mptcp import sysctls
-from tandem.mptcp.paths import Path as ProbePath
-from tandem.mptcp.paths import Paths
 from tandem_server.store import find_influxd
 
 CONFIG = """
@@ -176,20 +173,7 @@ def main() -> int:
     if missing := [name for name in ("iperf3", "curl") if shutil.which(name) is None]:
         parser.error(f"{', '.join(missing)}: not installed; mend: apt install {' '.join(missing)}")
     with ExitStack() as stack:
-        probe, server = Space(), Space()
-        stack.callback(server.close)
-        stack.callback(probe.close)
-        server.run(f"ip addr add {SERVER}/32 dev lo")
-        for number, (name, mbit) in enumerate(zip("ab", args.mbit, strict=True), start=1):
-            made = link(args.link, probe, server, name, number, mbit)
-            stack.callback(made.communicate)
-            stack.callback(made.terminate)
-        paths = Paths([ProbePath(n, f"tmp5-{n}") for n in "ab"])
-        probe.inside(paths.apply)
-        await_true(lambda: probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both paths up")
-        buffers = {"net.ipv4.tcp_rmem": "4096 131072 33554432", "net.ipv4.tcp_wmem": "4096 131072 33554432"}
-        for space in (probe, server):
-            space.inside(lambda: sysctls.apply(buffers))
+        probe, server = two_links(stack, args.link, args.mbit)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         process = serve(server, folder, stack)
         rows = compare(probe, server, folder, args) if args.repeats else []

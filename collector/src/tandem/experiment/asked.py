@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from tandem.experiment.parameters import Parameter, ParameterError
@@ -90,6 +91,15 @@ def read_common(parameters: dict[str, Any], primary: str | None = None) -> Asked
         ca_file=text(server, "ca_file"),
         control_timeout_s=p["control_timeout_s"],
     )
+
+
+R = TypeVar("R", bound=Asked)
+
+
+def extended(request: type[R], common: Asked, values: Mapping[str, Any]) -> R:
+    """A ``request`` of the fields that ``common`` has and, by their names, of its own from ``values``."""
+    shared = {f.name: getattr(common, f.name) for f in fields(Asked)}
+    return request(**shared, **{f.name: values[f.name] for f in fields(request) if f.name not in shared})
 
 
 def origin(url: str, schemes: tuple[str, ...]) -> Origin:

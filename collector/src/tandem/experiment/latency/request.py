@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from tandem.experiment.asked import COMMON, Asked, read_common
+from tandem.experiment.asked import COMMON, Asked, extended, read_common
 from tandem.experiment.latency.datagram import LONGEST, SHORTEST
 from tandem.experiment.parameters import Parameter
 
@@ -45,6 +45,4 @@ class Request(Asked):
 
 def read(parameters: dict[str, Any]) -> Request:
     """From parameters that are checked one by one; ParameterError when they contradict each other."""
-    common = read_common(parameters)
-    shared = {f.name: getattr(common, f.name) for f in fields(Asked)}
-    return Request(**shared, **{f.name: parameters[f.name] for f in fields(Request) if f.name not in shared})
+    return extended(Request, read_common(parameters), parameters)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from tandem.experiment.asked import COMMON, Asked, read_common
+from tandem.experiment.asked import COMMON, Asked, extended, read_common
 from tandem.experiment.parameters import Parameter, ParameterError
 from tandem.mptcp.sockets import Kind
 
@@ -75,6 +75,4 @@ def read(parameters: dict[str, Any]) -> Request:
         raise ParameterError(
             "parameter 'server': pages bring their own TLS; mend: measurement = http://HOST:PORT for page loads"
         )
-    of_asked = {f.name: getattr(common, f.name) for f in fields(common)}
-    own = [f.name for f in fields(Request) if f.name not in of_asked]
-    return Request(**of_asked, **{name: p[name] for name in own})
+    return extended(Request, common, p)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tandem.experiment.asked import COMMON, Asked, read_common
+from tandem.experiment.asked import COMMON, Asked, extended, read_common
 from tandem.experiment.parameters import Parameter, ParameterError
 from tandem.experiment.reachability import resolvers
 from tandem.experiment.reachability.names import DenyList, ListError, NameList, read_deny, read_names
@@ -74,12 +74,12 @@ def read(parameters: dict[str, Any]) -> Request:
     """From parameters that are checked one by one; ParameterError for files that cannot be read and what contradicts itself."""
     p = parameters
     common = read_common(p)
-    own = {name: p[name] for name in (f.name for f in fields(Request)) if name in p and not hasattr(common, name)}
+    own = dict(p)
     own["names"] = _list("names", p["names"], lambda raw: read_names(raw, p["first"]))
     own["deny"] = _list("deny", p["deny"], lambda raw: read_deny(raw.decode())) if p["deny"] else DenyList()
     own["folder"] = Path(p["folder"])
     own["resolvers"] = resolvers.told(p["resolvers"] or {}, [path.name for path in common.paths])
-    return Request(**{f.name: getattr(common, f.name) for f in fields(Asked)}, **own)
+    return extended(Request, common, own)
 
 
 def _list(parameter: str, file: str, parse: Any) -> Any:  # noqa: ANN401  either list
