@@ -152,6 +152,7 @@ def play(
     assert "result_faults" not in lines[-1], lines[-1]["result_faults"]
     assert done.returncode == (0 if lines[-1]["failure"] is None else 1), done.stderr
     return {
+        "environment": lines[-1]["environment"],
         "segments": [line for line in lines if line["type"] == "segment"],
         "samples": [line for line in lines if line["type"] == "sample"],
         "phases": [line for line in lines if line["type"] == "phase"],

@@ -48,6 +48,8 @@ def test_an_arm_uses_its_paths(two, tmp_path, kind, path, used):
             paths=[{"name": p.name, "interface": p.interface} for p in PATHS],
             startup_buffer_s=1,
             resume_buffer_s=1,
+            congestion_control="reno",
+            receive_buffer_bytes=100_000,
         )
         opened = endpoint.opened[0]
     finally:
@@ -55,6 +57,8 @@ def test_an_arm_uses_its_paths(two, tmp_path, kind, path, used):
     result = told["result"]
     assert told["failure"] is None
     assert (opened["kind"], opened["path"], set(opened["paths"])) == (kind, path, used)
+    assert opened["options"] == {"congestion_control": "reno"}
+    assert told["environment"]["receive_buffer_bytes"] == 200_000  # as the kernel counts
     assert not result["fallback"]
     assert {subflow["path"] for subflow in result["subflows"]} == used
     assert set(result["bytes_by_path"]) == used

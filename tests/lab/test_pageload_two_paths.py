@@ -76,8 +76,9 @@ def browsers(made) -> list[str]:
 @pytest.mark.parametrize(("kind", "path", "used"), [("mptcp", "b", {"a", "b"}), ("tcp", "b", {"b"})])
 def test_a_browser_and_the_graph_load_a_page_over_their_paths(two, kind, path, used):
     made, server = two
-    told = run(made, "pageload", asked(server, kind=kind, path=path, browser="both"))
+    told = run(made, "pageload", asked(server, kind=kind, path=path, browser="both", congestion_control="cubic"))
     assert told["failure"] is None
+    assert told["environment"]["congestion_control_asked"] == "cubic"  # and the server here has Reno by itself
     assert "result_faults" not in told
     result = told["result"]
     rows = {(row["page"], row["by"]): row for row in result["loads"]}

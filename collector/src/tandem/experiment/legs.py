@@ -16,11 +16,11 @@ from urllib.parse import urlencode
 from tandem.experiment import http_head
 from tandem.experiment.asked import Asked, ProbePath
 from tandem.experiment.base import STOPPED, Output, Stop, StoppedError
-from tandem.experiment.buffers import Buffers
 from tandem.experiment.control import Control, ControlError, Session, describe
 from tandem.experiment.measured import connect
 from tandem.experiment.path_names import PathNames
 from tandem.experiment.sampler import Sampler, as_json
+from tandem.experiment.socket_options import SocketOptions
 from tandem.experiment.transfer import Transfer
 from tandem.experiment.upload import Upload, seconds
 from tandem.mptcp import sockets
@@ -44,8 +44,7 @@ class Terms:
     stall_s: float
     sample_hz: float | None
     read_pause_s: float
-    congestion_control: str | None
-    buffers: Buffers = Buffers()  # noqa: RUF009  (frozen)
+    options: SocketOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +79,7 @@ class Leg:
     def open(self, addresses: Mapping[str, str], stop: Stop) -> None:
         """Open the session, over this connection's path first, which also wakes a modem. Main thread only."""
         wanted: dict[str, Any] = {"bytes": self.wanted.bytes, "seconds": self.wanted.seconds}
-        far_sends = self.terms.direction == "download"
-        far: dict[str, Any] = dict(self.terms.buffers.there(sends=far_sends))
-        if far_sends and self.terms.congestion_control is not None:
-            far["congestion_control"] = self.terms.congestion_control
-        if far:
-            wanted["options"] = far
+        wanted |= self.terms.options.there(sends=self.terms.direction == "download")
         try:
             self._control = Control(self._asked)
             with stop.interruptible():
@@ -102,13 +96,7 @@ class Leg:
         multipath = self.wanted.kind == "mptcp"
         lone6 = multipath and any(sockets.only6(p.interface) for p in self._asked.paths)
         sends = self.terms.direction == "upload"
-        buffers = self.terms.buffers
-        options = sockets.Options(
-            receive_buffer_bytes=None if sends else buffers.here(sends=False),
-            send_buffer_bytes=buffers.here(sends=True) if sends else None,
-            congestion_control=self.terms.congestion_control if sends else None,
-            both_families=lone6 and sockets.multipath6(),
-        )
+        options = self.terms.options.here(sends=sends, both_families=lone6 and sockets.multipath6())
         try:
             with stop.interruptible():
                 self.connected = connect(

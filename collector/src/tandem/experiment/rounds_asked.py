@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from tandem.experiment.asked import COMMON, read_common
-from tandem.experiment.buffers import BUFFERS, read_buffers
 from tandem.experiment.legs import Terms
 from tandem.experiment.parameters import Parameter, ParameterError
 from tandem.experiment.sequence import Round, Spacing, rounds, steps
+from tandem.experiment.socket_options import SOCKET_OPTIONS, read_socket_options
 
 Mode = Literal["oneway", "reqresp"]
 
@@ -22,8 +22,7 @@ ROUNDS = (
     Parameter("spacing", "str", "of rounds: always the same, or exponential", default="periodic", choices=("periodic", "poisson")),
     Parameter("interval_s", "float", "between starts of rounds; the paper: 300", "s", default=0.0, minimum=0, maximum=86400),
     Parameter("whoami", "bool", "ask for each path's public address before each round", default=True),
-    Parameter("congestion_control", "str", "at the sender; by default the system's"),
-    *BUFFERS,
+    *SOCKET_OPTIONS,
     Parameter("connect_timeout_s", "float", "for a measured connection", "s", default=8.0, minimum=0.1, maximum=120),
     Parameter("stall_s", "float", "so long without progress a transfer has failed", "s", default=10.0, minimum=0.5, maximum=600),
     Parameter("deadline_s", "float", "the whole run; by default what all rounds may take", "s", minimum=1, maximum=2_592_000),
@@ -63,8 +62,7 @@ def read_rounds(
         stall_s=p["stall_s"],
         sample_hz=sample_hz,
         read_pause_s=0.004 if sample_hz is not None else 0.0,  # only a long, sampled transfer is read unhurriedly
-        congestion_control=p["congestion_control"] or None,
-        buffers=read_buffers(p),
+        options=read_socket_options(p),
     )
     # a control exchange before and after, over each path at worst; and the connect
     around_s = 2 * asked.control_timeout_s * len(names) + p["connect_timeout_s"]

@@ -48,6 +48,6 @@ def run_rounds(
     return Outcome(
         json.loads(json.dumps(result)),
         rounds.failure or (None if summed else rounds.first_failed or nothing),
-        environment(asked.terms.asked) | asked.terms.buffers.told(),
+        environment(asked.terms.asked) | asked.terms.options.told(),
         {"failed_phases": rounds.failed, "first_failed": rounds.first_failed},
     )

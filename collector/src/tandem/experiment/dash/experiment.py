@@ -47,7 +47,8 @@ class Dash:
             with stop.interruptible():
                 used = [path for path in request.paths if path.name in request.used]
                 further["public_addresses"] = whoami(request, used, _WHOAMI_TIMEOUT_S)
-                session = control.open(request.kind, further["public_addresses"], bytes=None, seconds=None)
+                wanted: dict[str, Any] = {"bytes": None, "seconds": None, **request.options.there(sends=True)}
+                session = control.open(request.kind, further["public_addresses"], **wanted)
                 further["control_path"] = session.path
         except ControlError as error:
             return Outcome(None, error.failure, environment(request), further)
@@ -92,7 +93,9 @@ class Dash:
         if sender is not None and player.play.log == []:
             further["sender"] = sender
         measured = outcome.result(request, player.play, player.player, link, sender)
-        return Outcome(measured, failure, {**link.environment, "sample_hz": request.sample_hz}, further)
+        return Outcome(
+            measured, failure, {**link.environment, **request.options.told(), "sample_hz": request.sample_hz}, further
+        )
 
 
 def _player(request: Request, link: Link, output: Output, stop: Stop) -> Player | VlcPlayer:

@@ -100,7 +100,7 @@ class Link:
     def _open(self) -> None:
         asked = self._asked
         lone6 = asked.kind == "mptcp" and any(sockets.only6(p.interface) for p in asked.paths)
-        options = sockets.Options(both_families=lone6 and sockets.multipath6())
+        options = asked.options.here(sends=False, both_families=lone6 and sockets.multipath6())
         patience_s = min(asked.connect_timeout_s, max(0.1, (self.deadline_ns - time.monotonic_ns()) / 1e9))
         self.connects += 1
         try:

@@ -9,6 +9,7 @@ from typing import Any
 from tandem.experiment.asked import COMMON, Asked, extended, read_common
 from tandem.experiment.dash.abr_bba import CUSHION, RESERVOIR
 from tandem.experiment.parameters import Parameter, ParameterError
+from tandem.experiment.socket_options import SOCKET_OPTIONS, SocketOptions, read_socket_options
 from tandem.mptcp.sockets import Kind
 
 RULES = ("fixed", "throughput", "bba", "bola-e", "dynamic")
@@ -35,6 +36,7 @@ PARAMETERS = (
     Parameter("bba_cushion_s", "float", "by default 126/240 of buffer_max_s", "s", minimum=0.1, maximum=600),
     Parameter("attempts", "int", "for each request, over connections of its own", "1", default=3, minimum=1, maximum=10),
     Parameter("sample_hz", "float", "readings of the kernel's statistics", "1/s", default=10.0, minimum=1, maximum=100),
+    *SOCKET_OPTIONS,
     Parameter("connect_timeout_s", "float", "for each measured connection", "s", default=15.0, minimum=0.1, maximum=120),
     Parameter("stall_s", "float", "without a byte for so long a request has failed", "s", default=10.0, minimum=0.5, maximum=600),
     Parameter("deadline_s", "float", "the whole run", "s", default=1500.0, minimum=1, maximum=90000),
@@ -63,6 +65,7 @@ class Request(Asked):
     bba_cushion_s: float
     attempts: int
     sample_hz: float
+    options: SocketOptions
     connect_timeout_s: float
     stall_s: float
     deadline_s: float
@@ -90,5 +93,6 @@ def read(parameters: dict[str, Any]) -> Request:
         p["bba_cushion_s"] = CUSHION * p["buffer_max_s"]
     if p["bba_reservoir_s"] + p["bba_cushion_s"] > p["buffer_max_s"]:
         raise ParameterError("parameters 'bba_reservoir_s' and 'bba_cushion_s': together above buffer_max_s")
+    p["options"] = read_socket_options(p)
     common = read_common(p, p["path"])
     return extended(Request, common, p)

@@ -49,11 +49,7 @@ class Download:
                 if request.whoami:
                     further["public_addresses"] = whoami(request, request.carrying, _WHOAMI_TIMEOUT_S)
                 wanted: dict[str, Any] = {"bytes": request.bytes, "seconds": request.seconds}
-                far: dict[str, Any] = dict(request.buffers.there(sends=True))
-                if request.congestion_control is not None:
-                    far["congestion_control"] = request.congestion_control
-                if far:
-                    wanted["options"] = far
+                wanted |= request.options.there(sends=True)
                 session = control.open(request.kind, further["public_addresses"], **wanted)
                 further["control_path"] = session.path
             return self._measure(request, control, session, deadline_ns, further, output, stop)

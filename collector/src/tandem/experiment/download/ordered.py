@@ -26,11 +26,8 @@ def options_of(request: Request, session: Session) -> sockets.Options:
     mixed = request.kind == "mptcp" and any(sockets.only6(p.interface) for p in request.carrying)
     if request.addresses_each > 1:
         mixed = mixed or any(":" in address for address in further_addresses(session.answer))
-    return sockets.Options(
-        receive_buffer_bytes=request.buffers.receive_bytes,
-        both_families=mixed and sockets.multipath6(),
-        by_orders=request.subflows is not None,
-    )
+    both = mixed and sockets.multipath6()
+    return request.options.here(sends=False, both_families=both, by_orders=request.subflows is not None)
 
 
 def begin(orders: SubflowOrders, connected: sockets.Connected, request: Request, output: Output) -> None:

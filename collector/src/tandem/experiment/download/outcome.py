@@ -131,4 +131,4 @@ def environment(request: Request, connection: socket.socket | None) -> dict[str,
     sender's is in its answer."""
     found = machine_and_connection(request, connection)
     found["sample_hz"] = request.sample_hz
-    return found | request.buffers.told()
+    return found | request.options.told()

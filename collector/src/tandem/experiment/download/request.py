@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tandem.experiment.asked import COMMON, Asked, ProbePath, read_common
-from tandem.experiment.buffers import BUFFERS, Buffers, read_buffers
 from tandem.experiment.parameters import Parameter, ParameterError
+from tandem.experiment.socket_options import SOCKET_OPTIONS, SocketOptions, read_socket_options
 from tandem.mptcp.sockets import Kind
 
 SUBFLOWS = (1, 2, 4)
@@ -24,8 +24,7 @@ PARAMETERS = (
     Parameter("connect_timeout_s", "float", "for the measured connection", "s", default=15.0, minimum=0.1, maximum=120),
     Parameter("stall_s", "float", "without a byte for so long the run has failed", "s", default=10.0, minimum=0.5, maximum=600),
     Parameter("deadline_s", "float", "the whole run; by default seconds + 30, or 600", "s", minimum=1, maximum=7200),
-    *BUFFERS,
-    Parameter("congestion_control", "str", "the sender's controller; by default the server's own"),
+    *SOCKET_OPTIONS,
     Parameter("subflows", "int", "of MPTCP, ordered one by one; by default one a path", "subflows", minimum=1, maximum=4, choices=SUBFLOWS),
     Parameter("read_pause_s", "float", "between two reads in mid-stream", "s", default=0.004, minimum=0, maximum=0.1),
 )  # fmt: skip
@@ -44,8 +43,7 @@ class Request(Asked):
     connect_timeout_s: float
     stall_s: float
     deadline_s: float
-    buffers: Buffers
-    congestion_control: str | None
+    options: SocketOptions
     subflows: int | None
     read_pause_s: float
 
@@ -68,15 +66,14 @@ def read(parameters: dict[str, Any]) -> Request:
     if (p["bytes"] is None) == (p["seconds"] is None):
         raise ParameterError("give either 'bytes' or 'seconds'")
     own = (
-        "kind", "bytes", "seconds", "sample_hz", "whoami", "connect_timeout_s", "stall_s", "congestion_control", "subflows",
-        "read_pause_s",
+        "kind", "bytes", "seconds", "sample_hz", "whoami", "connect_timeout_s", "stall_s", "subflows", "read_pause_s",
     )  # fmt: skip
     _subflows(p)
     common = read_common(p, p["path"])
     return Request(
         **{f.name: getattr(common, f.name) for f in fields(common)},
         **{name: p[name] for name in own},
-        buffers=read_buffers(p),
+        options=read_socket_options(p),
         deadline_s=p["deadline_s"] or (600.0 if p["seconds"] is None else p["seconds"] + 30),
     )
 

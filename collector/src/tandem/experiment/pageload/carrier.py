@@ -37,7 +37,7 @@ class Carrier:
     def __init__(self, request: Request, session: Session, page: str) -> None:
         self._request, self._names = request, PathNames(request.paths)
         lone6 = request.kind == "mptcp" and any(sockets.only6(p.interface) for p in request.paths)
-        self._options = sockets.Options(both_families=lone6 and sockets.multipath6())
+        self._options = request.options.here(sends=False, both_families=lone6 and sockets.multipath6())
         head = (
             f"GET /v1/page/{page} HTTP/1.1",
             f"Host: {request.measurement.authority}",

@@ -74,7 +74,7 @@ class _Loads:
         self._request, self._program, self._output, self._stop = request, program, output, stop
         self._until_s = now_s() + request.deadline_s
         self.done = Run()
-        self.environment: dict[str, Any] = environment(request)
+        self.environment: dict[str, Any] = {**environment(request), **request.options.told()}
         self.further: dict[str, Any] = {"public_addresses": {}, "control_path": None}
         self._missing = 0
 
@@ -127,7 +127,8 @@ class _Loads:
                 self.further["public_addresses"],
                 bytes=None,
                 seconds=None,
-                options={"nodelay": True},  # as every web server's sockets
+                # Without Nagle's algorithm, as every web server's sockets.
+                options={"nodelay": True, **request.options.there(sends=True).get("options", {})},
             )
         self.further["control_path"] = session.path
         loaded: Loaded | None = None

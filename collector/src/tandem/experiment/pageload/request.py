@@ -8,6 +8,7 @@ from typing import Any
 
 from tandem.experiment.asked import COMMON, Asked, extended, read_common
 from tandem.experiment.parameters import Parameter, ParameterError
+from tandem.experiment.socket_options import SOCKET_OPTIONS, SocketOptions, read_socket_options
 from tandem.mptcp.sockets import Kind
 
 BROWSERS = ("auto", "chromium", "none", "both")
@@ -26,6 +27,7 @@ PARAMETERS = (
     Parameter("pause_s", "float", "between loads", "s", default=0.0, minimum=0, maximum=3600),
     Parameter("load_timeout_s", "float", "a load that is not done by then has failed", "s", default=60.0, minimum=0.5, maximum=600),
     Parameter("start_timeout_s", "float", "for the browser to start, which is not measured", "s", default=60.0, minimum=1, maximum=300),
+    *SOCKET_OPTIONS,
     Parameter("connect_timeout_s", "float", "for each measured connection", "s", default=15.0, minimum=0.1, maximum=120),
     Parameter("sandbox", "bool", "Chromium's own; root never has it", default=True),
     Parameter("sample_hz", "float", "readings of the kernel's statistics", "1/s", default=10.0, minimum=1, maximum=100),
@@ -47,6 +49,7 @@ class Request(Asked):
     pause_s: float
     load_timeout_s: float
     start_timeout_s: float
+    options: SocketOptions
     connect_timeout_s: float
     sandbox: bool
     sample_hz: float
@@ -70,6 +73,7 @@ def read(parameters: dict[str, Any]) -> Request:
     p["names"] = () if asked == [ALL] else tuple(dict.fromkeys(asked))
     if len(p["names"]) * p["repetitions"] * (1 + (p["browser"] == "both")) > MOST_LOADS:
         raise ParameterError(f"parameters 'pages' and 'repetitions': more than {MOST_LOADS} loads in one run")
+    p["options"] = read_socket_options(p)
     common = read_common(p, p["path"])
     if common.measurement.scheme != "http":
         raise ParameterError(
