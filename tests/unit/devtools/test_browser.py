@@ -99,6 +99,23 @@ def test_one_that_is_killed_has_gone(program):
         browser.close()
 
 
+def test_the_profile_of_one_that_was_killed_is_removed_by_the_next_and_others_stay(program, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("tandem.devtools.browser._YOUNG_S", -1.0)
+    (tmp_path / "tandem-browser-dead").mkdir()
+    (tmp_path / "tandem-browser-dead/lock").touch()
+    (tmp_path / "tandem-browser-other").mkdir()  # without a lock it is not ours
+    first, second = Browser(program("silent"), []), None
+    try:
+        second = Browser(program("silent"), [])
+        left = {folder.name for folder in tmp_path.glob("tandem-browser-*")}
+        assert left == {first._folder.name, second._folder.name, "tandem-browser-other"}
+    finally:
+        first.close()
+        if second is not None:
+            second.close()
+
+
 def test_what_is_no_program_is_one_line(tmp_path):
     before = set(Path("/proc/self/fd").iterdir())
     with pytest.raises(NoBrowserError, match="mend: TANDEM_CHROMIUM names another"):

@@ -1,5 +1,6 @@
 """The relay: what it takes of SOCKS5, where it lets connections go, and that it ends."""
 
+import contextlib
 import socket
 import threading
 import time
@@ -71,7 +72,9 @@ def test_closing_ends_connections_that_wait(relay):
     with client:
         assert there
         relay.close()
-        assert client.recv(1) == b""
+        with contextlib.suppress(ConnectionResetError):  # its end, or a reset
+            while client.recv(1 << 20):
+                pass
 
 
 def test_a_browser_that_says_nothing_does_not_keep_it_open(relay):

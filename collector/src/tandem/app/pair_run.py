@@ -27,8 +27,7 @@ from tandem.schema.record import RecordError
 
 log = logging.getLogger(__name__)
 
-REST_S = 5.0
-"""A check of the paths is some calls of ``ip``; on a Pi Zero they take a good part of a second."""
+REST_S = 5.0  # a check of the paths is some calls of ``ip``; on a Pi Zero they take a good part of a second
 _TOKEN = re.compile(r"[0-9a-f]{1,8}\Z")
 
 
@@ -87,9 +86,9 @@ class PairRun:
 
     def _over_its_paths(self) -> bool:
         """The kernel opens subflows over every path that it is told of: those that are not the pair's rest meanwhile."""
-        around, wish = self._around, self.plan.wish
-        others = [name for name in self._paths if name not in wish.paths]
-        if not others or wish.kind == "tcp":
+        around = self._around
+        others = [name for name in self._paths if name not in self.plan.wish.paths]
+        if not others or self.plan.wish.kind == "tcp":
             return self._under_conditions()
         try:
             if around.paths.rest(others, REST_S):

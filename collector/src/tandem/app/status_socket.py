@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 NAME = "status.sock"
-LONGEST_REQUEST = 64 * 1024
+LONGEST_REQUEST = 4 * 1024 * 1024
+"""Bytes; a campaign of the greatest length, as JSON writes it, fits."""
 _LONGEST_PATH = 107
 
 

@@ -5,10 +5,12 @@ Its descriptors 3 and 4 are the DevTools pipes: when this process dies, however,
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -46,6 +48,10 @@ FLAGS = (
 """Of every start: nothing of its own over the network, no cache on the disk, no QUIC, one process for all frames."""
 
 
+_PREFIX, _LOCK = "tandem-browser-", "lock"
+_YOUNG_S = 10.0
+
+
 class NoBrowserError(RuntimeError):
     """There is no Chromium here, or it cannot be started; one line with the mend."""
 
@@ -80,7 +86,10 @@ class Browser:
     ) -> None:
         self.sandbox = os.geteuid() != 0 if sandbox is None else sandbox
         family.adopt()
-        self._folder = Path(tempfile.mkdtemp(prefix="tandem-browser-"))
+        _sweep()
+        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._lock = os.open(self._folder / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
         ours: list[int] = []
         theirs: list[int] = []
         try:
@@ -111,7 +120,7 @@ class Browser:
             finally:
                 os.close(quiet)
         except OSError as error:
-            for end in ours:
+            for end in (*ours, self._lock):
                 os.close(end)
             shutil.rmtree(self._folder, ignore_errors=True)
             raise NoBrowserError(f"{program}: {error.strerror}; mend: TANDEM_CHROMIUM names another") from error
@@ -149,11 +158,24 @@ class Browser:
 
     def close(self) -> None:
         """End it and all that it started, at once; the profile goes. Never raises for a browser that has gone already."""
-        for end in self._ends:
+        for end in (*self._ends, *(() if self._lock < 0 else (self._lock,))):
             os.close(end)
-        self._ends = []
+        self._ends, self._lock = [], -1
         family.end(self.pid, str(self._folder))
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _sweep() -> None:
+    """Remove the profiles of processes that were killed: nobody holds their lock."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):  # another user's, or gone meanwhile
+            lock = os.open(folder / _LOCK, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if time.time() - folder.stat().st_ctime > _YOUNG_S:  # else its owner may be about to take it
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 def _high(descriptor: int) -> int:

@@ -91,7 +91,8 @@ def ticks(low: float, high: float, *, whole: bool = False) -> list[float]:
     if whole:
         step = max(1.0, round(step))
     first = math.ceil(low / step - 1e-9)
-    return [n * step for n in range(first, first + 8) if n * step <= high + step * 1e-9]
+    slack = step * 1e-9
+    return [n * step for n in range(first, first + 8) if low - slack <= n * step <= high + slack]
 
 
 def _short(value: float) -> str:
