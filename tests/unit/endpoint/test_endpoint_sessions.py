@@ -76,16 +76,16 @@ def test_what_is_too_much_is_refused_with_the_reason(table):
 def test_open_sessions_together_never_have_more_than_the_day(table):
     sessions = table(session_bytes=2000, probe_bytes_per_day=3000)
     first, second = opened(sessions), opened(sessions)
-    assert (first.budget_bytes, second.budget_bytes) == (2000, 1000)
-    first.take(500)
-    with pytest.raises(
-        Refused, match=r"used 500 of its 3000 bytes of 24 hours, and its open sessions may carry 2500 more"
-    ):
+    assert (first.take(10_000), second.take(10_000)) == (2000, 1000)
+    second.give_back(400)
+    third = opened(sessions)
+    assert third.budget_bytes == 400
+    assert (third.take(300), second.take(10_000), third.take(1)) == (300, 100, 0)
+    for session in (first, second, third):
+        sessions.end(session.id, "probe-1")
+    with pytest.raises(Refused, match="used 3000 of its 3000 bytes"):
         opened(sessions)
-    sessions.end(first.id, "probe-1")
-    third = opened(sessions)  # what the first left unused is free again
-    assert third.budget_bytes == 1500
-    assert sum(session.take(10_000) for session in (second, third)) + 500 == 3000
+    assert opened(sessions, "probe-2").take(10_000) == 2000
 
 
 def test_a_probes_own_share_holds_in_place_of_everybodys(table):

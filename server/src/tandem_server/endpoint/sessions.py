@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tandem_server.endpoint.capture import Capture, peers_of
+from tandem_server.endpoint.day import Day
 from tandem_server.endpoint.options import Options
 from tandem_server.endpoint.paths import PathPeer
 from tandem_server.endpoint.request import Ask, BadRequest
@@ -63,6 +64,7 @@ class Session:
     idle_s: float
     connections_limit: int
     page_connections_limit: int
+    day: Day
     options: Options = Options()  # noqa: RUF009  (frozen)
     used_bytes: int = 0
     live: int = 0
@@ -104,7 +106,7 @@ class Session:
     def take(self, wanted_bytes: int) -> int:
         """Reserve up to ``wanted_bytes`` of the budget; how many were left to have, 0 when none."""
         with self._changed:
-            taken = max(0, min(wanted_bytes, self.budget_bytes - self.used_bytes))
+            taken = self.day.take(max(0, min(wanted_bytes, self.budget_bytes - self.used_bytes)))
             self.used_bytes += taken
             return taken
 
@@ -112,6 +114,7 @@ class Session:
         """Return what was reserved and not sent."""
         with self._changed:
             self.used_bytes -= unused_bytes
+            self.day.give_back(unused_bytes)
 
     def end_capture(self) -> None:
         """End its capture, if one runs, and keep what came of it."""
@@ -123,6 +126,7 @@ class Session:
         """Count bytes that came otherwise (a result): against the probe's day, whatever is left of the session's budget."""
         with self._changed:
             self.used_bytes += carried_bytes
+            self.day.give_back(-carried_bytes)
 
     def await_quiet(self, timeout_s: float) -> bool:
         """Wait until no connection is left; whether that came true in time."""
@@ -175,12 +179,11 @@ class SessionTable:
             day_ago_ns = time.time_ns() - 86_400 * 10**9
             used = self._registry.sessions.sent_since(probe, day_ago_ns) + sum(s.used_bytes for s in mine)
             used += sum(s.used_bytes for s, _ in self._unwritten if s.probe == probe)
-            # What open sessions may still carry is spoken for: else each of them could have what is left of the day.
-            promised = sum(max(0, s.budget_bytes - s.used_bytes) for s in mine)
-            budget = min(budget, bytes_per_day - used - promised)
+            budget = min(budget, bytes_per_day - used)
             if budget <= 0 or (wanted is not None and budget < wanted):
-                more = f", and its open sessions may carry {promised} more" if promised else ""
-                raise Refused(f"{probe} has used {used} of its {bytes_per_day} bytes of 24 hours{more}")
+                raise Refused(f"{probe} has used {used} of its {bytes_per_day} bytes of 24 hours")
+            # One for all that are open at once: each of them by itself could have what is left of the day.
+            day = mine[0].day if mine else Day(bytes_per_day - used)
             session_id = self._registry.sessions.open(probe, run, kind, budget, limits.session_s)
             session = Session(
                 session_id,
@@ -194,6 +197,7 @@ class SessionTable:
                 limits.idle_s,
                 limits.connections_per_session,
                 limits.page_connections_per_session,
+                day,
                 options,
                 tls=tls,
             )
