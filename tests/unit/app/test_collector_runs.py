@@ -154,7 +154,7 @@ def test_a_run_that_cannot_be_started_ends_the_others_of_its_pair(
             if begun:
                 raise OSError(11, "Resource temporarily unavailable")
             super().__init__(*args)
-            begun.append(args[-1])
+            begun.append(args[3])
 
     monkeypatch.setattr("tandem.app.pair_run.ExperimentProcess", Scarce)
     collector = Rehearsal(tmp_path, gateway, "slow", on_mobility_start="simultaneous")

@@ -252,7 +252,7 @@ class PairRun:
             record = run_record(*told, ending.result, ending.failure, running.ended_ns, ended_utc_ns)
         except RecordError as error:
             failure = {"reason": f"the experiment's figures break the schema: {error}", "retry": False}
-            ending = Ending(None, failure, ending.environment, ending.said)
+            ending = Ending(None, failure, ending.environment, {**ending.said, "broken_result": ending.result})
             record = run_record(*told, None, failure, running.ended_ns, ended_utc_ns)
         paths = {path: PathUsage(received=r, sent=s) for path, (r, s) in running.usage.update().items()}
         usage = Usage(paths=paths, shared_by_pair=shared)

@@ -60,6 +60,8 @@ class Chosen:
         self._over = False
         self._owners: dict[str, str] = {}
         self._ways: dict[tuple[str, str], Way] = {}
+        self._unplaced: dict[tuple[str, str], tuple[PmEvent, int]] = {}
+        """Last news of subflows that we did not order, from addresses that are no path's as far as we know yet."""
 
     def begin(self, token: int, path: str, local: str, remote: str, port: int, now_ns: int) -> None:
         """The connection ``token`` began over ``path`` from our address ``local`` to the server's ``remote``."""
@@ -81,10 +83,13 @@ class Chosen:
                 if all(host != event.remote for host, _ in self._remotes):
                     self._remotes.append((event.remote, event.remote_id or 0))
             case "subflow_established" | "subflow_closed":
-                path = self._owners.get(event.local or "")
-                if path is not None and event.remote is not None:
-                    way = self._ways.setdefault((path, event.remote), Way(path, event.remote))
-                    _heard(way, event, now_ns)
+                if event.local is None or event.remote is None:
+                    return
+                path = self._owners.get(event.local)
+                if path is None:
+                    self._unplaced[event.local, event.remote] = event, now_ns
+                    return
+                _heard(self._ways.setdefault((path, event.remote), Way(path, event.remote)), event, now_ns)
 
     def missed(self) -> None:
         """Events were lost, among them perhaps that the peer takes further subflows."""
@@ -111,6 +116,7 @@ class Chosen:
         """Ways to be ordered, with our address and the number of the server's."""
         if not self._begun or self._over:
             return []
+        self._place(addresses)
         reached = {path: self._reached(addresses.get(path, ())) for path in self._paths}
         found = []
         for turn in range(self._each):  # every path its first before any its second: the peer may not take all
@@ -122,6 +128,14 @@ class Chosen:
                 if not (way.alive or way.pending or way.given_up):
                     found.append((way, local, number))
         return found
+
+    def _place(self, addresses: Mapping[str, Sequence[str]]) -> None:
+        """What was heard of addresses before anybody said whose they are."""
+        for path, ones in addresses.items():
+            for local, remote in [pair for pair in self._unplaced if pair[0] in ones]:
+                event, heard_ns = self._unplaced.pop((local, remote))
+                self._owners[local] = path
+                _heard(self._ways.setdefault((path, remote), Way(path, remote)), event, heard_ns)
 
     def _reached(self, locals_: Sequence[str]) -> list[tuple[str, int, str]]:
         """The server's addresses that a path with these addresses gets subflows to, with their numbers and ours for each."""
