@@ -80,6 +80,17 @@ def test_a_plan_too_small_takes_months(own, capsys):
     assert 4 * 30 < told["days"] < 4 * 31
 
 
+@pytest.mark.parametrize(("day_bytes", "days"), [(450_000, None), (449_999, 1), (100_000, 4)])
+def test_a_days_bytes_are_there_from_the_first_day_on(own, capsys, day_bytes, days):
+    own.write_text(OWN.replace("[budget]\n", f"[budget]\nday_bytes = {day_bytes}\n"))
+    assert main(["campaign", "check", str(own), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["estimate"]
+    if days is None:
+        assert told["held_by"] == "the trigger of s"
+    else:
+        assert (told["held_by"], told["days"]) == ("a's bytes in a day", days)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [("repetitions = 10", "repetition = 10", 10), ("bytes = [10_000", "bytes = [0", 13), ('"download"', '"upload"', 9)],

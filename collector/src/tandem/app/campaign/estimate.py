@@ -204,17 +204,22 @@ def estimate(campaign: Campaign) -> Estimate:
             limits[f"the trigger of {one.name}"] = one.days
     budget = campaign.budget
     if budget.day_runs is not None:
-        limits["runs in a day"] = runs / budget.day_runs
+        limits["runs in a day"] = _nights(runs, budget.day_runs)
     for role, count in total.items():
         if budget.day_bytes is not None:
-            limits[f"{role}'s bytes in a day"] = count / budget.day_bytes
+            limits[f"{role}'s bytes in a day"] = _nights(count, budget.day_bytes)
         limit = budget.of_role(role)
         if limit is not None:
-            limits[f"{role}'s plan"] = max(0.0, math.ceil(count / limit) - 1) * 30.44
+            limits[f"{role}'s plan"] = _nights(count, limit) * 30.44
     held_by, days = max(limits.items(), key=lambda pair: pair[1])
     if unknown:
         held_by = f"what starts {', '.join(unknown)}, which is not known (at least {days:.2g} days)"
     return Estimate(steps, runs, seconds, dict(total), None if unknown else days, held_by)
+
+
+def _nights(wanted: float, share: float) -> float:
+    """How often one has to wait for the next share, the first of which is there from the beginning."""
+    return max(0.0, math.ceil(wanted / share) - 1.0)
 
 
 def _step(campaign: Campaign, step: Step) -> StepEstimate:
