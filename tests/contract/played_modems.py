@@ -211,24 +211,25 @@ class Polled:
         )
         return TICKS[first : last + 1]
 
-    def wrong(self, poll: Poll, *, registered: bool = True) -> list[str]:
+    def wrong(self, poll: Poll, *, registered: bool = True, whole: bool = True) -> list[str]:
         """Quantities of the poll's record that no tick from its beginning to its end explains.
 
-        What the family tells must be there, unless the technology changed meanwhile or, for the cell, it was not ``registered``.
+        What the family tells must be there, unless the technology changed meanwhile, some answers did not come (not ``whole``) or, for
+        the cell, it was not ``registered``.
         """
         record, ticks, tells = poll.record(), self.true(poll), FAMILIES[self.family]
         changed = len({true["rat"] for true in ticks}) > 1
         found = []
         for key in (*KEYS, *(key for key in OLDER if key in tells.older)):
             value = record.fields.get(key)
-            absent_is_fine = changed or (not registered and tells.lte.get(key, ()) is None)
+            absent_is_fine = changed or not whole or (not registered and tells.lte.get(key, ()) is None)
             if (value is None and absent_is_fine) or any(
                 explained(tells.of(true["rat"]), key, value, true.get(OLDER.get(key, key)), loosely=changed)
                 for true in ticks
             ):
                 continue
             found.append(f"{key} {value}, not {[true.get(OLDER.get(key, key)) for true in ticks]}: {shown(poll)}")
-        if record.tags.get("rat") not in {true["rat"] for true in ticks}:
+        if record.tags.get("rat") not in {*(true["rat"] for true in ticks), *(() if whole else (None,))}:
             found.append(f"rat {record.tags.get('rat')}: {shown(poll)}")
         return found
 

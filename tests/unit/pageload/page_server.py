@@ -31,8 +31,8 @@ class PageServer:
                 connection, _ = self.listener.accept()
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
-    def _serve(self, connection):
-        with connection, connection.makefile("rb") as lines, contextlib.suppress(OSError):
+    def _serve(self, connection):  # unbuffered: what follows the head is the script's
+        with connection, connection.makefile("rb", buffering=0) as lines, contextlib.suppress(OSError):
             with self._lock:
                 self.alive += 1
                 self.most = max(self.most, self.alive)

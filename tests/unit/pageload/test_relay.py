@@ -50,6 +50,7 @@ def test_bytes_go_both_ways_at_once_and_the_endpoints_answer_is_not_among_them(r
     client, there = through(relay, "b.test", 8080)
     with client:
         assert there
+        client.settimeout(120)  # of sendall it is the whole call's
         sender = threading.Thread(target=client.sendall, args=(BIG,))
         sender.start()
         got = bytearray()
