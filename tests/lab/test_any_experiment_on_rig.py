@@ -22,7 +22,8 @@ def leftovers(kit: KitOnRig) -> str:
 def test_a_persons_own_experiment_is_measured_recorded_and_accounted(kit: KitOnRig) -> None:
     (run,) = kit.measured("--set", "times=3", "--set", "pause_s=0.05", "--paths", "b,wifi", name="handshake")
     assert run["failure"] is None
-    assert run["experiment"] == {"name": "handshake", "version": 1}
+    units = {"bytes_by_path": "B", "connect_ms": "ms", "median_ms": "ms"}
+    assert run["experiment"] == {"name": "handshake", "version": 1, "units": units}
     assert (run["kind"], run["paths"]) == ("any", ["b", "wifi"])
     result = run["result"]
     assert sorted(result["order"]) == ["b", "b", "b", "wifi", "wifi", "wifi"]
