@@ -28,6 +28,7 @@ class Facts:
     arm: str
     number: int | None
     pair: str
+    pairing: str
     experiment: str
     kind: str
     path: str
@@ -86,6 +87,7 @@ def _facts(m: Mapping[str, Any], arm: str, own: Path) -> Facts:
         arm=arm,
         number=whole(campaign, "number"),
         pair=text(m, "pair") or "",
+        pairing=text(m, "pairing") or "",
         experiment=name,
         kind=kind if kind != "any" else text(parameters, "kind") or "",
         path=text(parameters, "path") or (named[0] if kind == "tcp" and named else ""),

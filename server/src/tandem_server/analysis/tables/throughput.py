@@ -10,6 +10,7 @@ from tandem_server.analysis.tables.view import Figure, Observed, View
 
 _KIND = ("kind", "Kind")
 _PRIMARY = ("primary", "Primary path")
+_PAIRING = ("pairing", "Measured")
 
 
 def _downloads(runs: Sequence[Facts]) -> Observed:
@@ -22,6 +23,7 @@ def _downloads(runs: Sequence[Facts]) -> Observed:
                 {
                     "kind": run.kind,
                     "path": run.path or "primary varies",
+                    "pairing": run.pairing,
                     **numbers(run.result, "goodput_bit_per_s", "duration_s", "bytes", "connect_ms", "first_byte_ms"),
                     "join_delay_ms": max(joins) if joins else None,
                     "most_loaded_share": max(shares) if run.kind == "mptcp" and shares else None,
@@ -42,14 +44,19 @@ def _gains(runs: Sequence[Facts]) -> Observed:
             if run.kind == "mptcp" and goodput is not None and alone and max(alone) > 0:
                 yield (
                     run,
-                    {"over_best": goodput / max(alone), "over_sum": goodput / sum(alone), "best_bit_per_s": max(alone)},
+                    {
+                        "pairing": run.pairing,
+                        "over_best": goodput / max(alone),
+                        "over_sum": goodput / sum(alone),
+                        "best_bit_per_s": max(alone),
+                    },
                 )
 
 
 DOWNLOAD = View(
     "download",
     "Downloads",
-    (_KIND, ("path", "Path")),
+    (_KIND, ("path", "Path"), _PAIRING),
     (
         Figure("goodput_bit_per_s", "Goodput", "bit/s", spread=True),
         Figure("duration_s", "Duration", "s"),
@@ -66,14 +73,14 @@ DOWNLOAD = View(
 GAIN = View(
     "download-gain",
     "MPTCP against single-path TCP of the same pair",
-    (),
+    (_PAIRING,),
     (
         Figure("over_best", "× best TCP", "1", spread=True),
         Figure("over_sum", "× sum of TCPs", "1"),
         Figure("best_bit_per_s", "Best TCP", "bit/s"),
     ),
     _gains,
-    "Goodput of the MPTCP run over that of the best single path, and over all of them together.",
+    "Goodput of the MPTCP run over that of the best single path, and over all of them together. Simultaneous runs share the links.",
 )
 
 
