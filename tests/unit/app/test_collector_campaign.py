@@ -186,6 +186,8 @@ def test_a_poisson_step_waits_its_drawn_gap_in_the_running_collector(collector, 
     asked(tmp_path, action="begin", text=TRIGGERED + 'on = "poisson"\nmean_s = 5000', file="t.toml", steps=["s"])
     campaigns = collector.supervisor.campaigns.campaigns
     collector.until(lambda: "next start in " in campaigns.status().get("said", ""))
+    assert campaigns.status()["runs"] == {}
+    assert not collector.supervisor.pairs.running
 
 
 def test_idle_while_nothing_is_measured_and_held_while_something_is(tmp_path, gateway, capsys, monkeypatch):

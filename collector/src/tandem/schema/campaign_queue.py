@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from tandem.schema.campaign_text import LONGEST_TEXT
+
 FORMAT = "tandem-campaign-queue/1"
 
 STATES = ("queued", "taken", "running", "done", "refused", "withdrawn")
@@ -19,8 +21,6 @@ SETTLED = ("done", "refused", "withdrawn")
 
 MOST_QUEUED = 100
 """Of one probe, not settled."""
-LONGEST_TEXT = 1_000_000
-"""Bytes of a campaign's file."""
 DEFAULT_PRIORITY, HIGHEST_PRIORITY = 50, 100
 MOST_PATHS = 8
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.resources import files
-from pathlib import Path
 
 from tandem.schema.campaign import Campaign, CampaignError
-from tandem.schema.campaign_queue import LONGEST_TEXT, MOST_PATHS, is_name
+from tandem.schema.campaign_queue import MOST_PATHS, is_name
 from tandem.schema.campaign_reader import parse
+from tandem.schema.campaign_text import text_of
 from tandem_server.cli.stop import ConfigError
 
 _SHIPPED = ("tandem", "campaigns")
@@ -35,16 +35,9 @@ def source(wanted: str) -> tuple[str | None, str]:
         known = ", ".join(names) or "the collector's on the probe"
         raise ConfigError(f"{wanted}: there is no campaign of that name; mend: a file's path, or one of {known}")
     try:
-        with Path(wanted).open("rb") as file:
-            content = file.read(LONGEST_TEXT + 1)
-    except OSError as error:
-        raise ConfigError(f"{wanted}: {error.strerror}; mend: name a campaign or its file") from error
-    if len(content) > LONGEST_TEXT:
-        raise ConfigError(f"{wanted}: longer than {LONGEST_TEXT} bytes; mend: fewer steps")
-    try:
-        return content.decode("utf-8"), wanted
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{wanted}: is not UTF-8 text (byte {error.start}); mend: save it as UTF-8") from error
+        return text_of(wanted), wanted
+    except CampaignError as error:
+        raise ConfigError(str(error)) from error
 
 
 def checked(

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tandem import campaigns
 from tandem.schema.campaign import Campaign, CampaignError
 from tandem.schema.campaign_reader import parse
-
-LONGEST = 1_000_000
-"""Bytes of a campaign's file."""
+from tandem.schema.campaign_text import text_of
 
 
 def source(wanted: str) -> tuple[str, str]:
@@ -22,17 +18,7 @@ def source(wanted: str) -> tuple[str, str]:
             raise CampaignError(
                 f"{wanted}: there is no campaign of that name; mend: a file's path, or one of {known}"
             ) from None
-    try:
-        with Path(wanted).open("rb") as file:
-            content = file.read(LONGEST + 1)
-    except OSError as error:
-        raise CampaignError(f"{wanted}: {error.strerror}; mend: name a campaign or its file") from error
-    if len(content) > LONGEST:
-        raise CampaignError(f"{wanted}: longer than {LONGEST} bytes; mend: fewer steps")
-    try:
-        return content.decode("utf-8"), wanted
-    except UnicodeDecodeError as error:
-        raise CampaignError(f"{wanted}: is not UTF-8 text (byte {error.start}); mend: save it as UTF-8") from error
+    return text_of(wanted), wanted
 
 
 def load(wanted: str, *, short: bool = False) -> Campaign:

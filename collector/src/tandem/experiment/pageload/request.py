@@ -14,7 +14,7 @@ from tandem.mptcp.sockets import Kind
 BROWSERS = ("auto", "chromium", "none", "both")
 ALL = "all"
 MOST_LOADS = 2000
-"""A row of each goes into the result, and a manifest has 1 MiB."""
+"""A row of each goes into the result."""
 
 PARAMETERS = (
     *COMMON,
