@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from tandem.schema.record import Record, RecordError, check
+from tandem.schema.metrics import SERVER_MEASUREMENTS
+from tandem.schema.record import Record, RecordError, check, check_server
 
 
 class Cell(enum.IntEnum):
@@ -46,3 +47,14 @@ def test_common_tags_and_fields_and_derived_types_are_taken():
 def test_absent_quantities_are_left_out_of_a_record():
     record = Record.make("radio", {"path": "a", "rat": None, "driver": ""}, {"rsrp_dbm": -90.0, "pci": None}, 1)
     assert (record.tags, record.fields) == ({"path": "a"}, {"rsrp_dbm": -90.0})
+
+
+def test_what_the_server_records_no_probe_may() -> None:
+    for name in SERVER_MEASUREMENTS:
+        with pytest.raises(RecordError, match="recorded by the server alone"):
+            check(name, {"probe": "probe-1"}, {"seen": 1})
+    check_server("expected", {"probe": "probe-1"}, {"seen": 1})
+    with pytest.raises(RecordError, match="unknown measurement 'radio'; known: expected, probe_state"):
+        check_server("radio", {}, {"state": "idle"})
+    with pytest.raises(RecordError, match="unknown tag 'boot'; known: probe"):
+        check_server("expected", {"boot": "b"}, {"seen": 1})

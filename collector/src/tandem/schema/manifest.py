@@ -3,6 +3,9 @@
 JSON, one file a run, ``<run id>.json``. Times are UTC nanoseconds (``_utc_ns``, None before the clock was synchronised) and
 CLOCK_MONOTONIC nanoseconds of ``boot`` (``_monotonic_ns``).
 
+2026-11-21: ``clock``: at the end ``synchronised``, ``vouched``, ``source``, ``offset_ns`` (UTC less CLOCK_MONOTONIC), ``error_ms``,
+``age_s``, ``system_error_ms``, ``trouble``; ``steps`` during the run (``monotonic_ns``, ``step_s``). Times are brought up to date when
+the manifest is sent.
 2026-11-21: ``campaign`` may have ``push``.
 2026-11-21: runs of any experiment: kind ``any``, whose result's keys are the experiment's own; ``usage`` and ``conditions``.
 """

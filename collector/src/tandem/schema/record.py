@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS, Field
+from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS, SERVER_MEASUREMENTS, Field
 
 Value = int | float | str | bool
 
@@ -47,24 +47,41 @@ class Record:
 
 SPECS: dict[str, dict[str, Field]] = {
     kind.name: {field.name: field for field in (*COMMON_FIELDS, *kind.fields)} for kind in MEASUREMENTS.values()
-}
-"""Every field, common ones included, by measurement and name."""
+} | {kind.name: {field.name: field for field in kind.fields} for kind in SERVER_MEASUREMENTS.values()}
+"""Every field by measurement and name: with the common ones for what a probe records, without for what the server does."""
 
 _TAGS = {kind.name: frozenset((*COMMON_TAGS, *kind.tags)) for kind in MEASUREMENTS.values()}
+_SERVER_TAGS = {kind.name: frozenset(kind.tags) for kind in SERVER_MEASUREMENTS.values()}
 _TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "str": (str,), "bool": (bool,)}
 _WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
 _INT64 = (-(2**63), 2**63 - 1)
 
 
 def check(measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value]) -> None:
-    """Raise RecordError unless names, types and ranges are those of the table. Common tags and fields may be there."""
-    specs = SPECS.get(measurement)
-    if specs is None:
-        raise RecordError(f"unknown measurement {measurement!r}; known: {', '.join(MEASUREMENTS)}")
-    if not _TAGS[measurement].issuperset(tags):
-        kind = MEASUREMENTS[measurement]
-        tag = next(tag for tag in tags if tag not in _TAGS[measurement])
-        raise RecordError(f"{measurement}: unknown tag {tag!r}; known: {', '.join((*COMMON_TAGS, *kind.tags))}")
+    """Raise RecordError unless names, types and ranges are those of the table of what a probe records. Common tags and fields may
+    be there."""
+    _check(measurement, tags, fields, _TAGS)
+
+
+def check_server(measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value]) -> None:
+    """The same for what only the server records."""
+    _check(measurement, tags, fields, _SERVER_TAGS)
+
+
+def _check(
+    measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value], known: Mapping[str, frozenset[str]]
+) -> None:
+    allowed = known.get(measurement)
+    if allowed is None:
+        if measurement in _SERVER_TAGS:
+            raise RecordError(f"{measurement!r} is recorded by the server alone")
+        raise RecordError(f"unknown measurement {measurement!r}; known: {', '.join(known)}")
+    specs = SPECS[measurement]
+    if not allowed.issuperset(tags):
+        kind = MEASUREMENTS.get(measurement) or SERVER_MEASUREMENTS[measurement]
+        tag = next(tag for tag in tags if tag not in allowed)
+        common = COMMON_TAGS if measurement in MEASUREMENTS else ()
+        raise RecordError(f"{measurement}: unknown tag {tag!r}; known: {', '.join((*common, *kind.tags))}")
     if not fields:
         raise RecordError(f"{measurement}: no field")
     for name, value in fields.items():
