@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolBusyError
+from tandem.spool.dayfile import DayFile
 
 BOOT = "b1c0ffee-0000-4000-8000-000000000001"
 
@@ -93,7 +95,7 @@ def test_a_clock_that_goes_back_a_day_keeps_the_order(tmp_path: Path) -> None:
     now[0] -= 5 * 86_400 * 10**9
     spool.append([radio(2)])
     assert numbers(spool, 2) == [2, 1]
-    assert spool.oldest_s() == 0.0  # written in the future: no negative age
+    assert spool.oldest() == (BOOT, 1)  # whose age is the clock's to tell, by CLOCK_MONOTONIC
     spool.close()
 
 
@@ -118,14 +120,14 @@ def test_rejected_records_go_to_quarantine_with_the_reason(tmp_path: Path) -> No
 
 
 def test_over_the_cap_the_oldest_are_dropped_and_counted_events_last(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, BOOT, limit_bytes=256 * 1024)
+    spool = Spool(tmp_path, BOOT, limit_bytes=96 * 1024)
     for second in range(300):
         spool.append([event(second), *(radio(second * 1000 + n) for n in range(60))])
     counts = spool.counts()
     assert counts.dropped > 0
     assert counts.made == 300 * 61
     assert counts.made == counts.dropped + counts.pending
-    assert spool.used_bytes() <= 256 * 1024
+    assert spool.used_bytes() <= 96 * 1024
     kept = set()
     while (batch := spool.take(1000)) is not None:
         kept |= {(i.record.measurement, i.seq) for i in batch.items}
@@ -134,6 +136,66 @@ def test_over_the_cap_the_oldest_are_dropped_and_counted_events_last(tmp_path: P
     assert sum(1 for what, _ in kept if what == "event") == 300
     assert max(seq for _, seq in kept) == counts.made  # the newest stay
     assert any(n.kind == "spool_dropped" for n in spool.notices())
+    spool.close()
+
+
+def test_summaries_of_runs_are_kept_as_long_as_events(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BOOT, limit_bytes=64 * 1024)
+    phase = Record.make("phase", {"run": "r", "experiment": "dash"}, {"name": "play", "number": 1, "of": 1}, 1)
+    usage = Record.make("run_usage", {"run": "r", "path": "a"}, {"received_bytes": 1}, 1)
+    spool.append([phase, usage, Record.make("run", {"run": "r", "kind": "tcp"}, {"ok": True}, 1)])
+    for second in range(300):
+        spool.append([radio(second * 7919 * (n + 1) % 100_003) for n in range(60)])
+    assert spool.counts().dropped > 0
+    assert {1, 2, 3} <= set(numbers(spool, 100_000))
+    spool.close()
+
+
+def test_one_synced_commit_an_append_also_while_a_backlog_of_days_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_790_000_000 * 10**9]
+    spool = Spool(tmp_path, BOOT, utc_ns=lambda: now[0])
+    for _ in range(2):
+        for n in range(300):
+            spool.append([radio(n), event(n)])
+        now[0] += 86_400 * 10**9
+    spool.append([radio(1)])  # the third day's file is made
+    synced: list[int | str] = []
+    commit = DayFile.commit
+
+    def counted(file: DayFile, *args: Any, **more: Any) -> None:
+        (mode,) = file._db.execute("PRAGMA synchronous").fetchone()
+        synced.extend([file.first] * (mode == 2))
+        commit(file, *args, **more)
+
+    monkeypatch.setattr(DayFile, "commit", counted)
+    monkeypatch.setattr("tandem.spool.durable.os.fsync", lambda _fd: synced.append("file"))
+    for n in range(100):
+        spool.append([radio(n)])
+        batch = spool.take(8)
+        assert batch is not None
+        spool.acknowledge(batch)
+    assert synced == [1201] * 100
+    spool.close()
+
+
+def test_what_is_dropped_second_after_second_is_told_once_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = [1000.0]
+    monkeypatch.setattr("tandem.spool.notices.time.monotonic", lambda: seconds[0])
+    spool = Spool(tmp_path, BOOT, limit_bytes=64 * 1024)
+    told = []
+    for second in range(600):
+        spool.append([radio(second * 7919 * (n + 1) % 100_003) for n in range(60)])
+        seconds[0] += 1
+        told += spool.notices()
+    seconds[0] += 60
+    told += spool.notices()
+    assert {n.kind for n in told} == {"spool_dropped"}
+    assert 2 <= len(told) <= 11
+    assert sum(int(n.detail.split()[0]) for n in told) == spool.counts().dropped
     spool.close()
 
 

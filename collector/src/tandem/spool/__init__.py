@@ -3,7 +3,7 @@
 from tandem.spool.blob import Item
 from tandem.spool.counts import Counts
 from tandem.spool.errors import SpoolBusyError, SpoolError, SpoolFullError
-from tandem.spool.files import Notice
+from tandem.spool.notices import Notice
 from tandem.spool.outstanding import Batch
 from tandem.spool.spool import Spool
 

@@ -12,8 +12,9 @@ from tandem.schema.record import Record
 BLOB_RECORDS = 500
 """Records of one blob at most, so that a batch of 1000 lines can always be filled from both ends."""
 
-KEPT_LONGEST = ("event", "run")
-"""Measurements that are dropped last, and so have blobs of their own: few, and what everything else is read by."""
+KEPT_LONGEST = ("event", "run_begun", "run", "run_usage", "phase", "dash", "aggregation", "verdict")
+"""Events, and what a run begins and ends with and comes to. They are dropped last, and so have blobs of their own: few, and what everything
+else is read by."""
 
 
 class BlobError(ValueError):
@@ -49,6 +50,15 @@ def unpack(blob: bytes) -> list[Item]:
         return [_item(boot, *row) for row in rows]
     except (zlib.error, ValueError, TypeError, RecursionError) as error:
         raise BlobError(f"no blob of records: {error}") from error
+
+
+def beginning(blob: bytes) -> tuple[str, int] | None:
+    """The boot of its records and their least CLOCK_MONOTONIC ns; None when the bytes are no blob."""
+    try:
+        items = unpack(blob)
+    except BlobError:
+        return None
+    return items[0].boot, min(item.record.monotonic_ns for item in items)
 
 
 def _item(boot: str, seq: object, measurement: object, tags: object, fields: object, mono: object, utc: object) -> Item:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tandem.spool.blob import Item
+from tandem.spool.counts import Counts
 
 
 @dataclass(slots=True)
@@ -47,6 +48,12 @@ class Outstanding:
         lost = blob in self._orphans
         self._orphans.discard(blob)
         return not lost
+
+    def counted(self, committed: Counts) -> Counts:
+        """``committed`` with what is settled but not yet removed."""
+        settled = [entry for parts in self.settled.values() for entry in parts]
+        sent, rejected = sum(sent for _, sent, _ in settled), sum(rejected for _, _, rejected in settled)
+        return replace(committed, sent=committed.sent + sent, rejected=committed.rejected + rejected)
 
     def elsewhere(self, first: int) -> dict[int, int]:
         """Blobs of the file whose records damage cannot lose: they are in memory, or settled. Records by id."""
