@@ -1,4 +1,4 @@
-"""The clock of records: UTC by the boot's offset, remembered for the records of earlier boots."""
+"""The clock of records: UTC by the boot's epochs, what a source says, steps, and the records of earlier boots."""
 
 from __future__ import annotations
 
@@ -6,62 +6,233 @@ from pathlib import Path
 
 import pytest
 
-from tandem.app.clock import PLAUSIBLE_UTC_NS, STEP_NS, Clock
+from tandem.app.clock import PLAUSIBLE_UTC_NS, Clock, Reading
+from tandem.app.clock.clock import SAVE_NS
+from tandem.export.times import NotYet
 
-SET_NS = PLAUSIBLE_UTC_NS + 10**18
+S = 10**9
+TRUE_NS = PLAUSIBLE_UTC_NS + 50_000_000 * S
+"""UTC at the beginning of the first boot."""
+MS = 10**6
 
 
 class Hands:
-    """Both clocks of a machine, set by hand."""
+    """Both clocks of a machine, set by hand. ``offset_ns``: what the system's clock shows less CLOCK_MONOTONIC."""
 
-    def __init__(self, utc_ns: int, monotonic_ns: int) -> None:
-        self.utc_ns, self.monotonic_ns = utc_ns, monotonic_ns
+    def __init__(self, offset_ns: int = TRUE_NS, monotonic_ns: int = 0) -> None:
+        self.offset_ns, self.monotonic_ns = offset_ns, monotonic_ns
 
-    def clock(self, file: Path, boot: str = "boot-1") -> Clock:
-        return Clock(file, boot, lambda: self.utc_ns, lambda: self.monotonic_ns)
+    def clock(self, file: Path, boot: str = "boot-1", first_seq: int | None = 1) -> Clock:
+        clock = Clock(file, boot, lambda: self.offset_ns, lambda: self.monotonic_ns)
+        if first_seq is not None:
+            clock.began(first_seq)
+        return clock
 
-
-def test_records_made_before_the_clock_was_set_get_their_time_afterwards(tmp_path: Path) -> None:
-    hands = Hands(1000, 5)
-    clock = hands.clock(tmp_path / "boots.json")
-    assert not clock.synchronised
-    assert clock.utc_ns(3) is None
-    hands.utc_ns = SET_NS + 5
-    assert clock.observe() is None
-    assert clock.utc_ns(3) == SET_NS + 3
-
-
-def test_a_step_is_told_and_a_slew_is_not(tmp_path: Path) -> None:
-    hands = Hands(SET_NS, 0)
-    clock = hands.clock(tmp_path / "boots.json")
-    hands.utc_ns += STEP_NS - 1
-    assert clock.observe() is None
-    hands.utc_ns += STEP_NS
-    assert clock.observe() == STEP_NS
-    assert clock.steps == 1
+    def says(
+        self,
+        offset_ns: int | None = None,
+        error_ns: int | None = 10 * MS,
+        source: str = "chrony",
+        slewing: bool = False,
+    ) -> Reading:
+        return Reading(source, self.monotonic_ns, self.offset_ns if offset_ns is None else offset_ns, error_ns, slewing)
 
 
-def test_an_earlier_boots_offset_is_remembered_and_an_unknown_one_is_named(tmp_path: Path) -> None:
-    Hands(SET_NS, 0).clock(tmp_path / "boots.json", "boot-1")
-    later = Hands(SET_NS + 10**12, 0).clock(tmp_path / "boots.json", "boot-2")
-    assert later.utc_of("boot-1", 7) == SET_NS + 7
-    with pytest.raises(ValueError, match="boot-0"):
-        later.utc_of("boot-0", 7)
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "boots.json"
 
 
-def test_an_offset_that_the_disk_did_not_take_is_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "boots.json"
-    hands = Hands(1000, 0)
+def test_records_made_before_anybody_vouched_get_their_time_afterwards(file: Path) -> None:
+    hands = Hands(TRUE_NS - 10**7 * S)
     clock = hands.clock(file)
-    hands.utc_ns = SET_NS
+    hands.monotonic_ns = 100 * S
+    assert clock.utc_ns(3) is None
+    assert clock.held() == [(1, None)]
+    with pytest.raises(NotYet):
+        clock.stamp("boot-1", 3)
+    hands.offset_ns = TRUE_NS
+    assert clock.observe() == 10**7 * S
+    assert clock.utc_ns(3) is None  # set, but nobody says that it is right
+    clock.take(hands.says())
+    assert clock.held() == []
+    stamp = clock.stamp("boot-1", 3)
+    assert stamp.utc_ns == TRUE_NS + 3
+    assert stamp.error_ms == pytest.approx(10 + 100_000 * 1e-4, rel=0.01)  # the source's, and the quartz's over 100 s
+
+
+def test_a_step_is_told_and_moves_no_record(file: Path) -> None:
+    hands = Hands()
+    clock = hands.clock(file)
+    clock.take(hands.says())
+    hands.monotonic_ns = 10 * S
+    hands.offset_ns += 365 * 86_400 * S
+    assert clock.observe() == 365 * 86_400 * S
+    assert clock.observe() is None
+    assert clock.utc_ns(11 * S) == TRUE_NS + 11 * S
+    state = clock.state(9 * S, 11 * S)
+    assert state["steps"] == [{"monotonic_ns": 10 * S, "step_s": 365 * 86_400.0}]
+    assert state["system_error_ms"] == 365 * 86_400_000.0
+    assert clock.state(0, 5 * S)["steps"] == []
+
+
+def test_a_wrong_word_that_nobody_has_used_is_as_if_it_had_never_been_said(file: Path) -> None:
+    hands = Hands(TRUE_NS + 365 * 86_400 * S)
+    clock = hands.clock(file)
+    clock.take(hands.says())
+    hands.monotonic_ns = 60 * S
+    hands.offset_ns = TRUE_NS
+    clock.take(hands.says())
+    assert clock.stamp("boot-1", 5).utc_ns == TRUE_NS + 5
+
+
+def test_what_was_sent_keeps_its_time(file: Path) -> None:
+    hands = Hands()
+    clock = hands.clock(file)
+    clock.take(hands.says(TRUE_NS + 300 * MS, 1000 * MS, "gpsd"))
+    sent = clock.stamp("boot-1", 5 * S)
+    hands.monotonic_ns = 20 * S
+    clock.take(hands.says())
+    assert clock.stamp("boot-1", 5 * S).utc_ns == sent.utc_ns == TRUE_NS + 300 * MS + 5 * S
+    better = clock.stamp("boot-1", 20 * S + 1)
+    assert better.utc_ns == TRUE_NS + 20 * S + 1
+    assert better.error_ms == pytest.approx(10)
+
+
+def test_a_better_word_mends_what_nobody_has_used(file: Path) -> None:
+    hands = Hands()
+    clock = hands.clock(file)
+    clock.take(hands.says(TRUE_NS + 300 * MS, 1000 * MS, "gpsd"))
+    hands.monotonic_ns = 20 * S
+    clock.take(hands.says())
+    stamp = clock.stamp("boot-1", 5)
+    assert stamp.utc_ns == TRUE_NS + 5
+    assert stamp.error_ms is not None
+    assert stamp.error_ms <= 15
+
+
+def test_a_clock_that_is_slewed_for_long_is_followed(file: Path) -> None:
+    """chronyd without makestep: 60 s off, and CLOCK_MONOTONIC runs 8 % fast until they are made up for."""
+    hands = Hands()
+    clock = hands.clock(file)
+    true = {}
+    utc_ns, left_ns = TRUE_NS, 60 * S
+    while left_ns > 0:
+        true[hands.monotonic_ns] = utc_ns
+        error_ns = 10 * MS + min(left_ns, left_ns // 8 + 100 * MS)
+        clock.take(hands.says(utc_ns - hands.monotonic_ns, error_ns, slewing=left_ns > 10 * MS))
+        utc_ns += S
+        hands.monotonic_ns += S + min(left_ns, 83 * MS)
+        left_ns -= min(left_ns, 83 * MS)
+    clock.take(hands.says(utc_ns - hands.monotonic_ns))
+    for monotonic_ns, was_ns in true.items():
+        stamp = clock.stamp("boot-1", monotonic_ns)
+        assert stamp.error_ms is not None
+        assert abs(stamp.utc_ns - was_ns) <= stamp.error_ms * MS
+    assert len(clock._this.epochs) < 80
+
+
+def test_an_earlier_boots_epochs_are_remembered_and_an_unknown_boot_is_named(file: Path) -> None:
+    first = Hands().clock(file, "boot-1")
+    first.take(Hands().says())
+    first.stamp("boot-1", 1)
+    first.save()
+    later = Hands(TRUE_NS + 1000 * S).clock(file, "boot-2", 50)
+    assert later.stamp("boot-1", 7).utc_ns == TRUE_NS + 7  # before this boot has a time
+    assert later.held() == [(50, None)]
+    with pytest.raises(ValueError, match="boot-0"):
+        later.stamp("boot-0", 7)
+
+
+def test_a_boot_that_never_had_a_time_lies_between_its_neighbours(file: Path) -> None:
+    hands = Hands(monotonic_ns=600 * S)
+    first = hands.clock(file, "boot-1")
+    first.take(hands.says())
+    first.save()
+    hands = Hands(TRUE_NS + 600 * S, 500 * S)  # no battery: it stands at the last shutdown; 70 s went by unseen
+    hands.clock(file, "boot-2", 100).save()
+    hands = Hands(TRUE_NS + 1300 * S, 0)
+    third = hands.clock(file, "boot-3", 200)
+    assert third.held() == [(1, 99), (100, 199), (200, None)]  # boot-1 waits for somebody to compare it with
+    with pytest.raises(NotYet):
+        third.stamp("boot-2", 10 * S)
+    third.take(hands.says())
+    assert third.held() == []
+    true_ns = TRUE_NS + 670 * S + 10 * S
+    stamp = third.stamp("boot-2", 10 * S)
+    assert stamp.error_ms is not None
+    assert abs(stamp.utc_ns - true_ns) <= stamp.error_ms * MS < 201_000 * MS
+    third.save()
+    assert Hands().clock(file, "boot-4", 300).stamp("boot-2", 10 * S) == stamp  # for good
+
+
+def test_a_boot_that_cannot_be_placed_well_is_named_with_what_is_known(file: Path) -> None:
+    Hands(0, 500 * S).clock(file, "boot-1").save()
+    hands = Hands()
+    later = hands.clock(file, "boot-2", 100)
+    later.take(hands.says())
+    with pytest.raises(ValueError, match=r"boot-1, which began between 2025-01-01 00:00:00 UTC and 2026-08-02 .* UTC"):
+        later.stamp("boot-1", 7)
+
+
+def test_what_was_said_in_a_boot_out_of_order_is_not_believed(file: Path) -> None:
+    hands = Hands(TRUE_NS + 365 * 86_400 * S)
+    wrong = hands.clock(file, "boot-1")
+    wrong.take(hands.says())
+    wrong.save()
+    hands = Hands(TRUE_NS + 100 * S)
+    later = hands.clock(file, "boot-2", 100)
+    later.take(hands.says())
+    with pytest.raises(ValueError, match="never synchronised in boot boot-1"):
+        later.stamp("boot-1", 7)
+
+
+def test_a_time_before_2025_is_nobodys(file: Path) -> None:
+    hands = Hands(PLAUSIBLE_UTC_NS - 10 * S)
+    clock = hands.clock(file)
+    clock.take(hands.says())
+    assert not clock.synchronised
+
+
+def test_what_the_disk_did_not_take_is_written_later_and_not_more_often_than_needed(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hands = Hands()
+    clock = hands.clock(file)
+    clock.take(hands.says())
 
     def refuse(_file: Path, _content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tandem.app.clock.write_durably", refuse)
+    monkeypatch.setattr("tandem.app.clock.clock.write_durably", refuse)
     with pytest.raises(OSError, match="No space"):
-        clock.observe()
-    assert clock.utc_ns(0) == SET_NS  # records get their time all the same
+        clock.save()
+    clock.keep()  # sending goes on
+    assert clock.utc_ns(0) == TRUE_NS
     monkeypatch.undo()
-    clock.observe()
-    assert hands.clock(file, "boot-2").utc_of("boot-1", 0) == SET_NS
+    clock.save()
+    written = file.stat().st_mtime_ns, file.read_bytes()
+    hands.monotonic_ns = SAVE_NS - 1
+    clock.take(hands.says())
+    clock.save()
+    assert (file.stat().st_mtime_ns, file.read_bytes()) == written
+    hands.monotonic_ns = SAVE_NS
+    clock.save()
+    assert file.read_bytes() != written[1]
+
+
+def test_a_damaged_file_is_kept_and_it_begins_anew(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file.write_text("{")
+    clock = Hands().clock(file)
+    assert file.with_name("boots.json.broken").read_text() == "{"
+    assert "boots.json" in caplog.text
+    clock.save()
+    assert file.exists()
+
+
+def test_ages_are_told_by_the_monotonic_clock(file: Path) -> None:
+    hands = Hands()
+    clock = hands.clock(file)
+    hands.monotonic_ns, hands.offset_ns = 10 * S, 0
+    assert clock.age_s("boot-1", 4 * S) == 6.0
+    assert clock.age_s("boot-0", 4 * S) is None
