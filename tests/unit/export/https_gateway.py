@@ -100,13 +100,16 @@ class Gateway:
                     self._reply(gateway.manifest(self, body))
 
             def do_GET(self) -> None:
+                if self.path == "/v1/health":
+                    self._reply((200, {"ok": True}, {}))
+                    return
                 self._reply(gateway.campaigns(self, "GET", b""))
 
             def _reply(self, reply: Reply) -> None:
                 status, content, headers = reply
                 raw = json.dumps(content).encode()
                 self.send_response(status)
-                for name, value in {**headers, "Content-Length": str(len(raw))}.items():
+                for name, value in {"Content-Length": str(len(raw)), **headers}.items():
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(raw)

@@ -12,12 +12,40 @@ import pytest
 from https_gateway import Gateway, Reply
 
 from tandem.export import Exporter, GatewayAddress, PendingManifests, SetupError
+from tandem.export.times import NotYet, Stamp
 from tandem.schema import line_protocol
 from tandem.schema.record import Record
 from tandem.spool import Spool
 
 BOOT = "b1c0ffee-0000-4000-8000-000000000001"
-UTC = 1_790_000_000 * 10**9
+UTC = time.time_ns() // 10**9 * 10**9
+
+
+class Times:
+    """A clock that agrees with the server's; records' times by ``offset``, None while it is not known."""
+
+    def __init__(self, offset: int | None = UTC) -> None:
+        self.offset = offset
+
+    def stamp(self, _boot: str, monotonic_ns: int) -> Stamp:
+        if self.offset is None:
+            raise NotYet
+        return Stamp(monotonic_ns + self.offset, None)
+
+    def held(self) -> list[tuple[int, int | None]]:
+        return [(1, None)] if self.offset is None else []
+
+    def now_ns(self) -> int | None:
+        return None if self.offset is None else time.time_ns()
+
+    def map_key(self) -> object:
+        return self.offset
+
+    def doubted(self, yes: bool) -> None:
+        pass
+
+    def keep(self) -> None:
+        pass
 
 
 def radio(n: int) -> Record:
@@ -27,6 +55,7 @@ def radio(n: int) -> Record:
 class Setup:
     def __init__(self, gateway: Gateway, folder: Path, paths: dict[str, str | None] | None = None) -> None:
         self.spool = Spool(folder / "spool", BOOT)
+        self.times = Times()
         self.runs = folder / "runs"
         self.runs.mkdir()
         self.pending = PendingManifests(folder / "pending", self.runs)
@@ -37,7 +66,7 @@ class Setup:
             address,
             paths or {"a": None},
             "probe-1",
-            lambda _boot, monotonic_ns: UTC + monotonic_ns,
+            self.times,
             period_s=0.02,
             chance=random.Random(1),
         )
@@ -191,6 +220,25 @@ def test_an_answer_that_does_not_settle_the_batch_settles_nothing(
     assert setup.spool.counts().rejected == 0
 
 
+def test_an_answer_that_breaks_off_is_no_answer(setup: Setup, gateway: Gateway) -> None:
+    broken = [True]
+
+    def answer(_method: str, _path: str, lines: list[str]) -> Reply | None:
+        if not broken:
+            return None
+        broken.pop()
+        return 200, {"accepted": len(lines), "rejected": []}, {"Content-Length": "9999", "Connection": "close"}
+
+    gateway.answer = answer
+    setup.spool.append([radio(1)])
+    setup.exporter.start()
+    gateway.until(lambda: len(gateway.requests) == 1)
+    gateway.until(lambda: len(gateway.lines) == 1)
+    assert finish(setup)
+    assert len(gateway.requests) == 2
+    assert setup.spool.counts().sent == 1
+
+
 def test_a_path_that_is_out_is_left_for_the_other(gateway: Gateway, tmp_path: Path) -> None:
     setup = Setup(gateway, tmp_path, {"a": "no-such-if0", "b": "lo"})
     setup.spool.append([radio(1)])
@@ -276,7 +324,7 @@ def test_a_manifest_is_sent_until_it_is_acknowledged_also_after_a_restart(
         GatewayAddress.of(gateway.url, gateway.ca, gateway.token_file),
         {"a": None},
         "probe-1",
-        lambda _b, m: m,
+        Times(),
     )
     again.start()
     gateway.until(lambda: "run-1" in gateway.manifests)
@@ -286,8 +334,7 @@ def test_a_manifest_is_sent_until_it_is_acknowledged_also_after_a_restart(
 
 def test_a_record_without_a_time_waits_until_the_clock_is_set(gateway: Gateway, tmp_path: Path) -> None:
     setup = Setup(gateway, tmp_path)
-    offset: list[int | None] = [None]
-    setup.exporter._utc_of = lambda _b, m: None if offset[0] is None else m + offset[0]
+    setup.times.offset = None
     setup.spool.append([Record.make("radio", {"path": "a"}, {"eci": 1}, 5)])
     setup.exporter.start()
     deadline = time.monotonic() + 10
@@ -295,7 +342,7 @@ def test_a_record_without_a_time_waits_until_the_clock_is_set(gateway: Gateway, 
         time.sleep(0.01)
     assert "clock" in str(setup.exporter.state.trouble)
     assert gateway.requests == []
-    offset[0] = UTC
+    setup.times.offset = UTC
     assert finish(setup)
     assert line_protocol.parse(gateway.lines[1]).utc_ns == UTC + 5
 

@@ -1,4 +1,4 @@
-"""Records and manifests from the spool to the gateway, over whichever path works. See server/spec/ingest-api.md."""
+"""Records, manifests and traces to the gateway, over whichever path works. See server/spec/ingest-api.md."""
 
 from tandem.export.any_path import AnyPath
 from tandem.export.campaigns import CampaignQueueClient
@@ -6,14 +6,24 @@ from tandem.export.exporter import Exporter, ExportState
 from tandem.export.gateway import GatewayAddress, SetupError
 from tandem.export.manifests import PendingManifests
 from tandem.export.sending import Later
+from tandem.export.trace_paths import TracePaths
+from tandem.export.trace_queue import Kept, TraceQueue
+from tandem.export.trace_requests import LEAST_LEFT_BYTES, Permit
+from tandem.export.traces import TraceUploader
 
 __all__ = [
+    "LEAST_LEFT_BYTES",
     "AnyPath",
     "CampaignQueueClient",
     "ExportState",
     "Exporter",
     "GatewayAddress",
+    "Kept",
     "Later",
     "PendingManifests",
+    "Permit",
     "SetupError",
+    "TracePaths",
+    "TraceQueue",
+    "TraceUploader",
 ]

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from tandem.export.gateway import Answer, GatewayAddress, Link, LinkError
+from tandem.export.gateway import Answer, CertificateTimeError, GatewayAddress, Link, LinkError
 from tandem.export.paths import PathChoice
-from tandem.export.sending import Later
+from tandem.export.sending import CLOCK_WAIT_S, Later
 
 
 class AnyPath:
@@ -39,6 +39,8 @@ class AnyPath:
                 raise Later("stopped", 0.0)
             try:
                 answer = self._links[path].ask(method, url, content, headers)
+            except CertificateTimeError as error:
+                raise Later(str(error), CLOCK_WAIT_S) from error  # the path is as good as before
             except LinkError as error:
                 reasons.append(f"{path}: {error}")
                 self._choice.failed(path, time.monotonic())

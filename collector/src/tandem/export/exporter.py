@@ -8,42 +8,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from tandem.export.any_path import AnyPath
+from tandem.export.batches import LINES, NO_TIME, Batches, Source
 from tandem.export.gateway import Answer, GatewayAddress
-from tandem.export.lines import UtcOf, encode_items
 from tandem.export.manifests import PendingManifests
-from tandem.export.sending import Later, not_now, send
-from tandem.spool import Batch, SpoolFullError
+from tandem.export.sending import Later
+from tandem.export.times import Times
+from tandem.spool import SpoolFullError
 
 log = logging.getLogger(__name__)
 
-LINES = 1000
-HELD_LINES = 200
-"""While what is not urgent is held off: a second's records at the busiest, so that people still see now."""
 PERIOD_S = 1.0
 _TELL_AGAIN_S = 300.0
-
-
-class Source(Protocol):
-    """What is needed of the spool."""
-
-    def take(self, limit: int, *, newest_only: bool = False) -> Batch | None:
-        """See ``Spool``."""
-        ...
-
-    def acknowledge(self, batch: Batch) -> None:
-        """See ``Spool``."""
-        ...
-
-    def reject(self, batch: Batch, seq: int, reason: str) -> None:
-        """See ``Spool``."""
-        ...
-
-    def release(self, batch: Batch) -> None:
-        """See ``Spool``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +45,16 @@ class Exporter:
         address: GatewayAddress,
         interfaces: Mapping[str, str | None],
         probe: str,
-        utc_of: UtcOf,
+        times: Times,
         *,
         period_s: float = PERIOD_S,
         chance: random.Random | None = None,
     ) -> None:
-        self._spool, self._manifests, self._probe, self._utc_of, self._period_s = (
-            spool,
-            manifests,
-            probe,
-            utc_of,
-            period_s,
-        )
+        self._period_s, self._manifests = period_s, manifests
         self.held: Callable[[], bool] = lambda: False
         """Whether a backlog has to wait, for a measurement that it would disturb: then the newest records go, once a period."""
         self._gateway = AnyPath(address, interfaces, chance)
+        self._batches = Batches(spool, manifests, probe, times, self._ask)
         self._wake = threading.Event()
         self._deadline_s: float | None = None
         self._trouble: str | None = None
@@ -93,7 +65,12 @@ class Exporter:
     @property
     def state(self) -> ExportState:
         """For the status."""
-        return ExportState(self._gateway.answered, self._trouble)
+        return ExportState(self._gateway.answered, self._trouble or (NO_TIME if self._batches.holding else None))
+
+    @property
+    def manifests_waiting(self) -> int:
+        """Manifests that the gateway does not have yet."""
+        return len(self._manifests.waiting())
 
     def control_bytes(self) -> dict[str, int]:
         """Bytes moved by path since the start."""
@@ -116,7 +93,7 @@ class Exporter:
 
     def _run(self) -> None:
         while True:
-            wait_s = self._period_s
+            wait_s, ending = self._period_s, self._deadline_s is not None
             try:
                 more = self._step()
                 self._clear()
@@ -133,9 +110,11 @@ class Exporter:
             deadline_s = self._deadline_s
             if deadline_s is not None:
                 left_s = deadline_s - time.monotonic()
-                self._emptied = not more and self._trouble is None
-                if self._emptied or left_s <= 0:
+                done = not more and self._trouble is None
+                self._emptied = done and not self._batches.holding
+                if self._emptied or left_s <= 0 or (done and ending):  # nobody waits here for a clock
                     break
+                wait_s = wait_s if ending else 0.0
                 wait_s = min(wait_s, left_s, 1.0)
                 self._wake.clear()
             if not more:
@@ -143,48 +122,10 @@ class Exporter:
         self._gateway.close()
 
     def _step(self) -> bool:
-        """Send the manifests that wait and one batch; whether there may be more. Raises Later."""
-        later: Later | None = None
-        try:
-            for run in self._manifests.waiting():
-                self._send_manifest(run)
-        except Later as refused:
-            later = refused  # records do not wait for the ledger
-        more = self._send_batch()
-        if later is not None:
-            raise later
-        return more
-
-    def _send_batch(self) -> bool:
+        """Send what waits; whether there may be more. Raises Later."""
         held = self._deadline_s is None and self.held()
-        batch = self._spool.take(HELD_LINES if held else LINES, newest_only=held)
-        if batch is None:
-            return False
-        try:
-            encoded = encode_items(batch.items, self._probe, self._utc_of)
-            if encoded.untimed:
-                raise Later("the clock is not set yet: records wait for their time", 1.0)
-            for seq, reason in encoded.refused:
-                self._spool.reject(batch, seq, reason)
-            send(encoded.lines, self._ask, lambda seq, reason: self._spool.reject(batch, seq, reason))
-        except BaseException:
-            self._spool.release(batch)
-            raise
-        self._spool.acknowledge(batch)
-        return not held and (self._deadline_s is not None or len(batch.items) > LINES // 2)
-
-    def _send_manifest(self, run: str) -> None:
-        content = self._manifests.read(run)
-        if content is None:
-            log.warning("the manifest of run %s is gone; it is not sent", run)
-            self._manifests.done(run)
-            return
-        answer = self._ask("PUT", f"/v1/runs/{run}", content, {"Content-Type": "application/json"})
-        if answer.status in (400, 413):
-            log.error("the gateway takes no manifest of run %s: %s; it stays on this disk", run, answer.error)
-        elif answer.status != 200:
-            raise not_now(answer)
-        self._manifests.done(run)
+        sent = self._batches.step(newest_only=held)
+        return not held and sent > (0 if self._deadline_s is not None else LINES // 2)
 
     def _ask(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Answer:
         """See ``AnyPath.ask``."""

@@ -10,12 +10,17 @@ import ssl
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from tandem.export.tcp_counts import TcpCounts, counts_of
+
 _ANSWER_BYTES = 4 * 1024 * 1024
-_BYTES_ACKED_AT, _BYTES_RECEIVED_AT, _TCP_INFO_BYTES = 120, 128, 136
+_OUT_OF_ITS_TIME = (9, 10)
+"""X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED."""
 
 
 class SetupError(ValueError):
@@ -26,13 +31,19 @@ class LinkError(Exception):
     """This path did not bring an answer; another one may."""
 
 
+class CertificateTimeError(Exception):
+    """The server's certificate does not hold at the time that the system's clock shows: no path helps. One line with the mend."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``content`` is the JSON of the answer, None when it is none. ``retry_after_s``: what the server asked for."""
+    """``content`` is the JSON of the answer, None when it is none. ``retry_after_s``: what the server asked for. ``date_utc_s``: when
+    it answered, by its clock (``Date``, whole seconds)."""
 
     status: int
     content: Any
     retry_after_s: float | None
+    date_utc_s: float | None = None
 
     @property
     def error(self) -> str:
@@ -50,6 +61,7 @@ class GatewayAddress:
     port: int
     tls: ssl.SSLContext
     token: str
+    token_file: Path | None = None
 
     @classmethod
     def of(cls, url: str, ca_file: Path | None, token_file: Path) -> GatewayAddress:
@@ -61,23 +73,43 @@ class GatewayAddress:
             tls = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
         except (OSError, ssl.SSLError) as error:
             raise SetupError(f"ca_file {ca_file}: {error}; mend: copy the server's ca.pem there") from error
+        return cls(parts.hostname, parts.port or 443, tls, _token(token_file), token_file)
+
+    def token_now(self) -> str:
+        """As the file has it now; what was read at the start while the file holds none."""
+        if self.token_file is None:
+            return self.token
         try:
-            token = token_file.read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise SetupError(
-                f"token_file {token_file}: {error}; mend: tandem-server probe add NAME --token-file"
-            ) from error
-        if not token or not token.isascii() or not token.isprintable():
-            raise SetupError(f"token_file {token_file}: holds no token; mend: tandem-server probe rotate NAME")
-        return cls(parts.hostname, parts.port or 443, tls, token)
+            return _token(self.token_file)
+        except SetupError:
+            return self.token
 
 
-class _Bound(http.client.HTTPSConnection):
-    """HTTPS that leaves by one interface."""
+def _token(file: Path) -> str:
+    """The token in ``file``; SetupError."""
+    try:
+        token = file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SetupError(f"token_file {file}: {error}; mend: tandem-server probe add NAME --token-file") from error
+    if not token or not token.isascii() or not token.isprintable():
+        raise SetupError(f"token_file {file}: holds no token; mend: tandem-server probe rotate NAME")
+    return token
 
-    def __init__(self, address: GatewayAddress, interface: str | None, connect_s: float, answer_s: float) -> None:
+
+class Bound(http.client.HTTPSConnection):
+    """HTTPS that leaves by one interface. ``tune`` is given the socket before it connects; ``answered``: whether an answer came over it."""
+
+    def __init__(
+        self,
+        address: GatewayAddress,
+        interface: str | None,
+        connect_s: float,
+        answer_s: float,
+        tune: Callable[[socket.socket], None] | None,
+    ) -> None:
         super().__init__(address.host, address.port, timeout=connect_s, context=address.tls)
-        self._tls, self._interface, self._answer_s = address.tls, interface, answer_s
+        self._tls, self._interface, self._answer_s, self._tune = address.tls, interface, answer_s, tune
+        self.answered = False
 
     def connect(self) -> None:
         """Called by http.client."""
@@ -89,6 +121,8 @@ class _Bound(http.client.HTTPSConnection):
                 if self._interface is not None:
                     plain.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, self._interface.encode() + b"\0")
                 plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if self._tune is not None:
+                    self._tune(plain)
                 plain.connect(address)
                 self.sock = self._tls.wrap_socket(plain, server_hostname=self.host)
             except OSError as refused:
@@ -100,8 +134,18 @@ class _Bound(http.client.HTTPSConnection):
         raise error
 
 
+class Streamed(Protocol):
+    """A body that is not in memory as a whole."""
+
+    def send(self, connection: Bound, method: str, url: str, headers: dict[str, str]) -> bool:
+        """The request over ``connection``, until an answer is there to be read; False when it came before all was sent, so that the
+        connection is of no further use. OSError when it breaks."""
+        ...
+
+
 class Link:
-    """The gateway over one path. ``interface`` says where it leaves now, None: as the routes have it. Not for several threads at once.
+    """The gateway over one path. ``interface`` says where it leaves now, None: as the routes have it; ``tune`` is given each socket before
+    it connects. Not for several threads at once.
 
     ``control_bytes``: bytes of TCP payload in both directions that this link moved, TLS included.
     """
@@ -113,37 +157,57 @@ class Link:
         address: GatewayAddress,
         connect_s: float = 5.0,
         answer_s: float = 15.0,
+        tune: Callable[[socket.socket], None] | None = None,
     ) -> None:
         self.path = path
-        self._address, self._interface = address, interface
+        self._address, self._interface, self._tune = address, interface, tune
+        self._token = address.token
         self._timeouts = connect_s, answer_s
-        self._connection: _Bound | None = None
+        self._connection: Bound | None = None
         self._left_by: str | None = None
-        self._counted = 0
-        self._closed_bytes = 0
+        self._counted = self._closed = TcpCounts()
         self._aborted = False
 
     @property
     def control_bytes(self) -> int:
         """As of the last request."""
-        return self._closed_bytes + self._counted
+        return self.moved.payload_bytes
 
-    def ask(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Answer:
-        """One request; LinkError when no whole answer comes. A kept connection that had gone stale is replaced once."""
+    @property
+    def moved(self) -> TcpCounts:
+        """What went over this link, as of the last request or ``count``."""
+        return self._closed + self._counted
+
+    def ask(self, method: str, url: str, content: bytes | Streamed, headers: dict[str, str]) -> Answer:
+        """One request; LinkError when no whole answer comes, CertificateTimeError when that is a clock's fault. A kept connection that
+        had gone stale is replaced once, unless the body is streamed: that can only be made anew by who knows how much of it arrived."""
+        answer = self._ask(method, url, content, headers)
+        if answer.status == 401 and (token := self._address.token_now()) != self._token:
+            self._token = token  # rotated: the operator has put the new one into the file
+            if isinstance(content, bytes):
+                answer = self._ask(method, url, content, headers)
+        return answer
+
+    def _ask(self, method: str, url: str, content: bytes | Streamed, headers: dict[str, str]) -> Answer:
         fresh = self._connection is None
         try:
             return self._exchange(method, url, content, headers)
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            if fresh or self._aborted or isinstance(error, TimeoutError):
+            _out_of_its_time(error)
+            if fresh or self._aborted or isinstance(error, TimeoutError) or not isinstance(content, bytes):
                 raise LinkError(_describe(error)) from error
+        except BaseException:
+            self.close()  # a body that its owner broke off
+            raise
         try:
             return self._exchange(method, url, content, headers)
         except (OSError, http.client.HTTPException) as error:
             self.close()
+            _out_of_its_time(error)
             raise LinkError(_describe(error)) from error
 
-    def _exchange(self, method: str, url: str, content: bytes, headers: dict[str, str]) -> Answer:
+    def _exchange(self, method: str, url: str, content: bytes | Streamed, headers: dict[str, str]) -> Answer:
         if self._aborted:
             raise OSError("ended")
         interface = self._interface()
@@ -151,31 +215,36 @@ class Link:
             self.close()
         if self._connection is None:
             self._left_by = interface
-            self._connection = _Bound(self._address, interface, *self._timeouts)
+            self._connection = Bound(self._address, interface, *self._timeouts, self._tune)
         connection = self._connection
-        connection.request(method, url, content, {**headers, "Authorization": f"Bearer {self._address.token}"})
+        headers = {**headers, "Authorization": f"Bearer {self._token}"}
+        whole = True
+        if isinstance(content, bytes):
+            connection.request(method, url, content, headers)
+        else:
+            whole = content.send(connection, method, url, headers)
         response = connection.getresponse()
         raw = response.read(_ANSWER_BYTES + 1)
-        self._count()
-        if response.will_close or len(raw) > _ANSWER_BYTES:
+        if len(raw) <= _ANSWER_BYTES and response.length:
+            raise http.client.IncompleteRead(raw, response.length)  # told of by read() only, not by read(n)
+        connection.answered = True
+        self.count()
+        if response.will_close or not whole or len(raw) > _ANSWER_BYTES:
             self.close()
         try:
             told = json.loads(raw)
         except (ValueError, RecursionError):
             told = None
-        return Answer(response.status, told, _seconds(response.getheader("Retry-After")))
+        return Answer(
+            response.status, told, _seconds(response.getheader("Retry-After")), http_date_s(response.getheader("Date"))
+        )
 
-    def _count(self) -> None:
-        """What the kernel says the connection moved. A socket that is gone keeps its last count."""
+    def count(self) -> None:
+        """Bring ``moved`` up to date, also in the middle of a request. A socket that is gone keeps its last count."""
         if self._connection is None or self._connection.sock is None:
             return
         with contextlib.suppress(OSError, struct.error):
-            told = self._connection.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
-            acked, received = (
-                struct.unpack_from("=Q", told, _BYTES_ACKED_AT),
-                struct.unpack_from("=Q", told, _BYTES_RECEIVED_AT),
-            )
-            self._counted = acked[0] + received[0]
+            self._counted = counts_of(self._connection.sock)
 
     def abort(self) -> None:
         """End a request that waits in another thread; it raises LinkError there, as every request from now on."""
@@ -189,8 +258,8 @@ class Link:
 
     def close(self) -> None:
         """Close the connection; the next request opens one again."""
-        self._count()
-        self._closed_bytes, self._counted = self._closed_bytes + self._counted, 0
+        self.count()
+        self._closed, self._counted = self._closed + self._counted, TcpCounts()
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -198,6 +267,25 @@ class Link:
 
 def _seconds(text: str | None) -> float | None:
     return float(text) if text is not None and text.isdecimal() and len(text) < 6 else None
+
+
+def http_date_s(text: str | None) -> float | None:
+    """``Date`` (RFC 9110, 5.6.7) in seconds since 1970 UTC; None when there is none that can be read."""
+    try:
+        told = parsedate_to_datetime(text or "")
+        return told.timestamp() if told.tzinfo is not None else None
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _out_of_its_time(error: Exception) -> None:
+    """Raise CertificateTimeError when that is what ``error`` means."""
+    if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _OUT_OF_ITS_TIME:
+        shown = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+        raise CertificateTimeError(
+            f"the server's {error.verify_message} by this system's clock, which shows {shown} UTC; mend: set the clock (chronyc "
+            "tracking), or the server's certificate if the clock is right"
+        ) from error
 
 
 def _describe(error: Exception) -> str:

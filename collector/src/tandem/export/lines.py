@@ -6,12 +6,16 @@ import gzip
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tandem.export.times import NotYet, Stamp
 from tandem.schema.line_protocol import encode
-from tandem.schema.record import RecordError
+from tandem.schema.record import Record, RecordError
 from tandem.spool import Item
 
-UtcOf = Callable[[str, int], int | None]
-"""UTC in ns of CLOCK_MONOTONIC ns in a boot. None: this boot's offset is not known yet; ValueError: a boot's never was."""
+StampOf = Callable[[str, int], Stamp]
+"""See ``times.Times.stamp``."""
+
+TELL_ERROR_MS = 100.0
+"""A time that may be further off than this is told with its error in the record itself; the others' is in the ``clock`` records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +35,31 @@ class Encoded:
     untimed: int
 
 
-def encode_items(items: Sequence[Item], probe: str, utc_of: UtcOf) -> Encoded:
-    """``items`` as lines with the common tags. A record made before the clock was set gets its time here."""
+def encode_items(items: Sequence[Item], probe: str, stamp: StampOf) -> Encoded:
+    """``items`` as lines with the common tags. A record gets its time here, by the map of its boot."""
     lines: list[Line] = []
     refused: list[tuple[int, str]] = []
     untimed = 0
     for item in items:
         record = item.record
         try:
-            utc_ns = record.utc_ns if record.utc_ns is not None else utc_of(item.boot, record.monotonic_ns)
-            if utc_ns is None:
-                untimed += 1
-                continue
-            lines.append(Line(item.seq, encode(record, {"probe": probe, "boot": item.boot}, item.seq, utc_ns)))
+            # Earlier versions stamped a record when it was made.
+            when = Stamp(record.utc_ns, None) if record.utc_ns is not None else stamp(item.boot, record.monotonic_ns)
+            text = encode(_told(record, when), {"probe": probe, "boot": item.boot}, item.seq, when.utc_ns)
+            lines.append(Line(item.seq, text))
+        except NotYet:
+            untimed += 1
         except (RecordError, KeyError, ValueError, TypeError) as error:
             # A spool from another version of the schema: one record must not hold up the others.
             refused.append((item.seq, f"{record.measurement} cannot be a line: {error}"))
     return Encoded(tuple(lines), tuple(refused), untimed)
+
+
+def _told(record: Record, when: Stamp) -> Record:
+    if when.error_ms is None or when.error_ms <= TELL_ERROR_MS:
+        return record
+    fields = {**record.fields, "utc_error_ms": round(when.error_ms, 1)}
+    return Record(record.measurement, record.tags, fields, record.monotonic_ns)
 
 
 def body(lines: Sequence[Line]) -> bytes:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
-from tandem.spool.durable import sync_folder
+from tandem.export.times import Stamp
+from tandem.spool.durable import sync_folder, write_durably
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
@@ -39,7 +42,29 @@ class PendingManifests:
         except FileNotFoundError:
             return None
 
+    def rewrite(self, run: str, content: bytes) -> None:
+        """Keep ``content`` as the manifest of ``run``, durable on return; OSError when the disk takes nothing."""
+        if content != self.read(run):
+            write_durably(self._runs / f"{run}.json", content)
+
     def done(self, run: str) -> None:
         """The gateway has it, or will never take it."""
         (self._folder / run).unlink(missing_ok=True)
         self._waiting.discard(run)
+
+
+def timed(content: bytes, stamp: Callable[[str, int], Stamp]) -> bytes:
+    """The manifest with the times that its records get: UTC of its beginning and end by the map of its boot (``times.Times.stamp``).
+    NotYet while there is none; as it is when nobody will ever know, or it has none to be computed from."""
+    try:
+        told = json.loads(content)
+        boot, started, ended = told["boot"], told["started_monotonic_ns"], told["ended_monotonic_ns"]
+        if not (isinstance(boot, str) and type(started) is int and type(ended) is int):
+            return content
+        first, last = stamp(boot, started), stamp(boot, ended)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return content
+    if (told.get("started_utc_ns"), told.get("ended_utc_ns")) == (first.utc_ns, last.utc_ns):
+        return content
+    told |= {"started_utc_ns": first.utc_ns, "ended_utc_ns": last.utc_ns}
+    return (json.dumps(told, indent=1, allow_nan=False) + "\n").encode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 FIRST_S, LONGEST_S = 1.0, 60.0
@@ -28,14 +28,16 @@ class PathChoice:
         """The path that worked last."""
         return self._preferred
 
-    def next(self, now_s: float) -> str | None:
-        """The path to try now, None while all of them are held back."""
+    def next(self, now_s: float, among: Collection[str] | None = None) -> str | None:
+        """The path to try now, None while all of them are held back; of ``among`` only, if given."""
         order = sorted(self._states, key=lambda name: (name != self._preferred, self._states[name].failures))
-        return next((name for name in order if self._states[name].not_before_s <= now_s), None)
+        allowed = self._states if among is None else among
+        return next((n for n in order if n in allowed and self._states[n].not_before_s <= now_s), None)
 
-    def wait_s(self, now_s: float) -> float:
+    def wait_s(self, now_s: float, among: Collection[str] | None = None) -> float:
         """How long until ``next`` has one."""
-        return max(0.0, min(s.not_before_s for s in self._states.values()) - now_s)
+        allowed = self._states if among is None else among
+        return max(0.0, min((s.not_before_s for n, s in self._states.items() if n in allowed), default=now_s) - now_s)
 
     def worked(self, name: str) -> None:
         """The path brought an answer."""

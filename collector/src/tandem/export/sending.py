@@ -16,6 +16,8 @@ HEADERS = {"Content-Type": "text/plain; charset=utf-8", "Content-Encoding": "gzi
 TOKEN_WAIT_S = 30.0
 UNKNOWN_WAIT_S = 15.0
 BUSY_WAIT_S = 5.0
+CLOCK_WAIT_S = 5.0
+"""While a clock is wrong: chronyd sets it within seconds of having the network."""
 
 
 @dataclass

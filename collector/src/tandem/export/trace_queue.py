@@ -1,0 +1,226 @@
+"""What is to go up to the server, and what is there: made anew from manifests, receipts and files whenever the collector starts."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from tandem.export.receipts import Receipts
+from tandem.export.wanted import DAMAGED, Wanted, left_behind, wanted_of
+from tandem.schema.trace import Receipt
+
+log = logging.getLogger(__name__)
+
+FOLDER = "traces"
+"""In the probe's folder: offers made, runs that are settled; all of it can be made again."""
+
+State = Literal["waiting", "damaged", "refused", "missing", "received"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A file that the server has and that is still here."""
+
+    name: str
+    bytes: int
+    received_utc_ns: int
+
+
+class TraceQueue:
+    """``folder``: the probe's; ``remember`` False: nothing is written. For any number of threads."""
+
+    def __init__(self, folder: Path, *, remember: bool = True) -> None:
+        self.folder, self._remember = folder, remember
+        self.receipts = Receipts(folder)
+        self._lock = threading.Lock()
+        self._waiting: dict[str, Wanted] = {}
+        self._aside: dict[str, tuple[Wanted, State, str]] = {}
+        self._kept: dict[str, Kept] = {}
+        self._first: list[str] = []
+        self._settled_file = folder / FOLDER / "settled"
+        self._runs: dict[str, set[str]] = {}
+        self.scanned = False
+
+    # --- from the disk ---------------------------------------------------------------------------------------------------
+
+    def scan(self) -> None:
+        """Read what lies on the disk. Runs all of whose files are received are remembered, so that their manifests are read once only."""
+        settled = self._read_settled()
+        for file in sorted((self.folder / "runs").glob("*.json")):
+            if file.stem not in settled:
+                self.note(file.stem)
+        received = self.receipts.names()
+        for name in received:
+            self._note_kept(name)
+        for file in sorted((self.folder / "captures").glob("*.pcap")):
+            self._note_left_behind(file, received)
+        self.scanned = True
+
+    def _note_left_behind(self, file: Path, received: set[str]) -> None:
+        """A capture of a run that was killed before its manifest was written. Only at a start, when no run is under way."""
+        name = str(file.relative_to(self.folder))
+        state = file.stat()
+        one = left_behind(name, state.st_size, state.st_mtime_ns)
+        with self._lock:
+            if one is not None and name not in received and name not in self._waiting and name not in self._aside:
+                self._waiting[name] = one
+
+    def note(self, run: str) -> None:
+        """The manifest of ``run`` lies in its folder."""
+        try:
+            manifest = json.loads((self.folder / "runs" / f"{run}.json").read_bytes())
+        except (OSError, ValueError, RecursionError) as error:
+            log.warning("the manifest of run %s cannot be read, its files stay here: %s", run, error)
+            return
+        missing = [one for one in wanted_of(manifest) if not self._received(one)]
+        with self._lock:
+            self._runs[run] = {one.name for one in missing}
+            for one in missing:
+                self._add(one)
+        self._settle()
+
+    def _add(self, one: Wanted) -> None:
+        if one.name in self._aside:
+            return
+        if self.receipts.of(DAMAGED + one.name) is not None:
+            self._aside[one.name] = (one, "damaged", f"the server has it as {DAMAGED}{one.name}")
+            return
+        there = self._waiting.get(one.name)
+        shared = there is not None and there.run != one.run
+        self._waiting[one.name] = replace(one, run=None) if shared else one
+
+    def _received(self, one: Wanted) -> bool:
+        receipt = self.receipts.of(one.name)
+        return receipt is not None and (receipt.bytes, receipt.sha256) == (one.bytes, one.sha256)
+
+    def _read_settled(self) -> set[str]:
+        try:
+            return set(self._settled_file.read_text().split("\n")[:-1])
+        except (OSError, UnicodeDecodeError):
+            return set()
+
+    def _settle(self) -> None:
+        """Note the runs that wait for nothing more. Only saves work: a line that is lost is written again after the next start."""
+        with self._lock:
+            done = [run for run, names in self._runs.items() if not names]
+            for run in done:
+                del self._runs[run]
+        if not done or not self._remember:
+            return
+        try:
+            self._settled_file.parent.mkdir(parents=True, exist_ok=True)
+            with self._settled_file.open("a") as lines:
+                lines.write("".join(f"{run}\n" for run in done))
+        except OSError as error:
+            log.warning("%s: %s; those manifests are read again at the next start", self._settled_file, error.strerror)
+
+    # --- the order -------------------------------------------------------------------------------------------------------
+
+    def next(self) -> Wanted | None:
+        """What is to go up next; None when nothing waits."""
+        with self._lock:
+            asked = next((self._waiting[name] for name in self._first if name in self._waiting), None)
+            return asked or min(self._waiting.values(), key=lambda one: one.turn, default=None)
+
+    def ask_for(self, names: Iterable[str]) -> list[str]:
+        """Let these go first, also what was refused before; those that are not known and waiting."""
+        unknown = []
+        with self._lock:
+            wished = list(names)
+            for name in wished:
+                if name in self._aside and self._aside[name][1] == "refused":
+                    self._waiting[name] = self._aside.pop(name)[0]
+                if name not in self._waiting:
+                    unknown.append(name)
+            self._first = [name for name in wished if name in self._waiting] + self._first
+        return unknown
+
+    def put_aside(self, wanted: Wanted, state: State, reason: str) -> None:
+        """It does not go up in this life of the collector."""
+        with self._lock:
+            self._waiting.pop(wanted.name, None)
+            self._aside[wanted.name] = (wanted, state, reason)
+
+    # --- received --------------------------------------------------------------------------------------------------------
+
+    def received(self, wanted: Wanted, receipt: Receipt) -> None:
+        """Keep the receipt. OSError when the disk takes it not: then the file still waits."""
+        self.receipts.keep(receipt)
+        with self._lock:
+            self._waiting.pop(wanted.name, None)
+            if receipt.name != wanted.name:
+                self._aside[wanted.name] = (wanted, "damaged", f"the server has it as {receipt.name}")
+                return
+            for names in self._runs.values():
+                names.discard(wanted.name)
+        self._note_kept(wanted.name)
+        self._settle()
+
+    def _note_kept(self, name: str) -> None:
+        if name.startswith(DAMAGED):
+            return
+        receipt = self.receipts.of(name)
+        if receipt is not None and _size(self.folder / name) == receipt.bytes:
+            with self._lock:
+                self._kept[name] = Kept(name, receipt.bytes, receipt.received_utc_ns)
+
+    def kept(self) -> list[Kept]:
+        """What the server has and is still here, that which was received first before all others."""
+        with self._lock:
+            return sorted(self._kept.values(), key=lambda one: (one.received_utc_ns, one.name))
+
+    def delete(self, kept: Kept) -> bool:
+        """Delete the probe's copy, if its receipt is on this disk and says so; whether it is gone."""
+        receipt = self.receipts.of(kept.name)
+        file = self.folder / kept.name
+        with self._lock:
+            self._kept.pop(kept.name, None)
+        if receipt is None or _size(file) != receipt.bytes:
+            return False
+        file.unlink()
+        return True
+
+    # --- for people ------------------------------------------------------------------------------------------------------
+
+    def counts(self) -> dict[str, int]:
+        """Files and bytes that wait, files that are put aside, files and bytes that are kept."""
+        with self._lock:
+            return {
+                "waiting": len(self._waiting),
+                "waiting_bytes": sum(one.bytes for one in self._waiting.values()),
+                "aside": len(self._aside),
+                "kept": len(self._kept),
+                "kept_bytes": sum(one.bytes for one in self._kept.values()),
+            }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What waits in its turn, what is put aside and why, what was received."""
+        with self._lock:
+            waiting = sorted(self._waiting.values(), key=lambda one: one.turn)
+            aside, kept = list(self._aside.values()), set(self._kept)
+        rows = [_row(one, "waiting", None) for one in waiting]
+        rows += [_row(one, state, reason) for one, state, reason in aside]
+        for name in sorted(self.receipts.names()):
+            receipt = self.receipts.of(name)
+            if receipt is not None:
+                here = {"kept": name in kept, "received_utc_ns": receipt.received_utc_ns}
+                told = {"name": name, "run": receipt.run, "bytes": receipt.bytes, "sha256": receipt.sha256}
+                rows.append({**told, "state": "received", "reason": None, **here})
+        return rows
+
+
+def _row(one: Wanted, state: State, reason: str | None) -> dict[str, Any]:
+    told = {"name": one.name, "run": one.run, "bytes": one.bytes, "sha256": one.sha256}
+    return {**told, "state": state, "reason": reason, "kept": True, "received_utc_ns": None}
+
+
+def _size(file: Path) -> int | None:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return None

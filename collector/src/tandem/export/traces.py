@@ -1,0 +1,199 @@
+"""The thread that brings captures and other files of runs to the server, when it may (server/spec/ingest-api.md, "Traces")."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tandem.export.encoding import Encoder, UnreadableError
+from tandem.export.outgoing import Interrupted
+from tandem.export.prepared import DamagedError, Offers
+from tandem.export.sending import Later
+from tandem.export.trace_answers import Receiving, RefusedError, UnknownError
+from tandem.export.trace_paths import TracePaths
+from tandem.export.trace_queue import FOLDER, TraceQueue
+from tandem.export.trace_requests import ChangedError, Policy, TraceRequests
+from tandem.export.wanted import Wanted
+from tandem.schema.trace import Encoding, Offer, Receipt
+
+log = logging.getLogger(__name__)
+
+MOST_CHUNKS = 4
+"""In one request: more gains little, and what follows a chunk that was corrupted, or what a server holds when a connection breaks, is sent
+in vain."""
+_SINGLE_AFTER_FAULT, _SINGLE_AFTER_BREAK = 64, 16
+"""So many chunks go one by one after one that was corrupted, or after a connection that broke: what happened once happens again."""
+_FAULTS, _FAULTY_WAIT_S = 5, 600.0
+_END_S = 10.0
+"""It may be asking a resolver; what it has is on the disk."""
+_LONGEST_WAIT_S, _DISK_WAIT_S, _OTHER_WAIT_S = 30.0, 60.0, 60.0
+
+Tell = Callable[[str, str, str | None], None]
+"""Kind of the event, its detail, the path."""
+
+
+class TraceUploader:
+    """``policy`` says when and where; ``tell`` takes events; ``probe``: its name, which receipts must bear."""
+
+    def __init__(
+        self, queue: TraceQueue, gateway: TracePaths, policy: Policy, tell: Tell, probe: str, encoding: Encoding
+    ) -> None:
+        self._queue, self._gateway, self._policy, self._tell = queue, gateway, policy, tell
+        self._stopping = False
+        self._encoder = Encoder(policy.held, lambda: self._stopping)
+        self._offers = Offers(queue.folder, queue.folder / FOLDER / "offers", self._encoder, encoding)
+        self._requests = TraceRequests(gateway, policy, self._encoder, queue.folder, probe, lambda: self._stopping)
+        self._wake = threading.Event()
+        self._single, self._faults = 1, 0
+        self._offered: set[tuple[str, str]] = set()
+        self._told: set[tuple[str, str]] = set()
+        self.on_received: Callable[[], None] = lambda: None
+        """Called after each receipt that is on disk, and at the start."""
+        self.trouble: str | None = None
+        """Why it does not go on though it may."""
+        self.now: dict[str, Any] | None = None
+        """What goes up just now: ``name``, ``bytes`` of the stream, ``offset``, ``path``."""
+        self._thread = threading.Thread(target=self._run, name="traces", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something changed: look now."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End at once; what was begun is gone on with at the next start."""
+        self._stopping = True
+        self._gateway.abort()
+        self._wake.set()
+        if self._thread.ident is not None:
+            self._thread.join(_END_S)
+
+    # --- the thread ------------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._queue.scan()
+            self.on_received()
+        except OSError as error:
+            log.error("traces: %s: %s", error.filename, error.strerror)
+        while not self._stopping:
+            self._wake.clear()
+            wait_s = self._turn()
+            self.now = None
+            if wait_s > 0 and not self._stopping:
+                self._wake.wait(wait_s)
+        self._encoder.close()
+        self._gateway.close()
+
+    def _turn(self) -> float:
+        """One file, as far as it goes; how long to wait until the next turn."""
+        wanted, permit = self._queue.next(), self._policy.permit()
+        if wanted is None or not permit.paths:
+            self.trouble = None
+            self._gateway.close()  # the server closes what is idle long before it is used again
+            self._encoder.close()
+            return _LONGEST_WAIT_S if wanted is None else min(permit.again_s, _LONGEST_WAIT_S)
+        try:
+            self._bring(wanted)
+            self.trouble = None
+        except Interrupted:
+            self._gateway.close()
+        except Later as later:
+            self._say(later.reason)
+            return max(later.wait_s, 0.05)
+        except OSError as error:
+            self._say(f"{error.filename or 'the disk'}: {error.strerror or error}; mend: free disk space")
+            return _DISK_WAIT_S
+        except Exception:
+            # Measuring does not depend on it: say what happened and go on.
+            log.exception("traces failed; trying again")
+            self.trouble = "failed, see the log"
+            return _OTHER_WAIT_S
+        return 0.0
+
+    def _say(self, trouble: str) -> None:
+        if self.trouble is None and not self._stopping:
+            log.warning("traces wait: %s", trouble)
+        self.trouble = trouble
+
+    def _bring(self, wanted: Wanted) -> None:
+        try:
+            self._upload(wanted, self._offers.of(wanted))
+        except DamagedError as damaged:
+            self._tell_once("trace_damaged", wanted, str(damaged))
+            if damaged.offer is None:
+                self._queue.put_aside(wanted, "damaged", str(damaged))
+            else:
+                self._upload(wanted, damaged.offer)
+        except UnreadableError as error:
+            self._tell_once("trace_missing" if error.gone else "trace_refused", wanted, str(error))
+            self._queue.put_aside(wanted, "missing" if error.gone else "refused", str(error))
+
+    def _tell_once(self, kind: str, wanted: Wanted, what: str) -> None:
+        if (kind, wanted.name) not in self._told:
+            self._told.add((kind, wanted.name))
+            log.warning("%s: %s", wanted.name, what)
+            self._tell(kind, f"{wanted.name}: {what}", None)
+
+    def _upload(self, wanted: Wanted, offer: Offer) -> None:
+        """Bring it up, whole. Interrupted when it must not go on, Later; UnreadableError when the file fails under way."""
+        began_s, known, mark = time.monotonic(), False, (offer.name, offer.sha256)
+        state: Receiving | Receipt = Receiving(0)
+        try:
+            while isinstance(state, Receiving):
+                if state.fault is not None:
+                    self._faulty(state.fault)
+                way = self._requests.way()
+                self.now = {"name": offer.name, "bytes": offer.stream_bytes, "offset": state.offset, "path": way.path}
+                try:
+                    if not known:
+                        told = mark in self._offered
+                        state = self._requests.state(way, offer) if told else self._requests.offer(way, offer)
+                    else:
+                        file = self._queue.folder / wanted.name
+                        chunks = 1 if self._single > 0 else MOST_CHUNKS
+                        state = self._requests.part(way, offer, file, state.offset, chunks)
+                        if not isinstance(state, Receiving) or state.fault is None:
+                            self._single, self._faults = max(0, self._single - chunks), 0
+                            self.trouble = None
+                    known = True
+                    self._offered.add(mark)
+                except UnknownError:
+                    if mark not in self._offered:
+                        raise Later("the gateway takes no traces: it is of another version", _OTHER_WAIT_S) from None
+                    self._offered.discard(mark)
+                    known = False
+                except Later as later:
+                    if later.wait_s > 0:
+                        raise
+                    # How much arrived is not known: ask, over whichever path is next.
+                    known, self._single = False, max(self._single, _SINGLE_AFTER_BREAK)
+        except RefusedError as refused:
+            self._tell_once("trace_refused", wanted, str(refused))
+            self._queue.put_aside(wanted, "refused", str(refused))
+            return
+        except ChangedError:
+            self._offers.forget(wanted)
+            self._offered.discard(mark)
+            raise
+        self._queue.received(wanted, state)
+        self._offers.forget(wanted)
+        self._offered.discard(mark)
+        took = f"{offer.bytes} bytes as {offer.stream_bytes} in {time.monotonic() - began_s:.0f} s"
+        self._tell("trace_received", f"{offer.name}, {took}", way.path)
+        self.on_received()
+
+    def _faulty(self, fault: str) -> None:
+        """A chunk came as another one. Now and then that happens on the way; always, it is no accident."""
+        self._single = _SINGLE_AFTER_FAULT
+        self._faults += 1
+        log.info("a chunk is sent once more: %s", fault)
+        if self._faults >= _FAULTS:
+            self._faults = 0
+            raise Later(f"{fault}, {_FAULTS} times one after the other", _FAULTY_WAIT_S)

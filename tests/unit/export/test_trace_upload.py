@@ -1,0 +1,383 @@
+"""The uploader of traces against a real HTTPS server."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trace_server import BreakOff, TraceServer
+
+from tandem.export import GatewayAddress, Permit, TracePaths, TraceQueue, TraceUploader
+from tandem.schema.trace import CHUNK_BYTES, Encoding
+
+GO = Permit(("w",), "over w", 0.0, {})
+NO = Permit((), "waits: for the test", 0.05, {})
+
+
+class Policy:
+    def __init__(self) -> None:
+        self.now = GO
+        self.is_held = False
+        self.left: int | None = None
+        self.reserved: list[int] = []
+        self.used: list[int] = []
+
+    def permit(self) -> Permit:
+        if self.is_held:
+            return NO
+        if self.left is None:
+            return self.now
+        left = self.left - sum(self.used)
+        return Permit(("w",), "", 0.0, {"w": left}) if left >= 256 * 1024 else NO
+
+    def held(self) -> bool:
+        return self.is_held
+
+    def reserve(self, path: str, count: int) -> None:
+        assert path == "w"
+        self.reserved.append(count)
+
+    def settle(self, path: str, used: int) -> None:
+        assert path == "w"
+        self.used.append(used)
+
+
+class Probe:
+    """A probe's folder and its uploader. ``events``: kind, detail, path."""
+
+    def __init__(self, folder: Path, server: TraceServer, encoding: Encoding = "identity") -> None:
+        self.folder, self.server, self.encoding = folder, server, encoding
+        self.policy = Policy()
+        self.events: list[tuple[str, str, str | None]] = []
+        self.happened = threading.Condition()
+        (folder / "runs").mkdir(parents=True, exist_ok=True)
+        self.begin()
+
+    def begin(self) -> None:
+        self.queue = TraceQueue(self.folder)
+        address = GatewayAddress.of(self.server.url, self.server.ca, self.server.token_file)
+        self.gateway = TracePaths(address, {"w": None}, None, random.Random(1))
+        self.uploader = TraceUploader(self.queue, self.gateway, self.policy, self._tell, "probe-1", self.encoding)
+
+    def _tell(self, kind: str, detail: str, path: str | None) -> None:
+        with self.happened:
+            self.events.append((kind, detail, path))
+            self.happened.notify_all()
+
+    def capture(self, name: str, content: bytes, run: str = "run-1", promised: bytes | None = None) -> None:
+        file = self.folder / "captures" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(content)
+        whole = content if promised is None else promised
+        row = {
+            "name": f"captures/{name}",
+            "bytes": len(whole),
+            "sha256": hashlib.sha256(whole).hexdigest(),
+            "packets": 1,
+        }
+        manifest = self.folder / "runs" / f"{run}.json"
+        told: dict[str, Any] = {"id": run, "ended_utc_ns": 5, "files": []}
+        told = json.loads(manifest.read_text()) if manifest.exists() else told
+        told["files"].append(row)
+        manifest.write_text(json.dumps(told))
+
+    def until(self, kind: str, count: int = 1) -> None:
+        def there() -> bool:
+            return sum(event[0] == kind for event in self.events) >= count
+
+        with self.happened:
+            assert self.happened.wait_for(there, 30), (self.events, self.uploader.trouble, self.server.requests[-5:])
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[TraceServer]:
+    made = TraceServer(tmp_path / "server")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def probe(tmp_path: Path, server: TraceServer) -> Iterator[Probe]:
+    made = Probe(tmp_path / "probe", server)
+    yield made
+    made.uploader.stop()
+
+
+def noise(count: int) -> bytes:
+    return random.Random(count).randbytes(count)
+
+
+def test_a_file_goes_up_and_its_receipt_is_kept(probe: Probe, server: TraceServer) -> None:
+    content = noise(3 * CHUNK_BYTES + 17)
+    probe.capture("a.pcap", content)
+    probe.uploader.start()
+    probe.until("trace_received")
+    assert server.received == {"captures/a.pcap": content}
+    receipt = probe.queue.receipts.of("captures/a.pcap")
+    assert receipt is not None
+    assert (receipt.bytes, receipt.run) == (len(content), "run-1")
+    assert (probe.folder / "captures/a.pcap").exists(), "deleting is not the uploader's"
+    assert probe.queue.counts()["waiting"] == 0
+    assert [kept.name for kept in probe.queue.kept()] == ["captures/a.pcap"]
+
+
+def test_gzip_makes_the_stream_shorter(tmp_path: Path, server: TraceServer) -> None:
+    probe = Probe(tmp_path / "probe", server, "gzip")
+    content = b"the same again " * 100_000
+    probe.capture("a.pcap", content)
+    probe.uploader.start()
+    probe.until("trace_received")
+    probe.uploader.stop()
+    assert server.received["captures/a.pcap"] == content
+    assert server.body_bytes < len(content) / 20
+
+
+@pytest.mark.parametrize("at", [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 4711])
+def test_a_connection_that_breaks_is_gone_on_from_where_it_ended(probe: Probe, server: TraceServer, at: int) -> None:
+    content, broken = noise(3 * CHUNK_BYTES), []
+
+    def breaks(_sha: str, offset: int, piece: bytes) -> bytes:
+        if offset + len(piece) > at and not broken:
+            broken.append(offset)
+            server.streams[_sha] += piece[: at - offset]
+            raise BreakOff
+        return piece
+
+    server.on_bytes = breaks
+    probe.capture("a.pcap", content)
+    probe.uploader.start()
+    probe.until("trace_received")
+    assert server.received["captures/a.pcap"] == content
+    assert at in server.offsets
+    assert ("POST", 200) in server.requests
+    assert sum(method == "POST" for method, _ in server.requests) == 1, "an offer is made once"
+
+
+def test_a_corrupted_chunk_alone_is_sent_again(probe: Probe, server: TraceServer) -> None:
+    content, corrupted = noise(20 * CHUNK_BYTES), []
+
+    def corrupts(_sha: str, offset: int, piece: bytes) -> bytes:
+        if offset >= 7 * CHUNK_BYTES and not corrupted:
+            corrupted.append(offset)
+            return bytes([piece[0] ^ 1]) + piece[1:]
+        return piece
+
+    server.on_bytes = corrupts
+    probe.capture("a.pcap", content)
+    probe.uploader.start()
+    probe.until("trace_received")
+    assert server.received["captures/a.pcap"] == content
+    assert ("PATCH", 422) in server.requests
+    assert server.offsets.count(7 * CHUNK_BYTES) >= 1
+
+
+def test_a_chunk_that_is_always_corrupted_is_not_sent_for_ever(probe: Probe, server: TraceServer) -> None:
+    server.on_bytes = lambda _sha, _offset, piece: bytes([piece[0] ^ 1]) + piece[1:]
+    probe.capture("a.pcap", noise(CHUNK_BYTES))
+    probe.uploader.start()
+    server.until(lambda: sum(status == 422 for _, status in server.requests) >= 5)
+    server.until(lambda: probe.uploader.trouble is not None)
+    assert "5 times" in str(probe.uploader.trouble)
+
+
+def test_an_offset_of_the_servers_is_followed(probe: Probe, server: TraceServer) -> None:
+    told: list[int] = []
+
+    def forgets(method: str, path: str) -> None:
+        if method == "PATCH" and len(told) == 0 and server.offsets:
+            told.append(1)
+            del server.streams[path.rpartition("/")[2]][1000:]
+
+    server.reply = forgets  # type: ignore[assignment]
+    content = noise(4 * CHUNK_BYTES)
+    probe.capture("a.pcap", content)
+    probe.uploader.start()
+    probe.until("trace_received")
+    assert server.received["captures/a.pcap"] == content
+    assert ("PATCH", 409) in server.requests
+    assert 1000 in server.offsets
+
+
+def test_a_server_that_forgot_the_offer_gets_it_again(probe: Probe, server: TraceServer) -> None:
+    forgotten: list[str] = []
+
+    def forgets(method: str, path: str) -> None:
+        if method == "PATCH" and server.offsets and not forgotten:
+            forgotten.append(path)
+            del server.offers[path.rpartition("/")[2]]
+
+    server.reply = forgets  # type: ignore[assignment]
+    content = noise(3 * CHUNK_BYTES)
+    probe.capture("a.pcap", content)
+    probe.uploader.start()
+    probe.until("trace_received")
+    assert server.received["captures/a.pcap"] == content
+    assert sum(method == "POST" for method, _ in server.requests) == 2
+
+
+@pytest.mark.parametrize("status", [401, 429, 500, 503, 507])
+def test_a_server_that_cannot_now_gets_it_later(probe: Probe, server: TraceServer, status: int) -> None:
+    server.reply = lambda _method, _path: (status, {"error": "not now"}, {"Retry-After": "3000"})
+    probe.capture("a.pcap", noise(1000))
+    probe.uploader.start()
+    server.until(lambda: probe.uploader.trouble is not None and server.requests)
+    server.reply = lambda _method, _path: None
+    assert probe.queue.next() is not None
+    probe.uploader.wake()
+    probe.until("trace_received")
+
+
+def test_what_the_server_will_never_take_stays_and_does_not_hold_up_the_rest(probe: Probe, server: TraceServer) -> None:
+    server.received["captures/a.pcap"] = b"another content"
+    probe.capture("a.pcap", noise(1000))
+    probe.capture("b.pcap", noise(2000))
+    probe.uploader.start()
+    probe.until("trace_received")
+    assert [kind for kind, _, _ in probe.events] == ["trace_refused", "trace_received"]
+    states = {row["name"]: row["state"] for row in probe.queue.rows()}
+    assert states == {"captures/a.pcap": "refused", "captures/b.pcap": "received"}
+    assert [kept.name for kept in probe.queue.kept()] == ["captures/b.pcap"]
+    assert probe.queue.ask_for(["captures/a.pcap"]) == []
+    assert probe.queue.counts()["waiting"] == 1, "a person may have it tried again"
+
+
+def test_a_file_damaged_on_the_card_goes_up_beside_the_promised_name_and_is_never_deleted(
+    probe: Probe, server: TraceServer
+) -> None:
+    promised = noise(5000)
+    content = promised[:100] + b"\0" * 900 + promised[1000:]
+    probe.capture("a.pcap", content, promised=promised)
+    probe.uploader.start()
+    probe.until("trace_received")
+    assert server.received == {"damaged/captures/a.pcap": content}
+    assert [kind for kind, _, _ in probe.events] == ["trace_damaged", "trace_received"]
+    assert probe.queue.kept() == []
+    probe.uploader.stop()
+    probe.begin()
+    probe.queue.scan()
+    (row,) = [row for row in probe.queue.rows() if row["name"] == "captures/a.pcap"]
+    assert row["state"] == "damaged"
+    assert probe.queue.next() is None, "known after a restart, and not sent again"
+
+
+def test_a_file_that_is_gone_is_told_once(probe: Probe, server: TraceServer) -> None:
+    probe.capture("a.pcap", b"x")
+    (probe.folder / "captures/a.pcap").unlink()
+    probe.uploader.start()
+    probe.until("trace_missing")
+    assert server.requests == []
+
+
+def test_a_receipt_for_something_else_is_none(probe: Probe, server: TraceServer) -> None:
+    server.probe = "probe-2"
+    probe.capture("a.pcap", noise(1000))
+    probe.uploader.start()
+    server.until(lambda: "receipt" in str(probe.uploader.trouble))
+    assert probe.queue.receipts.of("captures/a.pcap") is None
+    assert probe.queue.kept() == []
+
+
+def test_while_something_is_measured_nothing_more_goes(probe: Probe, server: TraceServer) -> None:
+    content, reached = noise(8 * CHUNK_BYTES), threading.Event()
+
+    def waits(_sha: str, offset: int, piece: bytes) -> bytes:
+        if offset >= CHUNK_BYTES and not reached.is_set():
+            probe.policy.is_held = True
+            reached.set()
+        return piece
+
+    server.on_bytes = waits
+    probe.capture("a.pcap", content)
+    probe.uploader.start()
+    assert reached.wait(20)
+    server.until(lambda: probe.uploader.now is None)
+    sent = server.body_bytes
+    assert sent < len(content)
+    assert server.received == {}
+    probe.policy.is_held = False
+    probe.uploader.wake()
+    probe.until("trace_received")
+    assert server.received["captures/a.pcap"] == content
+
+
+def test_killed_in_the_middle_the_next_life_goes_on(probe: Probe, server: TraceServer) -> None:
+    content = noise(6 * CHUNK_BYTES)
+
+    def stops(_sha: str, offset: int, piece: bytes) -> bytes:
+        if offset >= 3 * CHUNK_BYTES:
+            probe.policy.now = NO
+        return piece
+
+    server.on_bytes = stops
+    probe.capture("a.pcap", content)
+    probe.uploader.start()
+    server.until(lambda: probe.policy.now is NO and probe.uploader.now is None)
+    probe.uploader.stop()
+    before = server.body_bytes
+    server.on_bytes = lambda _sha, _offset, piece: piece
+    probe.policy.now = GO
+    probe.begin()
+    probe.uploader.start()
+    probe.until("trace_received")
+    assert server.received["captures/a.pcap"] == content
+    assert server.body_bytes - before < 4 * CHUNK_BYTES
+
+
+def test_over_a_metered_path_no_more_than_it_may_cost(probe: Probe, server: TraceServer) -> None:
+    probe.policy.left = 2_000_000
+    probe.capture("a.pcap", noise(12 * CHUNK_BYTES))
+    probe.uploader.start()
+    server.until(lambda: probe.policy.permit() is NO and probe.uploader.now is None)
+    assert 1_000_000 < sum(probe.policy.used) <= 2_000_000
+    assert len(probe.policy.reserved) == len(probe.policy.used)
+    assert all(used <= reserved for used, reserved in zip(probe.policy.used, probe.policy.reserved, strict=True))
+    assert sum(probe.policy.used) >= server.body_bytes
+    assert server.received == {}
+    probe.policy.left = 10_000_000
+    probe.uploader.wake()
+    probe.until("trace_received")
+
+
+def test_what_deflates_was_brought_up_to_date(probe: Probe, server: TraceServer) -> None:
+    """An offer whose chunks cannot be made any more is made anew."""
+    content = noise(2 * CHUNK_BYTES)
+    probe.capture("a.pcap", content)
+    wanted = probe.queue
+    wanted.scan()
+    one = wanted.next()
+    assert one is not None
+    offer = probe.uploader._offers.of(one)
+    file = next((probe.folder / "traces/offers").glob("*.json"))
+    told = json.loads(file.read_text())
+    told["offer"]["chunks"][1][1] = hashlib.sha256(b"of another zlib").hexdigest()
+    file.write_text(json.dumps(told))
+    probe.uploader.start()
+    server.until(lambda: "read as it was" in str(probe.uploader.trouble))
+    assert not file.exists()
+    probe.uploader.wake()
+    probe.until("trace_received")
+    assert server.received[offer.name] == content
+
+
+def test_an_empty_file_has_a_receipt_too(probe: Probe, server: TraceServer) -> None:
+    probe.capture("a.pcap", b"")
+    probe.uploader.start()
+    probe.until("trace_received")
+    assert server.received == {"captures/a.pcap": b""}
+
+
+def test_a_capture_without_a_manifest_is_received_as_it_is(probe: Probe) -> None:
+    (probe.folder / "captures").mkdir()
+    (probe.folder / "captures/run-0123456789ab-a.pcap").write_bytes(b"left behind")
+    probe.uploader.start()
+    probe.until("trace_received")
+    receipt = probe.queue.receipts.of("captures/run-0123456789ab-a.pcap")
+    assert receipt is not None
+    assert receipt.run == "run-0123456789ab"
+    assert [kept.name for kept in probe.queue.kept()] == ["captures/run-0123456789ab-a.pcap"]
