@@ -1,0 +1,171 @@
+"""One round over a machine's files: what a Pi tells, what another machine tells, and that one source's failure stops no other."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import pytest
+from pi_tree import plant
+
+from tandem.app.health.boots import count_boot
+from tandem.app.health.machine_state import MachineState
+from tandem.app.health.roots import Roots
+from tandem.app.health.supply import Supply
+from tandem.schema.record import Record
+
+
+def pi(name: str, root: Path) -> tuple[MachineState, Roots]:
+    roots = plant(name, root)
+    return MachineState(roots, root, 3), roots
+
+
+def test_a_pi_4_tells_its_temperature_memory_supply_and_card(tmp_path: Path) -> None:
+    machine, _ = pi("pi4", tmp_path)
+    told = machine.fields()
+    Record.make("health", {}, told, 1)
+    assert told["processor_temperature_degc"] == 47.712
+    assert told["memory_available_bytes"] == 3412880 * 1024
+    assert (told["load_1min"], told["uptime_s"], told["boot_count"]) == (0.21, 86521.33, 3)
+    assert told["disk_free_bytes"] == machine.room.free_bytes > 0  # type: ignore[union-attr]
+    assert told["undervoltage"] is False
+    assert told["undervoltage_since_boot"] is True
+    assert told["throttled_since_boot"] is True
+    assert told["frequency_capped_since_boot"] is False
+    assert machine.temperatures() == {"cpu-thermal": 47.712}  # hwmon's cpu_thermal is the same
+    cards = machine.cards()
+    Record.make("card", {"device": "mmcblk0"}, cards["mmcblk0"], 1)
+    assert {name: value for name, value in cards["mmcblk0"].items() if value is not None} == {
+        "kind": "sd",
+        "name": "SN32G",
+        "made": "07/2023",
+        "size_bytes": 62333952 * 512,
+        "erase_bytes": 4194304,
+        "read_bytes": 1522022 * 512,
+        "written_bytes": 2201832 * 512,
+    }
+    software = machine.software()
+    Record.make("software", {}, software, 1)
+    assert software["machine"] == "Raspberry Pi 4 Model B Rev 1.4"
+    assert software["bootloader"] == "6efe41bd9d1e"
+    assert software["system"] == "Debian GNU/Linux 12 (bookworm)"
+    assert software["firmware"] is None
+
+
+def test_a_compute_module_5_tells_wear_and_a_low_supply(tmp_path: Path) -> None:
+    machine, _ = pi("cm5", tmp_path)
+    told = machine.fields()
+    assert (told["undervoltage"], told["throttled"], told["frequency_capped"]) == (True, True, False)
+    assert machine.temperatures() == {"cpu-thermal": 61.25, "nvme Composite": 38.85, "rp1_adc": 52.31}
+    cards = machine.cards()
+    assert list(cards) == ["nvme0n1", "mmcblk0"]  # the state's own first; not the boot partition's device
+    assert (cards["nvme0n1"]["kind"], cards["nvme0n1"]["name"]) == ("nvme", "SAMSUNG MZVLB256HBHQ-000L7")
+    wear = cards["mmcblk0"]
+    assert (wear["life_time_a_code"], wear["life_used_a_percent"]) == (2, 20)
+    assert (wear["life_time_b_code"], wear["life_used_b_percent"], wear["pre_eol_code"]) == (10, 100, 1)
+
+
+def test_a_machine_that_is_no_pi_has_no_bits_and_no_wear(tmp_path: Path) -> None:
+    (tmp_path / "sys").mkdir()
+    roots = Roots(sys=tmp_path / "sys", proc=tmp_path / "proc", etc=tmp_path / "etc", vcio=tmp_path / "vcio")
+    machine = MachineState(roots, tmp_path, 1)
+    told = machine.fields()
+    assert [name for name in told if "voltage" in name or "throttled" in name] == []
+    assert told["processor_temperature_degc"] is None
+    assert machine.cards() == {}
+    assert machine.software()["machine"]
+    Record.make("health", {}, told, 1)
+
+
+def test_this_very_machine_is_read(tmp_path: Path) -> None:
+    machine = MachineState(Roots(), tmp_path, 1)
+    told = machine.fields()
+    Record.make("health", {}, told, 1)
+    assert isinstance(told["uptime_s"], float)
+    assert told["memory_available_bytes"] > 1_000_000  # type: ignore[operator]
+    for device, fields in machine.cards().items():
+        Record.make("card", {"device": device}, fields, 1)
+    for value in machine.temperatures().values():
+        Record.make("temperature", {"sensor": "x"}, {"temperature_degc": value}, 1)
+    Record.make("software", {}, machine.software(), 1)
+
+
+def test_a_source_that_says_nonsense_stops_no_other_and_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine, roots = pi("pi4", tmp_path)
+    (roots.proc / "meminfo").write_text("nonsense\n")
+    (roots.sys / "class/thermal/thermal_zone0/temp").write_text("warm\n")
+    (roots.sys / "devices/platform/soc/soc:firmware/get_throttled").write_text("what?\n")
+    (roots.sys / "block/mmcblk0/stat").write_text("1 2\n")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            told = machine.fields()
+            cards = machine.cards()
+    assert told["memory_available_bytes"] is None
+    assert told["processor_temperature_degc"] is None
+    assert "throttled" not in told
+    assert told["undervoltage"] is False  # the kernel's own sensor tells it
+    assert told["uptime_s"] == 86521.33
+    assert told["disk_free_bytes"] is not None
+    assert cards == {}
+    said = [record.message for record in caplog.records]
+    assert len(said) == 4
+    assert "health: meminfo cannot be told: meminfo has no MemAvailable" in said
+
+
+def test_a_disk_that_cannot_be_asked_leaves_its_fields_out(tmp_path: Path) -> None:
+    machine = MachineState(plant("pi4", tmp_path), tmp_path / "gone", 1)
+    told = machine.fields()
+    assert "disk_free_bytes" not in told
+    assert told["load_1min"] == 0.21
+
+
+def test_a_dip_of_the_supply_between_two_rounds_is_seen_and_remembered(tmp_path: Path) -> None:
+    roots = plant("pi4", tmp_path)
+    (roots.sys / "devices/platform/soc/soc:firmware/get_throttled").write_text("0\n")
+    alarm = roots.sys / "class/hwmon/hwmon1/in0_lcrit_alarm"
+    supply = Supply(roots)
+    assert supply.told(supply.bits())["undervoltage_since_boot"] is False
+    alarm.write_text("1\n")
+    supply.look()
+    alarm.write_text("0\n")
+    supply.look()
+    told = supply.told(supply.bits())
+    assert (told["undervoltage"], told["undervoltage_since_boot"]) == (True, True)
+    later = supply.told(supply.bits())
+    assert (later["undervoltage"], later["undervoltage_since_boot"]) == (False, True)
+
+
+def told_by(roots: Roots) -> dict[str, bool | None]:
+    supply = Supply(roots)
+    return supply.told(supply.bits())
+
+
+def test_where_only_the_kernels_sensor_is_the_supply_alone_is_told(tmp_path: Path) -> None:
+    roots = plant("pi4", tmp_path)
+    (roots.sys / "devices/platform/soc/soc:firmware/get_throttled").unlink()
+    assert told_by(roots) == {"undervoltage": False, "undervoltage_since_boot": False}
+
+
+def test_a_device_that_is_not_the_firmwares_is_asked_once_and_then_left(tmp_path: Path) -> None:
+    """/dev/null takes no such ioctl: ENOTTY, as where ``vcio`` is something else."""
+    roots = plant("pi4", tmp_path)
+    supply = Supply(Roots(sys=roots.sys, proc=roots.proc, etc=roots.etc, vcio=Path(os.devnull)))
+    assert supply.told(supply.bits())["undervoltage_since_boot"] is True
+
+
+def test_boots_are_counted_once_each_and_a_broken_count_begins_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert [count_boot(tmp_path, boot) for boot in ("one", "one", "two", "two", "three")] == [1, 1, 2, 2, 3]
+    (tmp_path / "boot-count.json").write_bytes(b"\0" * 4096)
+    assert count_boot(tmp_path, "four") == 1
+    assert "counted anew" in caplog.text
+    assert count_boot(tmp_path, "five") == 2
+
+
+def test_a_full_disk_counts_the_boot_all_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert count_boot(tmp_path / "gone", "one") == 1
+    assert "counted again" in caplog.text
