@@ -1,0 +1,191 @@
+"""The traces of a running collector: who asks whom whether they may go, and what people see of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from tandem.app.account import Account, day_of
+from tandem.app.campaign.wiring import CampaignPart
+from tandem.app.clock import Clock
+from tandem.app.config import Config, PathConfig
+from tandem.app.parts import DetectorsLike, PathsLike
+from tandem.app.surroundings import Surroundings
+from tandem.app.traces.allowance import left_today
+from tandem.app.traces.keeping import Keeping
+from tandem.app.traces.policy import PathSight, Sight, decide
+from tandem.app.traces.spent import Spent
+from tandem.export import GatewayAddress, Permit, TracePaths, TraceQueue, TraceUploader
+from tandem.schema.record import Record, Value
+
+CHANGES = ("mobility_start", "mobility_stop", "signal_drop", "handover", "service_lost", "service_back")
+"""Events that say that the radio changed."""
+
+
+class TracePolicy:
+    """See ``tandem.export.Policy``. ``held``: what is being measured; ``mobile``: the mobility state; ``asked``: whether a person wants it
+    now."""
+
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock,
+        paths: PathsLike,
+        account: Account,
+        held: Callable[[], str | None],
+        mobile: Callable[[], bool],
+        asked: Callable[[], bool],
+    ) -> None:
+        self._config, self._clock, self._paths, self._account = config, clock, paths, account
+        self._held, self._mobile, self._asked = held, mobile, asked
+        self._spent = Spent(config.folder / "traces" / "spent.json")
+        self.changed_ns = time.monotonic_ns()
+
+    def held(self) -> bool:
+        """See ``tandem.export.Policy``."""
+        return self._held() is not None
+
+    def permit(self) -> Permit:
+        """See ``tandem.export.Policy``."""
+        now_ns = time.monotonic_ns()
+        utc_ns = self._clock.utc_ns(now_ns)
+        sight = Sight(
+            held=self._held(),
+            local_minute=None if utc_ns is None else _local_minute(utc_ns / 1e9),
+            mobile=self._mobile(),
+            still_s=(now_ns - self.changed_ns) / 1e9,
+            asked=self._asked(),
+            paths=[self._path(path, utc_ns) for path in self._config.paths],
+        )
+        return decide(self._config.traces, sight)
+
+    def _path(self, path: PathConfig, utc_ns: int | None) -> PathSight:
+        up = self._paths.states.get(path.name, {}).get("state") == "up"
+        if not path.is_metered or self._config.traces.over != "any":
+            return PathSight(path.name, path.is_metered, up)
+        uploaded = self._spent.of(path.name, day_of(utc_ns) or "")
+        days, utc_s = self._account.days(path.name), None if utc_ns is None else utc_ns / 1e9
+        return PathSight(path.name, True, up, left_today(self._config.traces, path.plan, days, uploaded, utc_s))
+
+    def reserve(self, path: str, count: int) -> None:
+        """See ``tandem.export.Policy``."""
+        day = day_of(self._clock.utc_ns(time.monotonic_ns()))
+        if day is None:
+            raise OSError("the clock is not set")
+        self._spent.reserve(path, day, count)
+
+    def settle(self, path: str, used: int) -> None:
+        """See ``tandem.export.Policy``."""
+        self._spent.settle(path, used)
+        self._account.update()  # the plan's forecast is to know it before more is asked for
+
+
+def _local_minute(utc_s: float) -> float:
+    local = datetime.fromtimestamp(utc_s).astimezone()
+    return local.hour * 60 + local.minute + local.second / 60
+
+
+class TracesPart:
+    """A collector's traces. ``campaigns`` says what is being measured or about to be."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        detectors: DetectorsLike,
+        campaigns: CampaignPart,
+        account: Account,
+        address: GatewayAddress,
+    ) -> None:
+        config, rules = around.config, around.config.traces
+        self.queue = TraceQueue(config.folder)
+        self._emit, self._clock = around.emit, around.clock
+        self._operators = {p.name: p.operator for p in config.paths}
+        self._policy = TracePolicy(
+            config, around.clock, around.paths, account, campaigns.held, lambda: detectors.mobile, self._is_asked
+        )
+        self._gateway = TracePaths(address, around.paths.interfaces, rules.rate_bit_per_s)
+        self._uploader = TraceUploader(
+            self.queue, self._gateway, self._policy, self._event, config.probe, rules.encoding
+        )
+        self._keeping = Keeping(rules, self.queue, around.captures)
+        self._uploader.on_received = self._keeping.wake
+        self._asked: set[str] | None = set()
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Begin."""
+        self._keeping.start()
+        self._uploader.start()
+
+    def stop(self) -> None:
+        """End at once; the next start goes on."""
+        self._uploader.stop()
+        self._keeping.stop()
+
+    def noted(self, record: Record) -> None:
+        """A record of the collector."""
+        if record.measurement == "event" and record.tags.get("kind") in CHANGES:
+            self._policy.changed_ns = record.monotonic_ns
+
+    def made(self, run: str) -> None:
+        """The manifest of ``run`` is on the disk."""
+        self.queue.note(run)
+        self._uploader.wake()
+
+    def _event(self, kind: str, detail: str, path: str | None) -> None:
+        now = time.monotonic_ns()
+        tags = {"kind": kind, "path": path, "operator": self._operators.get(path) if path else None}
+        self._emit([Record.make("event", tags, {"detail": detail[:500]}, now, self._clock.utc_ns(now))])
+
+    def health(self) -> dict[str, Value | None]:
+        """Of the health record."""
+        counts = self.queue.counts()
+        return {"traces_waiting": counts["waiting"], "traces_waiting_bytes": counts["waiting_bytes"]}
+
+    def sent_bytes(self) -> dict[str, int]:
+        """By path, TCP payload of uploads since the start, both ways."""
+        return {path: counts.payload_bytes for path, counts in self._gateway.moved().items()}
+
+    def status(self) -> dict[str, Any]:
+        """For people, and for the health record."""
+        counts, permit = self.queue.counts(), self._policy.permit()
+        said = permit.reason
+        if not counts["waiting"]:
+            said = "nothing waits"
+        elif permit.paths and self._uploader.trouble is not None:
+            said = f"waits: {self._uploader.trouble}"
+        sent = {path: moved.sent_bytes for path, moved in self._gateway.moved().items()}
+        return {**counts, "said": said, "now": self._uploader.now if permit.paths else None, "sent_bytes": sent}
+
+    def asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """A request of the status socket: ``action`` status, list or upload (``names``, ``now``); ValueError with the reason."""
+        action = request.get("action")
+        if action == "status":
+            return {"traces": self.status()}
+        if action == "list":
+            return {"traces": self.status(), "files": self.queue.rows()}
+        if action == "upload":
+            names = request.get("names", [])
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise ValueError("names is no list of texts")
+            unknown = self.queue.ask_for(names)
+            if unknown:
+                raise ValueError(f"{unknown[0]} does not wait here; mend: tandem traces list")
+            if request.get("now") is True:
+                with self._lock:
+                    self._asked = None if not names or self._asked is None else {*self._asked, *names}
+            self._uploader.wake()
+            return {"traces": self.status()}
+        raise ValueError("action is none of status, list, upload")
+
+    def _is_asked(self) -> bool:
+        """Whether what is next was asked for by a person; a wish ends when nothing waits any more."""
+        following = self.queue.next()
+        with self._lock:
+            if following is None:
+                self._asked = set() if self.queue.scanned else self._asked
+                return False
+            return self._asked is None or following.name in self._asked

@@ -1,0 +1,161 @@
+"""Offers and bytes of traces, mutated without end, through the gateway's own handlers: no answer but those of the spec, nothing stored
+that was not offered, nothing outside the folder.
+
+    PYTHONPATH=collector/src:server/src python tests/bench/fuzz_traces.py [--seconds 60] [--seed N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import logging
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "unit/traces"))
+
+from trace_desk_here import CHUNK, PLENTY, Place, offered
+
+from tandem_server.ingest.body import Unreadable
+from tandem_server.ingest.lines import TooMuch
+from tandem_server.ingest.traces import ProbesTraces
+from tandem_server.store.trace_store import content_of
+
+_ODD: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    1 << 70,
+    1.5,
+    "",
+    "..",
+    "../x",
+    "a\x00",
+    "x" * 400,
+    [],
+    {},
+    [[]],
+    "é",
+    "a/../../b",
+    "/etc/x",
+)
+
+
+class Asked:
+    """A request as the handlers see it."""
+
+    def __init__(self, body: bytes, headers: dict[str, str], sha256: str = "") -> None:
+        self._body, self.headers, self.path_params = body, headers, {"sha256": sha256}
+
+    async def stream(self) -> Any:
+        for at in range(0, len(self._body), 5000):
+            yield self._body[at : at + 5000]
+
+
+def mutated(told: Any, dice: random.Random) -> Any:
+    """One thing in a JSON document is another."""
+    if isinstance(told, dict) and told and dice.random() < 0.9:
+        key = dice.choice(sorted(told))
+        changed = dict(told)
+        if dice.random() < 0.1:
+            del changed[key]
+        else:
+            changed[key] = mutated(told[key], dice)
+        return changed
+    if isinstance(told, list) and told and dice.random() < 0.8:
+        at = dice.randrange(len(told))
+        return [*told[:at], mutated(told[at], dice), *told[at + 1 :]]
+    if type(told) is int and dice.random() < 0.5:
+        return told + dice.choice((-1, 1, 1 << 31, -(1 << 31)))
+    return dice.choice(_ODD)
+
+
+def scratched(body: bytes, dice: random.Random) -> bytes:
+    """Some bytes are others, gone, or twice."""
+    changed = bytearray(body)
+    for _ in range(dice.randrange(4)):
+        at = dice.randrange(len(changed) + 1)
+        changed[at : at + dice.randrange(3)] = dice.randbytes(dice.randrange(3))
+    return bytes(changed)
+
+
+async def asked(traces: ProbesTraces, place: Place, dice: random.Random) -> str:
+    """One offer, perhaps mutated, and some bytes for it; what was answered."""
+    content = dice.choice((b"", b"x", bytes(9000), random.Random(dice.randrange(4000)).randbytes(CHUNK * 2 + 5)))
+    offer, stream = offered(content, f"captures/{dice.randrange(5000)}.pcap", dice.choice(("gzip", "identity")))
+    told = offer.as_json() if dice.random() < 0.5 else mutated(offer.as_json(), dice)
+    body = json.dumps(told).encode()
+    if dice.random() < 0.2:
+        body = scratched(body, dice)
+    headers = {} if dice.random() < 0.9 else {"content-encoding": dice.choice(("gzip", "br"))}
+    try:
+        first = (await traces.offer(Asked(body, headers), "probe-1")).status_code  # type: ignore[arg-type]
+    except (Unreadable, TooMuch):  # which the gateway answers for all resources
+        first = 400
+    offset = dice.choice(("0", str(dice.randrange(10_000)), str(CHUNK), "", "-1", "x", "1e3"))
+    if dice.random() < 0.5 and (known := place.registry.trace_offers.known("probe-1", offer.sha256)):
+        size = place.stream("probe-1", offer)
+        offset = str(size.stat().st_size if size.exists() else known.checked_bytes)
+    at = int(offset) if offset.isdigit() else 0
+    sent = stream[at : at + dice.randrange(20_000)]
+    if dice.random() < 0.3:
+        sent = scratched(sent, dice)
+    address = offer.sha256 if dice.random() < 0.95 else str(dice.choice(_ODD))
+    second = await traces.append(Asked(sent, {"upload-offset": offset}, address), "probe-1")  # type: ignore[arg-type]
+    return f"{first} {second.status_code}"
+
+
+def check(place: Place) -> int:
+    """Everything stored is what it is said to be, and in the folder."""
+    rows = place.registry.traces.received()
+    for row in rows:
+        assert (
+            (place.folder / "traces" / row.place).resolve().is_relative_to((place.folder / "traces/probe-1").resolve())
+        )
+        with place.store.open(row.place) as stored:
+            assert content_of(stored, row.encoding) == (row.bytes, row.sha256)
+    assert {entry.name for entry in place.folder.iterdir()} <= {
+        "traces",
+        "registry.sqlite",
+        "registry.sqlite-wal",
+        "registry.sqlite-shm",
+    }
+    return len(rows)
+
+
+async def fuzz(seconds: float, seed: int, folder: Path) -> None:
+    place, dice, answers = Place(folder, PLENTY), random.Random(seed), Counter[str]()
+    traces, until_s = ProbesTraces(place.desk, 60.0), time.monotonic() + seconds
+    while time.monotonic() < until_s:
+        answers[await asked(traces, place, dice)] += 1
+        statuses = {int(word) for words in answers for word in words.split()}
+        assert statuses <= {200, 400, 404, 409, 413, 422, 429}, answers
+    received = check(place)
+    place.registry.close()
+    print(
+        f"seed {seed}: {answers.total()} offers with bytes, {received} traces received and right; answers (offer, bytes):"
+    )
+    for words, count in answers.most_common():
+        print(f"  {words}  {count}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=int(hashlib.sha256(str(time.time()).encode()).hexdigest()[:8], 16))
+    args = parser.parse_args()
+    logging.disable()  # each refusal is logged
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(fuzz(args.seconds, args.seed, Path(folder)))
+
+
+if __name__ == "__main__":
+    main()

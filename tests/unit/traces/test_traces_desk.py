@@ -1,0 +1,376 @@
+"""What the desk does with bad bytes, lost tails, second writers, full disks, bounds and leftovers."""
+
+import dataclasses
+import errno
+import gzip
+import hashlib
+import os
+import threading
+from dataclasses import replace
+
+import pytest
+from trace_desk_here import CHUNK, PLENTY, Place, offered
+
+from tandem.schema.trace import Chunk
+from tandem_server.ingest import trace_stream
+from tandem_server.ingest.trace_desk import DaySpent, Refused, TooLarge
+from tandem_server.ingest.trace_stream import Busy
+from tandem_server.ingest.trace_writer import BadBytes, NoOffer, NoRoom, TooLong, WrongOffset
+from tandem_server.registry import NameTaken, TooManyUnfinished
+from tandem_server.store.trace_store import TraceStoreDown
+
+CONTENT = bytes(range(256)) * 64  # four chunks
+
+
+@pytest.fixture
+def place(tmp_path):
+    made = Place(tmp_path)
+    yield made
+    made.registry.close()
+
+
+def append(place, offer, piece, offset=None):
+    """One request; where the stream ends then."""
+    writer = place.desk.begin(
+        "probe-1", offer.sha256, place.desk.state("probe-1", offer.sha256).offset if offset is None else offset
+    )
+    try:
+        writer.append(piece)
+        place.desk.checkpoint(writer)
+        return writer.offset
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+def test_a_trace_is_stored_under_its_name_read_only_as_it_came(place, encoding):
+    offer, stream = offered(CONTENT, encoding=encoding)
+    receipt = place.received("probe-1", offer, stream)
+    assert (receipt.probe, receipt.name, receipt.bytes, receipt.sha256) == (
+        "probe-1",
+        offer.name,
+        len(CONTENT),
+        offer.sha256,
+    )
+    stored = place.folder / "traces/probe-1" / (offer.name + (".gz" if encoding == "gzip" else ""))
+    assert stored.read_bytes() == stream
+    assert stored.stat().st_mode & 0o777 == 0o440
+    assert list((place.folder / "traces/.unfinished").rglob("*.*")) == []
+    assert place.desk.offer("probe-1", offer).receipt == receipt
+    assert place.desk.state("probe-1", offer.sha256).receipt == receipt
+    with pytest.raises(NoOffer):
+        place.desk.begin("probe-1", offer.sha256, 0)
+
+
+def test_a_bad_chunk_is_cut_off_and_the_good_ones_before_it_stay(place):
+    offer, stream = offered(CONTENT, encoding="identity")
+    place.desk.offer("probe-1", offer)
+    bad = bytearray(stream)
+    bad[2 * CHUNK + 5] ^= 1
+    with pytest.raises(BadBytes, match=str(2 * CHUNK)) as refused:
+        append(place, offer, bytes(bad))
+    assert refused.value.offset == 2 * CHUNK
+    assert place.stream("probe-1", offer).read_bytes() == stream[: 2 * CHUNK]
+    assert append(place, offer, stream[2 * CHUNK :]) == len(stream)
+
+
+@pytest.mark.parametrize("tail", ["lost", "zeros"])
+def test_what_a_power_cut_took_behind_what_was_told_is_found_out(place, tail):
+    offer, stream = offered(CONTENT, encoding="identity")
+    place.desk.offer("probe-1", offer)
+    told = append(place, offer, stream[: CHUNK + 100])
+    writer = place.desk.begin("probe-1", offer.sha256, told)
+    writer.append(stream[told : 3 * CHUNK + 7])  # and no checkpoint: nothing of it was told
+    writer.close()
+    file = place.stream("probe-1", offer)
+    os.truncate(file, told)
+    if tail == "zeros":
+        os.truncate(file, 3 * CHUNK + 7)
+    offset = place.desk.state("probe-1", offer.sha256).offset
+    assert offset == (
+        told if tail == "lost" else CHUNK
+    )  # the chunk with the zeros is cut off, though its beginning was told
+    assert append(place, offer, stream[offset:]) == len(stream)
+
+
+def test_a_file_shorter_than_what_was_on_disk_is_not_believed(place):
+    offer, stream = offered(CONTENT, encoding="identity")
+    place.desk.offer("probe-1", offer)
+    append(place, offer, stream[: 3 * CHUNK])
+    file = place.stream("probe-1", offer)
+    file.write_bytes(stream[:CHUNK] + bytes(CHUNK))
+    assert place.desk.state("probe-1", offer.sha256).offset == CHUNK
+    assert place.registry.trace_offers.offered("probe-1", offer.sha256)[0].checked_bytes == CHUNK
+
+
+def test_the_newest_request_is_the_writer_and_the_older_finds_out(place):
+    offer, stream = offered(CONTENT, encoding="identity")
+    place.desk.offer("probe-1", offer)
+    first = place.desk.begin("probe-1", offer.sha256, 0)
+    first.append(stream[:1000])
+    second = Place(place.folder)  # another process
+    newest = second.desk.begin("probe-1", offer.sha256, 1000)
+    with pytest.raises(WrongOffset):
+        first.append(b"what hung on the dead connection")
+    newest.append(stream[1000:])
+    second.desk.checkpoint(newest)
+    with pytest.raises(WrongOffset):
+        first.append(b"")
+    first.checkpoint()  # counts its bytes, and tells nothing of the stream
+    assert second.registry.trace_offers.offered("probe-1", offer.sha256)[0].checked_bytes == len(stream)
+    for writer in (first, newest):
+        writer.close()
+    assert second.desk.settle("probe-1", offer.sha256).receipt is not None
+    second.registry.close()
+
+
+def test_two_at_once_from_the_same_offset_leave_one_stream(place):
+    offer, stream = offered(CONTENT, encoding="identity")
+    place.desk.offer("probe-1", offer)
+    ends, together = [], threading.Barrier(4)
+
+    def send():
+        together.wait()
+        try:
+            ends.append(append(place, offer, stream, 0))
+        except WrongOffset as error:
+            ends.append(error)
+
+    senders = [threading.Thread(target=send) for _ in range(4)]
+    for one in senders:
+        one.start()
+    for one in senders:
+        one.join()
+    assert len(ends) == 4
+    offset = place.desk.state("probe-1", offer.sha256).offset
+    append(place, offer, stream[offset:])
+    assert place.desk.settle("probe-1", offer.sha256).receipt is not None
+
+
+def test_more_than_the_stream_is_refused_and_the_stream_kept(place):
+    offer, stream = offered(CONTENT)
+    place.desk.offer("probe-1", offer)
+    with pytest.raises(TooLong):
+        append(place, offer, stream + b"x")
+    assert place.desk.settle("probe-1", offer.sha256).receipt is not None
+
+
+def test_chunks_that_are_not_the_file_are_refused_in_the_end_and_at_last_for_good(place):
+    offer, stream = offered(CONTENT)
+    false = replace(offer, sha256=offered(b"something else")[0].sha256)
+    for _ in range(3):
+        place.send("probe-1", false, stream)
+        with pytest.raises(BadBytes, match="another hash") as refused:
+            place.desk.settle("probe-1", false.sha256)
+        assert refused.value.offset == 0
+    with pytest.raises(Refused):
+        place.desk.offer("probe-1", false)
+    with pytest.raises(NoOffer):
+        place.desk.begin("probe-1", false.sha256, 0)
+    right, whole = offered(b"something else")
+    assert place.received("probe-1", right, whole).sha256 == false.sha256  # the same name and hash, other chunks
+
+
+@pytest.mark.parametrize(
+    ("chunk", "why"),
+    [
+        (b"no gzip at all", "no gzip"),
+        ("two", "one member"),
+        ("short", "holds"),
+        ("long", "more than"),
+        ("cut", "one member"),
+    ],
+)
+def test_a_chunk_that_matches_its_hash_but_not_the_file_is_found_in_the_end(place, chunk, why):
+    made = {
+        "two": gzip.compress(CONTENT[:9]) + gzip.compress(CONTENT[9:4096]),
+        "short": gzip.compress(CONTENT[:4095]),
+        "long": gzip.compress(bytes(1 << 24), 9)[:4000],
+        "cut": gzip.compress(CONTENT[:4096])[:-3],
+    }.get(chunk, chunk)
+    offer, _ = offered(CONTENT[:4096])
+    false = replace(offer, chunks=(Chunk(len(made), hashlib.sha256(made).hexdigest()),))
+    place.send("probe-1", false, made)
+    with pytest.raises(BadBytes, match=why):
+        place.desk.settle("probe-1", false.sha256)
+    assert place.registry.traces.received() == []
+
+
+def test_another_content_under_a_received_name_is_refused(place):
+    place.received("probe-1", *offered(CONTENT))
+    other, stream = offered(b"other content")
+    with pytest.raises(NameTaken):
+        place.desk.offer("probe-1", other)
+    assert place.received("probe-2", other, stream).name == other.name
+    assert [p.name for p in (place.folder / "traces/.unfinished/probe-1").iterdir()] == []
+
+
+def test_an_offer_made_before_its_name_was_taken_ends_with_409(place):
+    other, stream = offered(b"other content", "late")
+    place.send("probe-1", other, stream)
+    place.received("probe-1", *offered(CONTENT, "a"))
+    with place.registry._write() as connection:  # as another process would between the two
+        connection.execute("UPDATE traces SET name = 'late'")
+    with pytest.raises(NameTaken):
+        place.desk.settle("probe-1", other.sha256)
+    with pytest.raises(NoOffer):
+        place.desk.state("probe-1", other.sha256)
+
+
+def test_names_that_meet_in_the_folder_are_kept_by_hash(place):
+    names = ("b", "b/c", "d.gz", "d")
+    for number, name in enumerate(names):
+        place.received("probe-1", *offered(b"%d" % number, name, "gzip" if name == "d" else "identity"))
+    rows = {row.name: row.place for row in place.registry.traces.received("probe-1")}
+    assert rows["b"] == "probe-1/b"
+    assert rows["b/c"].startswith("probe-1/.by-hash/")
+    assert rows["d.gz"] == "probe-1/d.gz"
+    assert rows["d"].startswith("probe-1/.by-hash/")
+
+
+def test_a_crash_between_the_store_and_the_registry_costs_nothing(place):
+    offer, stream = offered(CONTENT)
+    place.send("probe-1", offer, stream)
+    place.store.put(place.stream("probe-1", offer), "probe-1", offer.name, offer.sha256, offer.encoding)
+    other = replace(offered(CONTENT, encoding="identity")[0], chunk_bytes=CHUNK)
+    assert place.desk.offer("probe-1", other).offset == 0  # begins anew: the file in the store stays whole
+    assert (place.folder / "traces/probe-1" / (offer.name + ".gz")).read_bytes() == stream
+    assert place.received("probe-1", offer, stream).sha256 == offer.sha256
+    assert [row.place for row in place.registry.traces.received()] == [f"probe-1/{offer.name}.gz"]
+
+
+def test_bounds_of_a_day_of_unfinished_ones_and_of_size(tmp_path):
+    limits = dataclasses.replace(PLENTY, probe_bytes_per_day=6000, unfinished_per_probe=2, trace_bytes=20_000)
+    place = Place(tmp_path, limits)
+    offer, stream = offered(CONTENT, encoding="identity")
+    place.desk.offer("probe-1", offer)
+    append(place, offer, stream[:5000])
+    with pytest.raises(DaySpent) as spent:
+        append(place, offer, stream[5000:9000])
+    assert 0 < spent.value.left_s <= 86_400
+    assert place.stream("probe-1", offer).stat().st_size == 9000  # kept all the same
+    with pytest.raises(DaySpent):
+        place.desk.begin("probe-1", offer.sha256, 9000)
+    small, whole = offered(b"small", "s")
+    assert place.received("probe-2", small, whole) is not None  # another probe's day is its own
+    with pytest.raises(DaySpent):
+        place.desk.offer("probe-1", small)
+    with pytest.raises(TooManyUnfinished):
+        place.desk.offer("probe-1", offered(b"third", "t")[0])
+    with pytest.raises(TooLarge):
+        place.desk.offer("probe-1", offered(bytes(20_001), "l")[0])
+    place.registry.close()
+
+
+def test_room_is_left_on_the_disk(tmp_path):
+    place = Place(tmp_path, dataclasses.replace(PLENTY, reserve_bytes=1 << 60))
+    offer, _ = offered(CONTENT)
+    with pytest.raises(NoRoom):
+        place.desk.offer("probe-1", offer)
+    place.registry.close()
+
+
+def test_a_full_disk_keeps_what_it_took(place, monkeypatch):
+    offer, stream = offered(CONTENT, encoding="identity")
+    place.desk.offer("probe-1", offer)
+    writer = place.desk.begin("probe-1", offer.sha256, 0)
+    real, left = os.pwrite, [5000]
+
+    def small_disk(file, piece, at):
+        if len(piece) == trace_stream._WRITER_BYTES:
+            return real(file, piece, at)
+        if not left[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        taken = real(file, piece[: left[0]], at)
+        left[0] -= taken
+        return taken
+
+    monkeypatch.setattr(os, "pwrite", small_disk)
+    with pytest.raises(NoRoom):
+        writer.append(stream)
+    writer.checkpoint()
+    writer.close()
+    monkeypatch.undo()
+    assert place.desk.state("probe-1", offer.sha256).offset == 5000
+    assert append(place, offer, stream[5000:]) == len(stream)
+
+
+def test_while_it_is_put_into_the_store_others_are_told_to_wait(tmp_path):
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow:
+        def put(self, *_):
+            begun.set()
+            go_on.wait(60)
+            raise TraceStoreDown("away")
+
+    place = Place(tmp_path, store=Slow())
+    offer, stream = offered(CONTENT)
+    place.send("probe-1", offer, stream)
+    failed = []
+
+    def settle():
+        try:
+            place.desk.settle("probe-1", offer.sha256)
+        except TraceStoreDown as error:
+            failed.append(error)
+
+    one = threading.Thread(target=settle)
+    one.start()
+    assert begun.wait(60)
+    with pytest.raises(Busy):
+        place.desk.state("probe-1", offer.sha256)
+    with pytest.raises(Busy):
+        place.desk.offer("probe-1", offered(CONTENT, encoding="identity")[0])
+    go_on.set()
+    one.join()
+    assert failed
+    assert place.desk.complete("probe-1", offer.sha256)  # and the next request tries again
+    place.registry.close()
+
+
+def test_what_nothing_comes_for_is_given_up_and_counted(tmp_path, caplog):
+    place = Place(tmp_path, dataclasses.replace(PLENTY, unfinished_days=1.0))
+    old, stream = offered(CONTENT, "old", "identity")
+    young, _ = offered(CONTENT[:5000], "young")
+    place.desk.offer("probe-1", old)
+    append(place, old, stream[:5000])
+    place.desk.offer("probe-1", young)
+    with place.registry._write() as connection:
+        connection.execute(
+            "UPDATE trace_offers SET touched_utc_ns = touched_utc_ns - 90000 * 1000000000 WHERE name = 'old'"
+        )
+    assert place.desk.sweep() == 1
+    assert "gave up old" in caplog.text
+    assert [one.name for one in place.registry.trace_offers.unfinished()] == ["young"]
+    assert not place.stream("probe-1", old).exists()
+    (day,) = place.registry.trace_offers.days()
+    assert (day.expired, day.expired_bytes) == (1, 5000)
+    assert place.received("probe-1", old, stream) is not None  # it may come again
+    place.registry.close()
+
+
+def test_one_that_was_left_for_a_day_gives_way_when_a_probe_has_too_many(tmp_path):
+    place = Place(tmp_path, dataclasses.replace(PLENTY, unfinished_per_probe=1))
+    left, stream = offered(CONTENT, "left", "identity")
+    place.desk.offer("probe-1", left)
+    append(place, left, stream[:5000])
+    with pytest.raises(TooManyUnfinished):
+        place.desk.offer("probe-1", offered(b"new", "new")[0])
+    with place.registry._write() as connection:
+        connection.execute("UPDATE trace_offers SET touched_utc_ns = touched_utc_ns - 90000 * 1000000000")
+    assert place.received("probe-1", *offered(b"new", "new")).name == "new"
+    assert not place.stream("probe-1", left).exists()
+    assert place.registry.trace_offers.days()[0].expired == 1
+    place.registry.close()
+
+
+def test_files_of_no_offer_are_cleared_away(place):
+    offer, stream = offered(CONTENT)
+    place.send("probe-1", offer, stream)
+    grown, _ = offered(CONTENT + b"more")
+    place.desk.offer("probe-1", grown)  # of the same name: the file has changed
+    assert place.stream("probe-1", offer).exists()
+    place.desk.sweep()
+    assert not place.stream("probe-1", offer).exists()
+    assert place.registry.trace_offers.unfinished()[0].sha256 == grown.sha256

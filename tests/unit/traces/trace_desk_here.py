@@ -1,0 +1,49 @@
+"""A desk on a folder, with files to offer."""
+
+import contextlib
+import io
+
+from tandem.schema.trace import encoded, offer_of
+from tandem_server.ingest.trace_desk import TraceDesk, TraceLimits
+from tandem_server.registry import Registry
+from tandem_server.store.trace_folder import TraceFolder
+
+CHUNK = 4096
+PLENTY = TraceLimits(reserve_bytes=0)
+
+
+def offered(content, name="captures/run-1-a.pcap", encoding="gzip", run="run-1", chunk=CHUNK):
+    """The offer of ``content`` and its stream."""
+    stream = b"".join(encoded(content[at : at + chunk], encoding) for at in range(0, len(content), chunk))
+    return offer_of(io.BytesIO(content), name, run, encoding, chunk), stream
+
+
+class Place:
+    """What one server's processes share: a registry's file and a folder."""
+
+    def __init__(self, folder, limits=PLENTY, store=None):
+        self.folder, self.limits = folder, limits
+        self.store = store or TraceFolder(folder / "traces")
+        self.registry = Registry(folder / "registry.sqlite")
+        with contextlib.suppress(ValueError):
+            self.registry.probes.add("probe-1")
+            self.registry.probes.add("probe-2")
+        self.desk = TraceDesk(self.registry, self.store, folder / "traces/.unfinished", limits)
+
+    def stream(self, probe, offer):
+        return self.folder / "traces/.unfinished" / probe / f"{offer.sha256}.stream"
+
+    def send(self, probe, offer, stream, until=None):
+        """From where it is, in one request."""
+        offset = self.desk.offer(probe, offer).offset
+        writer = self.desk.begin(probe, offer.sha256, offset)
+        try:
+            writer.append(stream[offset:until])
+            self.desk.checkpoint(writer)
+        finally:
+            writer.close()
+
+    def received(self, probe, offer, stream):
+        """The whole way; the receipt."""
+        self.send(probe, offer, stream)
+        return self.desk.settle(probe, offer.sha256).receipt
