@@ -1,0 +1,116 @@
+"""Where no collector runs: one of our own for as long as the check takes, which keeps nothing."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+from tandem.app.config import Config
+from tandem.app.parts import EnvironmentLackError, Parts
+from tandem.app.position_part import ZONES_KEY
+from tandem.app.supervisor import Supervisor
+
+_DRAIN_S = 10.0
+_END_S = 60.0
+CREDENTIALS, KEPT = Path("/run/credentials"), Path("/etc/tandem")
+"""systemd's copies of secrets, which are gone with the service, and where they are copied from."""
+
+
+def token_file(config: Config, kept: Path = KEPT) -> Path:
+    """The token's file, also where the configuration names the copy that only the running service has."""
+    file = config.server.token_file
+    if not file.exists() and CREDENTIALS in file.parents and (kept / file.name).exists():
+        return kept / file.name
+    return file
+
+
+class OwnCollector:
+    """``with OwnCollector(…) as folder``: it polls, its socket and its runs are below ``folder``. The probe's own folder
+    (campaigns, spool, counts) is neither used nor touched, nothing is begun by movement or by the server, no captures are made. What
+    it polls and measures goes to the server as ever. EnvironmentLackError, or ``tandem.export.SetupError``, when it cannot be."""
+
+    def __init__(self, config: Config, parts: Callable[[], Parts]) -> None:
+        self._config, self._parts = config, parts
+        self._folder: Path | None = None
+        self._supervisor: Supervisor | None = None
+        self._up, self._failed = threading.Event(), list[BaseException]()
+        self._thread = threading.Thread(target=self._life, name="own collector", daemon=True)
+
+    def __enter__(self) -> Path:
+        self._folder = Path(tempfile.mkdtemp(prefix="tandem-preflight-"))
+        try:
+            self._supervisor = Supervisor(self._alone(self._folder), self._parts())
+            self._thread.start()
+            self._up.wait()
+            if self._failed:
+                raise self._failed[0]
+        except BaseException:
+            self._end()
+            raise
+        return self._folder
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _t: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def _alone(self, folder: Path) -> Config:
+        config = self._config
+        self._keep_zones(folder)
+        (folder / "token").touch(0o600)
+        try:
+            # Copied, that a missing one fails its own line only.
+            (folder / "token").write_text(token_file(config).read_text().strip() or "none")
+        except (OSError, UnicodeDecodeError):
+            (folder / "token").write_text("none")
+        return replace(
+            config,
+            folder=folder,
+            server=replace(config.server, token_file=folder / "token"),
+            runs=replace(config.runs, on_mobility_start="off"),
+            capture=replace(config.capture, enabled=False),
+            campaigns=replace(config.campaigns, from_server=False),
+            traces=replace(config.traces, enabled=False),
+            recovery=replace(config.recovery, enabled=False),
+            drain_s=min(config.drain_s, _DRAIN_S),
+        )
+
+    def _keep_zones(self, folder: Path) -> None:
+        """Home zones are shifted by the probe's own key: another one each time would let them be found by their middle."""
+        key = self._config.folder / ZONES_KEY
+        (folder / "spool").mkdir()
+        if key.exists():
+            (folder / ZONES_KEY).touch(0o600)
+            (folder / ZONES_KEY).write_bytes(key.read_bytes())
+
+    def _life(self) -> None:
+        """All of it in one thread: the spool's is the one that made it."""
+        assert self._supervisor is not None  # noqa: S101  (for the type checker: made before the thread began)
+        try:
+            self._supervisor.start()
+        except BaseException as error:  # noqa: BLE001  it is raised in the thread that waits
+            self._failed.append(error)
+            return
+        finally:
+            self._up.set()
+        try:
+            self._supervisor.run()
+        finally:
+            self._supervisor.close()
+
+    def _end(self) -> None:
+        if self._thread.ident is not None:
+            if self._supervisor is not None:
+                self._supervisor.stop()
+            self._thread.join(_END_S)
+        if self._thread.is_alive():
+            raise EnvironmentLackError(
+                f"the check's own collector did not end within {_END_S:g} s; mend: end this program"
+            )
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
