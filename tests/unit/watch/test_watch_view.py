@@ -45,6 +45,8 @@ def subflow(path: str, goodput: float) -> dict[str, Any]:
         "operator": path.upper(),
         "goodput_bit_per_s": goodput,
         "bytes": 10**6,
+        "rtt_ms": 48.4 if path == "a" else 512.0,
+        "share": 0.646 if path == "a" else 0.354,
         "history_bit_per_s": [goodput] * 60,
     }
 
@@ -155,7 +157,11 @@ def test_the_screen_shows_what_matters_and_fits(width: int, height: int) -> None
         "EC25",
         "eNB 1234/2",
         "-91 dBm",
-        "no answer",
+        "no answer!!",
+        "65 %",
+        "35 %",
+        "48 ms",
+        "512 ms",
         "MPTCP",
         "48.0 Mbit/s",
         "31.0 Mbit/s",
@@ -167,6 +173,7 @@ def test_the_screen_shows_what_matters_and_fits(width: int, height: int) -> None
         "31.2 Mbit/s",
         "connect: timeout",
         "fell back" if width >= 120 else "→ TCP",
+        "goodput, share, RTT; full bar",
         "7440",
         "(2 late)",
         "8270 sent",
@@ -184,12 +191,14 @@ def test_colours_carry_the_meaning() -> None:
     with console.capture() as captured:
         console.print(screen(STATUS, 120, 40), height=40)
     shown = captured.get()
-    assert re.search(r"\x1b\[1;33m +▶▶ MOVING", shown)  # yellow
-    assert "\x1b[31mno answer" in shown  # red
+    assert re.search(r"\x1b\[1;94m +▶▶ MOVING", shown)  # notice: bright blue
+    assert "\x1b[31mno answer!!" in shown  # poor: red
     assert "\x1b[1;31m, 3 rejected" in shown
+    assert "\x1b[33m  512 ms" in shown  # fair: yellow
+    assert "\x1b[32m   48 ms" in shown  # good: green
 
 
-def test_trouble_takes_the_footer() -> None:
+def test_trouble_is_among_what_is_wrong_even_of_a_collector_that_knows_no_such_list() -> None:
     assert "! the disk is full" in picture({**STATUS, "trouble": "the disk is full: records wait in memory"}, 80, 24)
 
 
@@ -226,7 +235,7 @@ def test_plain_lines_tell_each_thing_once() -> None:
     assert sum("event" in line for line in first) == 2
     assert sum(" run " in line for line in first) == 3
     assert "a/Alpha -91 dBm SINR 12 eNB 1234/2" in first[-1]
-    assert "mptcp a 48.0 Mbit/s" in first[-1]
+    assert "mptcp a 48.0 Mbit/s (a 65 % 48 ms, b 35 % 512 ms) | tcp b 6.0 Mbit/s |" in first[-1]
     assert lines.of(STATUS) == []
     later = copy.deepcopy(STATUS)
     later["uptime_s"] += 1

@@ -73,7 +73,9 @@ def _run(config: Config, *, verbose: bool) -> int:
     from tandem.app.parts import EnvironmentLackError
     from tandem.app.real_parts import real_parts
     from tandem.app.supervisor import Supervisor
+    from tandem.notify import Notify
 
+    told = Notify.of_environment()
     log_to_stderr(verbose=verbose)
     supervisor = Supervisor(config, real_parts())
     ends_on_signals(supervisor)
@@ -84,8 +86,16 @@ def _run(config: Config, *, verbose: bool) -> int:
         return 3
     try:
         print("ready", flush=True)
-        supervisor.run()
+        told.ready()
+
+        def never() -> bool:
+            # Asked by the thread that writes the spool: when it hangs, systemd starts anew.
+            told.alive()
+            return False
+
+        supervisor.run(never)
     finally:
+        told.stopping()
         left = not supervisor.close()
     if left:
         print(

@@ -9,22 +9,25 @@ from rich.panel import Panel
 from rich.text import Text
 
 from tandem.cli.view import colours
-from tandem.cli.view.figures import clock, duration, event_words, kind_words, number, rate, size
+from tandem.cli.view.figures import clock, duration, event_detail, kind_words, number, rate, size
+from tandem.schema.grades import event_meaning
 
 
 def events_panel(status: dict[str, Any], paths: dict[str, str], width: int, rows: int) -> Panel:
     """The newest events, newest first, as many as fit into ``rows``."""
-    lines = [_event(event, paths, width - 4) for event in reversed(status.get("events") or [])][:rows]
+    lines = [event_text(event, paths, width - 4) for event in reversed(status.get("events") or [])][:rows]
     return _panel("events", lines or [Text("none yet", colours.QUIET)])
 
 
-def _event(event: dict[str, Any], paths: dict[str, str], inner: int) -> Text:
+def event_text(event: dict[str, Any], paths: dict[str, str], inner: int) -> Text:
+    """One event in ``inner`` columns."""
     line = Text(clock(event.get("utc_ns")) + " ", colours.QUIET, no_wrap=True)
     if event.get("path"):
         line.append(f"{event['path']} ", f"bold {paths.get(str(event['path']), 'white')}")
-    line.append(event_words(event.get("kind")), colours.EVENTS.get(str(event.get("kind")), "white"))
-    if event.get("detail"):
-        line.append(f" {event['detail']}", colours.QUIET)
+    told = event_meaning(event.get("kind"), event.get("state"))
+    line.append_text(colours.toned(told.words, told.tone))
+    if detail := event_detail(event):
+        line.append(f" {detail}", colours.QUIET)
     line.truncate(inner, overflow="ellipsis")
     return line
 
@@ -38,11 +41,11 @@ def finished_panel(status: dict[str, Any], paths: dict[str, str], width: int, ro
 def _finished(run: dict[str, Any], paths: dict[str, str], inner: int) -> Text:
     wide = inner >= 50
     ok, kind = bool(run.get("ok")), str(run.get("kind"))
-    line = Text("✓ " if ok else "✗ ", "green" if ok else "bold red", no_wrap=True)
+    line = Text("✓ " if ok else "✗ ", colours.style("good") if ok else f"bold {colours.style('poor')}", no_wrap=True)
     line.append(f"{kind_words(run) if kind == 'any' else kind.upper()} ".ljust(6), "bold")
     line.append(f"{run.get('path')} ".ljust(3), f"bold {paths.get(str(run.get('path')), 'white')}")
     if not ok and not run.get("bytes"):
-        line.append(str(run.get("failure") or "failed"), "red")
+        line.append(str(run.get("failure") or "failed"), colours.style("poor"))
     else:
         line.append(rate(run.get("goodput_bit_per_s")).rjust(11), "bold")
         line.append(f"{size(run.get('bytes'))} ".rjust(10) if wide else " ", colours.QUIET)
@@ -51,9 +54,9 @@ def _finished(run: dict[str, Any], paths: dict[str, str], inner: int) -> Text:
         elif not run.get("fallback"):
             line.append(duration(run.get("duration_s")), colours.QUIET)
         if run.get("fallback"):  # its figures are TCP's
-            line.append("fell back" if wide else "→ TCP", "yellow")
+            line.append("fell back" if wide else "→ TCP", colours.style("fair"))
         if not ok:
-            line.append(f" {run.get('failure') or 'failed'}", "red")
+            line.append(f" {run.get('failure') or 'failed'}", colours.style("poor"))
         elif wide:
             how = "at once" if run.get("pairing") == "simultaneous" else run.get("pairing")
             line.append(f" {how}" if run.get("fallback") else str(how), colours.QUIET)

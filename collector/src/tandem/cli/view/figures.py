@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from tandem.schema.grades import event_meaning, meaning
+
 ABSENT = "–"
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -57,6 +59,23 @@ def clock(utc_ns: Any) -> str:  # noqa: ANN401 as above
     return time.strftime("%H:%M:%S", time.localtime(utc_ns / 1e9))
 
 
+def clock_words(state: dict[str, Any]) -> str:
+    """Whose word the records' times rest on, and how well."""
+    if not state.get("synchronised"):
+        return str(state.get("trouble") or "not synchronised: records wait for their time")
+    source = state.get("source")
+    words = "the system's clock as it stands, nobody vouches for it" if source == "system" else f"{source}"
+    if state.get("error_ms") is not None:
+        words += f", within {number(state.get('error_ms'), 0, ' ms')}"
+    if source != "system" and not state.get("vouched"):
+        words += f", last vouched for {duration(state.get('age_s'))} ago"
+    off = state.get("system_error_ms")
+    if isinstance(off, int | float) and abs(off) >= 1000:
+        words += f"; the system's clock is {number(off / 1000, 0, ' s')} off"
+    steps = state.get("steps") or []
+    return words + (f"; set {len(steps)} times" if steps else "")
+
+
 def kind_words(run: dict[str, Any]) -> str:
     """What a run is: ``mptcp``, ``tcp``, or another experiment's name."""
     return str(run.get("experiment") if run.get("kind") == "any" else run.get("kind"))
@@ -89,34 +108,24 @@ def cell(modem: dict[str, Any]) -> str:
     return ABSENT if enb is None else f"eNB {enb}/{sector}"
 
 
-EVENT_WORDS = {
-    "mobility_start": "moving",
-    "mobility_stop": "still",
-    "signal_drop": "signal drop",
-    "modem_lost": "modem lost",
-    "modem_back": "modem back",
-    "path_up": "path up",
-    "path_down": "path down",
-    "endpoint_restored": "endpoint restored",
-    "path_state": "path",
-    "subflow_restored": "subflow restored",
-    "capture_budget": "capture budget",
-    "spool_dropped": "records dropped",
-    "record_rejected": "records rejected",
-    "clock_step": "clock stepped",
-    "collector_start": "started",
-    "collector_stop": "stopping",
-}
-
-
-def event_words(kind: Any) -> str:  # noqa: ANN401 as above
+def event_words(event: dict[str, Any]) -> str:
     """An event's kind in words."""
-    return EVENT_WORDS.get(str(kind), str(kind))
+    return event_meaning(event.get("kind"), event.get("state")).words
+
+
+def event_detail(event: dict[str, Any]) -> str:
+    """What more there is to an event; that it begins or ends is said by its words."""
+    return str(event.get("detail") or "").removeprefix("begins, ").removeprefix("ends, ")
+
+
+def percent(share: Any) -> str:  # noqa: ANN401 as above
+    """A share of 0 to 1."""
+    return ABSENT if isinstance(share, bool) or not isinstance(share, int | float) else f"{100 * share:.0f} %"
 
 
 def radio_words(modem: dict[str, Any]) -> str:
     """A modem's state, with its radio technology when it has service."""
-    state = str(modem.get("state") or "no poll yet").replace("_", " ")
+    state = "no poll yet" if modem.get("state") is None else meaning("radio", "state", modem["state"]).words
     if modem.get("failure"):
         return f"refuses: {str(modem['failure']).replace('_', ' ')}"
     rat = modem.get("rat")

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from tandem.cli.view.figures import (
     cell,
     clock,
+    clock_words,
     duration,
+    event_detail,
     event_words,
     kind_words,
     number,
+    percent,
     phase_words,
     radio_words,
     rate,
     size,
 )
+from tandem.cli.view.health_text import WIDTH, health_line, sim_lines, software_line, wrong_lines
 
 
 class Lines:
-    """What is new since the status before: one line a second of state, and one for each event and each finished run."""
+    """What is new since the status before: one line a second of state, one a minute of health, one for each event, each finished run
+    and each thing that goes wrong."""
 
     def __init__(self) -> None:
         self._events: list[dict[str, Any]] = []
         self._finished: set[str] = set()
         self._second: int | None = None
+        self._minute: int | None = None
+        self._wrong: set[str] = set()
 
     def of(self, status: dict[str, Any]) -> list[str]:
         """The lines that ``status`` brings; none when nothing is new."""
@@ -37,7 +45,13 @@ class Lines:
         now = clock(status.get("utc_ns"))
         lines += [f"{now} run     {finished_line(run)}" for run in finished if run.get("id") not in self._finished]
         self._finished = {str(run.get("id")) for run in finished}
+        wrong = {re.sub("[0-9]+", "#", str(text)): text for text in status.get("wrong") or []}  # durations grow
+        lines += [f"{now} wrong   {text}" for kind, text in wrong.items() if kind not in self._wrong]
+        self._wrong = set(wrong)
         second = int(status.get("uptime_s") or 0)
+        if second // 60 != self._minute and (line := health_line(status)):
+            self._minute = second // 60
+            lines.append(f"{now} machine {line}")
         if second != self._second:
             self._second = second
             lines.append(state_line(status))
@@ -52,7 +66,7 @@ def state_line(status: dict[str, Any]) -> str:
         service = modem.get("state") in ("connected", "idle", "unknown")
         parts.append(f"{path}/{modem.get('operator')} {level if service else radio_words(modem)} {cell(modem)}")
     runs = (status.get("run") or {}).get("runs", [])
-    parts += [f"{kind_words(run)} {run['path']} {rate(run.get('goodput_bit_per_s'))}" for run in runs]
+    parts += [f"{kind_words(run)} {run['path']} {rate(run.get('goodput_bit_per_s'))}{_shares(run)}" for run in runs]
     parts += [words for run in runs if (words := phase_words(run.get("phase")))]
     spool = status.get("spool") or {}
     parts.append(f"records {spool.get('made', 0)}, {spool.get('pending', 0)} waiting")
@@ -61,10 +75,19 @@ def state_line(status: dict[str, Any]) -> str:
     return " | ".join(parts)
 
 
+def _shares(run: dict[str, Any]) -> str:
+    """As `` (a 65 % 48 ms, b 35 % 512 ms)``; empty where a run has one subflow."""
+    subflows = run.get("subflows") or []
+    if len(subflows) < 2:
+        return ""
+    told = (f"{s.get('path')} {percent(s.get('share'))} {number(s.get('rtt_ms'), 0, ' ms')}" for s in subflows)
+    return f" ({', '.join(told)})"
+
+
 def event_line(event: dict[str, Any]) -> str:
     """One event."""
     where = f"{event['path']}/{event['operator']} " if event.get("path") else ""
-    return f"{clock(event.get('utc_ns'))} event   {where}{event_words(event.get('kind'))} {event.get('detail') or ''}".rstrip()
+    return f"{clock(event.get('utc_ns'))} event   {where}{event_words(event)} {event_detail(event)}".rstrip()
 
 
 def finished_line(run: dict[str, Any]) -> str:
@@ -99,6 +122,14 @@ def finished_table(runs: Sequence[dict[str, Any]]) -> str:
     return "\n".join("  ".join([*(row[n].ljust(widths[n]) for n in range(6)), row[6]]).rstrip() for row in rows)
 
 
+def traces_line(traces: dict[str, Any]) -> str:
+    """Files of runs on their way to the server."""
+    waiting = f"{traces.get('waiting', 0)} waiting ({size(traces.get('waiting_bytes'))})"
+    kept = f"{traces.get('kept', 0)} that the server has are kept ({size(traces.get('kept_bytes'))})"
+    aside = f", {traces['aside']} that cannot go" if traces.get("aside") else ""
+    return f"traces: {waiting}{aside}, {kept}; {traces.get('said')}"
+
+
 def summary(status: dict[str, Any]) -> str:
     """The whole status in a few lines, for ``tandem status``."""
     movement = f"moving for {duration(status.get('mobile_since_s'))}" if status.get("mobile") else "still"
@@ -123,7 +154,17 @@ def summary(status: dict[str, Any]) -> str:
         f"records: {spool.get('made', 0)} made, {spool.get('sent', 0)} sent, {spool.get('pending', 0)} waiting, "
         f"{spool.get('rejected', 0)} rejected; captures: {size(status.get('captures_bytes'))}"
     )
-    if status.get("trouble"):
+    if isinstance(status.get("traces"), dict):
+        lines.append(traces_line(status["traces"]))
+    if status.get("clock"):
+        lines.append(f"clock: {clock_words(status['clock'])}")
+    if line := health_line(status, WIDTH - len("machine: ")):
+        lines.append(f"machine: {line}")
+    lines += sim_lines(status)
+    if line := software_line(status):
+        lines.append(line)
+    lines += wrong_lines(status)
+    if status.get("trouble") and "wrong" not in status:
         lines.append(f"trouble: {status['trouble']}")
     if status.get("finished"):
         lines += ["", finished_table(status["finished"])]
