@@ -6,6 +6,9 @@ import os
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Errands:
@@ -13,16 +16,16 @@ class Errands:
 
     def __init__(self) -> None:
         self.wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._waiting: deque[tuple[Callable[[], str], Future[str]]] = deque()
+        self._waiting: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
 
     def wake(self) -> None:
         """End the owner's wait."""
         os.eventfd_write(self.wake_fd, 1)
 
-    def ask(self, work: Callable[[], str], timeout: float) -> str:
+    def ask(self, work: Callable[[], T], timeout: float) -> T:
         """From any other thread: have ``work`` done and get what it returns or raises; TimeoutError after ``timeout`` seconds,
         then it is not done any more unless it has begun."""
-        done: Future[str] = Future()
+        done: Future[T] = Future()
         self._waiting.append((work, done))
         if self.wake_fd < 0:
             raise TimeoutError("its owner has ended")

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 
 from tandem.at.errors import AtError, NoAnswer, PortLost
+from tandem.modem.card import Card, card_managed
 from tandem.modem.mm_bus import Bus, BusLost
 from tandem.modem.mm_connection import BearerGiven, Connection, ConnectionSettings
-from tandem.modem.mm_decode import decode
+from tandem.modem.mm_decode import Told, decode
 from tandem.modem.mm_modem import Answer, ManagedModem
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, in_range
 from tandem.modem.poll_thread import DEADLINE_SHARE, PollThread
@@ -24,7 +25,8 @@ PREFIX = f"{DRIVER}:"
 
 class ManagedPoller(PollThread):
     """A ``PollThread`` for the modem that ModemManager knows by ``device``. ``connection``: keep it connected, if given;
-    ``on_state(state, detail)`` is told, from this thread, when the connection's state changes (``mm_connection``).
+    ``on_state(state, detail)`` is told, from this thread, when the connection's state changes (``mm_connection``), and ``on_given``
+    at every poll that was answered what the network gave, None while not connected.
 
     ``open_bus`` gets a descriptor that ends its waits when readable; None: the system bus.
     """
@@ -39,16 +41,24 @@ class ManagedPoller(PollThread):
         connection: ConnectionSettings | None = None,
         on_state: Callable[[str, str], None] = lambda _state, _detail: None,
         open_bus: Callable[[int], Bus] | None = None,
+        on_given: Callable[[BearerGiven | None], None] = lambda _given: None,
     ) -> None:
         super().__init__(path, operator, period_s, on_poll)
         opener = open_bus or _system_bus
         self._modem = ManagedModem(device, lambda: opener(self._errands.wake_fd))
         self._connection = None if connection is None else Connection(connection, self._modem, on_state)
+        self._on_given = on_given
         self._staleness = Staleness()
+        self._told: Told | None = None
 
     def reset(self, step: str, timeout: float) -> str:
         """``cfun`` switches the modem off and on by ModemManager; ``at`` is not ours to do here."""
         return self._errands.ask(lambda: self._reset(step, time.monotonic() + timeout), timeout)
+
+    def card(self, timeout: float) -> Card | None:  # noqa: ARG002 the last poll has it already
+        if self._told is None:
+            raise NoAnswer("ModemManager has not told of the modem")
+        return card_managed(self._told.modem)
 
     @property
     def given(self) -> BearerGiven | None:
@@ -82,10 +92,11 @@ class ManagedPoller(PollThread):
         reading, failure, stale, ended_ns = None, None, False, None
         try:
             answer = self._modem.poll(time.monotonic() + self._period_s * DEADLINE_SHARE)
-            ended_ns = time.monotonic_ns()
+            ended_ns, self._told = time.monotonic_ns(), answer.told
         except (NoAnswer, PortLost) as error:
             failure = NO_ANSWER if isinstance(error, NoAnswer) else PORT_LOST
             self._log_once(failure, error)
+            self._told = None
             self._staleness.forget()
             if self._connection is not None:
                 self._connection.lost()
@@ -113,6 +124,7 @@ class ManagedPoller(PollThread):
     def _tend(self, connection: Connection, answer: Answer) -> None:
         try:
             connection.tend(answer.path, answer.told)
+            self._on_given(connection.given)
         except BusLost as error:
             self._log_once(NO_ANSWER, error)
             self._modem.close()

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 
+from tandem.modem.card import Card
 from tandem.modem.errands import Errands
 from tandem.modem.poll import Poll
 from tandem.modem.schedule import Schedule
@@ -59,6 +60,11 @@ class PollThread(ABC):
     def reset(self, step: str, timeout: float) -> str:
         """Have the poller's thread do a step of the recovery ladder (``modem.reset``), from another thread; its text, or what it
         raises. TimeoutError when it is not done within ``timeout`` seconds."""
+
+    @abstractmethod
+    def card(self, timeout: float) -> Card | None:
+        """Look at the SIM now, from another thread: None when this modem tells nothing of it. NoAnswer, PortLost, or TimeoutError when
+        it is not done within ``timeout`` seconds."""
 
     @abstractmethod
     def _poll(self, due_ns: int, skipped: int) -> Poll:

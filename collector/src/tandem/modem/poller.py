@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from tandem.at.channel import Channel
 from tandem.at.errors import NoAnswer, PortLost
 from tandem.at.unsolicited import Unsolicited
 from tandem.modem.access import Access, WebServer, access
+from tandem.modem.card import Card, card_at
 from tandem.modem.identification import MoreSetup
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll, in_range
 from tandem.modem.poll_thread import DEADLINE_SHARE, PollThread
@@ -51,6 +53,20 @@ class Poller(PollThread):
 
     def reset(self, step: str, timeout: float) -> str:
         return self._errands.ask(lambda: reset(self._session, step), timeout)
+
+    def card(self, timeout: float) -> Card | None:
+        return self._errands.ask(self._card, timeout)
+
+    def _card(self) -> Card | None:
+        self._prepare()
+        channel, sim = self._session.channel, self._sim
+        if not isinstance(channel, Channel):
+            return None  # a web server: what its pages say of SIMs is not read
+        try:
+            return card_at(channel, sim.wanted if sim else None, sim.secret if sim else None)
+        except PortLost:
+            self._session.lost()
+            raise
 
     def _run(self) -> None:
         try:

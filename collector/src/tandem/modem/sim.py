@@ -42,17 +42,17 @@ class SimWatch:
     """Tells when the SIM in a slot is not the one that the configuration names. ``on_mismatch`` gets one line for people."""
 
     def __init__(self, wanted: str, secret: bytes, on_mismatch: Callable[[str], None]) -> None:
-        self.secret = secret
-        self._wanted, self._on_mismatch = wanted, on_mismatch
+        self.secret, self.wanted = secret, wanted
+        self._on_mismatch = on_mismatch
         self._told: str | None = None
 
     def found(self, sim: str | None) -> None:
         """What a set-up found: a hash, or None when the modem tells none, which is no proof of another SIM. Told once for each."""
-        if sim is None or sim == self._wanted:
+        if sim is None or sim == self.wanted:
             self._told = self._told if sim is None else None
         elif sim != self._told:
             self._told = sim
-            self._on_mismatch(f"the SIM here is {sim}, the configuration names {self._wanted}")
+            self._on_mismatch(f"the SIM here is {sim}, the configuration names {self.wanted}")
 
 
 def card_hash(channel: Channel, secret: bytes) -> str | None:
