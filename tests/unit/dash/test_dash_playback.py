@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.dash.model import Representation
-from tandem.experiment.dash.playback import Playback, Stall
+from tandem.experiment.dash.playback import Glimpse, Playback, Stall
 from tandem.experiment.dash.qoe import Shown, linear, p1203
 
 
@@ -43,6 +43,27 @@ def test_given_up_within_a_stall_it_counts_until_then():
     played.add(1, 1)
     played.give_up(5)
     assert played.stalls == [Stall(2, 3, 1)]
+    assert played.stalled_s == 3  # once, not as an open stall too
+    assert (played.state, played.ended_s) == ("ended", None)
+    assert played.glimpse(9).stalled_s == 3
+
+
+@given(
+    st.floats(0, 5),
+    st.floats(0, 5),
+    st.lists(st.tuples(st.floats(0, 9), st.floats(0.1, 9)), max_size=20),
+    st.floats(0, 60),
+)
+def test_a_glimpse_is_what_advancing_would_make_and_changes_nothing(startup_s, resume_s, segments, ahead_s):
+    played, now_s = Playback(startup_s, resume_s), 0.0
+    for wait_s, duration_s in segments:
+        now_s += wait_s
+        played.add(now_s, duration_s)
+    before = (played.now_s, played.state, played.level_s, played.played_s, list(played.stalls))
+    seen = played.glimpse(now_s + ahead_s)
+    assert (played.now_s, played.state, played.level_s, played.played_s, played.stalls) == before
+    played.advance(now_s + ahead_s)
+    assert seen == Glimpse(played.state, played.level_s, played.played_s, played.stalled_s)
 
 
 @given(

@@ -15,6 +15,7 @@ import pytest
 from scripted_endpoint import Script, ScriptedEndpoint
 
 from tandem.experiment.benefit import delay_benefit
+from tandem.schema.record import Record
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -98,6 +99,15 @@ def test_bandwidth(start, endpoint, mode, verb):
         assert [b["primary"] for b in told["benefits"]] == [s[6:] for s in told["order"] if s.startswith("mptcp")]
         assert all(b["fallback"] for b in told["benefits"])  # the scripted server is plain TCP
         assert all(-1 <= b["benefit"] <= 1 for b in told["benefits"] if b["benefit"] is not None)
+    found = process.of("record")
+    benefits = [(told, benefit) for told in result["rounds"] for benefit in told["benefits"]]
+    for f, (told, benefit) in zip(found, benefits, strict=True):
+        kept = Record.make(f["measurement"], f["tags"], f["fields"], f["monotonic_ns"])
+        assert (kept.measurement, kept.tags) == ("aggregation", {"path": benefit["primary"], "mode": mode})
+        assert (kept.monotonic_ns, kept.fields["round"]) == (told["begun_monotonic_ns"], told["number"])
+        assert (kept.fields["tdi"], kept.fields.get("benefit")) == (told["tdi"], benefit["benefit"])
+        assert kept.fields["c_sum_bit_per_s"] == pytest.approx(sum(told["c_i_bit_per_s"].values()))
+        assert kept.fields["fallback"] is True
     if mode == "reqresp":  # what a server sends is slowed; what it reads lies in the buffers of loopback before
         assert rate == pytest.approx([3.2e6, 3.2e6], rel=0.4)
         assert 0.6 < told["tdi"] < 1.6  # 0.5, were only one of the two counted
@@ -138,6 +148,14 @@ def test_delay_oneway_is_timed_at_the_agent(start, endpoint):
         assert benefit["delay_s"] == next(t["agent_s"] for t in told["transfers"] if t["kind"] == "mptcp")
         assert benefit["benefit"] == benefit["agent"]["benefit"]
         assert -1 <= benefit["benefit"] <= 1
+    assert [f["tags"] for f in process.of("record")] == [{"path": "b", "mode": "oneway"}] * 3
+    for f, told in zip(process.of("record"), result["rounds"], strict=True):
+        kept = Record.make(f["measurement"], f["tags"], f["fields"], f["monotonic_ns"]).fields
+        alone = [t["agent_s"] * 1000 for t in told["transfers"] if t["kind"] == "tcp"]
+        assert kept["benefit"] == told["benefits"][0]["benefit"]
+        assert kept["fastest_ms"] == pytest.approx(min(alone))
+        assert kept["ideal_ms"] == pytest.approx(1 / sum(1 / d for d in alone))
+        assert (kept["round"], kept["bytes"]) == (told["number"], told["bytes"])
     assert sum(s["rounds"] for s in result["summary"]) == 3
     assert len(process.of("sample")) == 9
     assert result["bytes"] == sum(3 * r["bytes"] for r in result["rounds"])

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tandem.experiment.verdict.judging import Join, Primary, between, judge_join, judge_primary
 from tandem.mptcp.kernel_upstream import counters
+from tandem.schema.metrics import VERDICTS
 
 
 def primary(**more):
@@ -84,3 +85,42 @@ def test_the_kernels_counters_as_it_writes_them():
     text = "TcpExt: A B\nTcpExt: 1 2\nMPTcpExt: MPCapableSYNRX MPCapableSYNTX\nMPTcpExt: 3 4\n"
     assert counters(text) == {"MPCapableSYNRX": 3, "MPCapableSYNTX": 4}
     assert counters("TcpExt: A\nTcpExt: 1\n") == {}
+
+
+FLAGS = st.none() | st.booleans()
+COUNTS = st.dictionaries(
+    st.sampled_from(["MPCapableSYNTX", "MPJoinSynTx", "MPJoinSynAckHMacFailure", "DataCsumErr", "MPRstRx"]),
+    st.integers(0, 3),
+)
+
+
+@given(
+    st.builds(
+        Primary,
+        tcp=st.booleans(),
+        connected=st.booleans(),
+        connect_s=st.none() | st.floats(0, 9),
+        handshake=FLAGS,
+        data=FLAGS,
+        server=st.sampled_from([None, "native", "fallback", "none"]),
+        syns=st.lists(st.integers(0, 3), max_size=4).map(tuple),
+        alive=FLAGS,
+        between=FLAGS,
+        error=st.none() | st.just("timeout"),
+        counters=COUNTS,
+    ),
+    st.builds(
+        Join,
+        over=st.none() | st.just("b"),
+        seen=st.booleans(),
+        repeated=st.booleans(),
+        established=st.booleans(),
+        alive=st.booleans(),
+        bytes_received=st.integers(0, 9),
+        error=st.none() | st.just("timeout"),
+        counters=COUNTS,
+    ),
+)
+def test_every_verdict_is_a_word_of_the_schema(seen, joined):
+    assert judge_primary(seen).verdict in VERDICTS
+    assert judge_join(joined).verdict in VERDICTS

@@ -5,6 +5,7 @@
     {"type": "started", "experiment", "version", "units", "monotonic_ns", …}   units: of the results, by name
     {"type": "phase", "name", "number", "of", "monotonic_ns"}  at the start of each phase, where it has phases
     {"type": "sample", "monotonic_ns", …}                     as many as it likes
+    {"type": "record", "measurement", "tags", "fields", "monotonic_ns"}     a record of its own (``record``)
     {"type": "alive", "monotonic_ns"}                         every ``ALIVE_S`` seconds, by a thread of its own
     {"type": "result", "result": {…}|null, "failure": null|{"reason", "retry"}, "environment": {…}, …}      once, the last line
 
@@ -25,7 +26,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -154,6 +155,21 @@ class Phased(Protocol):
 def phase(output: Output, name: str, number: int, of: int) -> None:
     """Tell that phase ``number`` (from 1) of ``of`` begins. ``name``: one of the declared kinds, perhaps with more after a blank."""
     output.line("phase", name=name, number=number, of=of, monotonic_ns=time.monotonic_ns())
+
+
+def record(
+    output: Output,
+    measurement: str,
+    fields: Mapping[str, Any],
+    *,
+    monotonic_ns: int | None = None,
+    **tags: str | None,
+) -> None:
+    """Say a record of one of ``tandem.schema.metrics.EXPERIMENT_MEASUREMENTS``; ``monotonic_ns`` None: now. The collector adds the
+    tags ``run``, ``experiment``, ``campaign`` and, by ``path``, ``operator``, checks it against the schema, and leaves out one that
+    breaks it (``broken`` in the manifest's ``records``). What is None is absent."""
+    now = time.monotonic_ns() if monotonic_ns is None else monotonic_ns
+    output.line("record", measurement=measurement, tags=tags, fields=dict(fields), monotonic_ns=now)
 
 
 @contextmanager

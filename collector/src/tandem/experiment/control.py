@@ -22,10 +22,11 @@ _SESSION = re.compile(r"[A-Za-z0-9._~-]{1,200}\Z")
 
 
 class ControlError(Exception):
-    """The control channel failed; ``failure`` goes into the result."""
+    """The control channel failed; ``failure`` goes into the result. ``status``: that of the server's answer, None without one."""
 
-    def __init__(self, reason: str, *, retry: bool) -> None:
+    def __init__(self, reason: str, *, retry: bool, status: int | None = None) -> None:
         super().__init__(reason)
+        self.status = status
         self.failure = Failure(reason=reason, retry=retry)
 
 
@@ -138,15 +139,13 @@ class Control:
             if isinstance(session, str) and _SESSION.match(session):  # it goes into a header and a URL
                 return Session(session, path, answer)
             raise ControlError(f"control channel: {session!r} is no session", retry=False)
-        raise ControlError(f"control channel: {_refusal(status, answer)}", retry=status in (429, 500, 502, 503, 504))
+        raise _refused(status, answer)
 
     def tell(self, url: str) -> Any:  # noqa: ANN401  any JSON value
         """What the server says of ``url`` (``/v1/pages``, ``/v1/pages/NAME``). ControlError when it says nothing, or no."""
         status, answer, _ = self._over_any("GET", url, None, self._request.control_timeout_s)
         if status != 200:
-            raise ControlError(
-                f"control channel: {_refusal(status, answer)}", retry=status in (429, 500, 502, 503, 504)
-            )
+            raise _refused(status, answer)
         return answer
 
     def close(self, session: Session, timeout_s: float) -> dict[str, Any] | None:
@@ -176,9 +175,10 @@ class Control:
         raise ControlError("control channel: " + "; ".join(reasons), retry=True)
 
 
-def _refusal(status: int, answer: object) -> str:
+def _refused(status: int, answer: object) -> ControlError:
     reason = answer.get("error") if isinstance(answer, dict) else None
-    return f"HTTP {status}" + (f": {reason}" if isinstance(reason, str) else "")
+    told = f"HTTP {status}" + (f": {reason}" if isinstance(reason, str) else "")
+    return ControlError(f"control channel: {told}", retry=status in (429, 500, 502, 503, 504), status=status)
 
 
 def describe(error: Exception) -> str:

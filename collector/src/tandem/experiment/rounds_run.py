@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tandem.experiment.base import Outcome, Output, Stop
+from tandem.experiment.base import Outcome, Output, Stop, record
 from tandem.experiment.environment import environment
 from tandem.experiment.rounds import Done, Rounds
 from tandem.experiment.rounds_asked import RoundsAsked
@@ -19,6 +19,7 @@ Rows = list[dict[str, Any]]
 def run_rounds(
     asked: RoundsAsked,
     row: Callable[[Done], dict[str, Any]],
+    found: Callable[[Done, dict[str, Any]], Rows],
     summary: Callable[[Rows], Rows],
     output: Output,
     stop: Stop,
@@ -28,8 +29,9 @@ def run_rounds(
     beside: Mapping[str, Any] | None = None,
     nothing: Failure | None = None,
 ) -> Outcome:
-    """Measure the rounds ``asked``. ``row`` tells one, ``summary`` what all come to; ``beside``: further keys of the result;
-    ``seconds``, ``patience_s``: see ``Rounds``; ``nothing``: the failure when nothing failed and there is no summary all the same."""
+    """Measure the rounds ``asked``. ``row`` tells one, ``found`` the fields of its ``aggregation`` records from that (each with its
+    ``path``), ``summary`` what all come to; ``beside``: further keys of the result; ``seconds``, ``patience_s``: see ``Rounds``;
+    ``nothing``: the failure when nothing failed and there is no summary all the same."""
     rounds = Rounds(
         asked.terms,
         asked.rounds,
@@ -42,6 +44,10 @@ def run_rounds(
     rows: Rows = []
     for done in rounds.each(output, stop):
         rows.append(row(done))
+        for fields in found(done, rows[-1]):
+            tags = {"path": fields.pop("path"), "mode": asked.mode}
+            begun_ns = done.begun_monotonic_ns
+            record(output, "aggregation", {"round": done.round.number, **fields}, monotonic_ns=begun_ns, **tags)
         over_all(told, done)
     summed = summary(rows)
     result = {**told, **(beside or {}), "rounds": rows, "summary": summed}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import struct
 import time
 from dataclasses import dataclass
 
@@ -11,7 +9,7 @@ from tandem.experiment import http_head
 from tandem.experiment.base import STOPPED, Stop
 from tandem.experiment.control import describe
 from tandem.schema.manifest import Failure
-from tandem.stream import Stream
+from tandem.stream import Stream, wake
 
 BUFFER_BYTES = 1 << 20
 _UNHURRIED_BYTES = 1 << 20
@@ -49,7 +47,7 @@ class Transfer:
         ``pause_s``: between two reads in mid-stream, so that not every packet wakes the reader, which halves the CPU. It must be
         short against the network's RTT: then neither the window nor the kernel's tuning of the buffer notices.
         """
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@qq", 0, int(_WAKE_S * 1e6)))
+        wake(connection, _WAKE_S)
         buffer = bytearray(BUFFER_BYTES)
         try:
             self.requested_ns = heard_ns = time.monotonic_ns()

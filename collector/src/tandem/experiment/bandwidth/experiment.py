@@ -37,7 +37,14 @@ class Bandwidth:
         patience_s = parameters["seconds"] + _ENDING_S
         asked = read_rounds(parameters, together=True, step_s=patience_s, sample_hz=parameters["sample_hz"])
         return run_rounds(
-            asked, outcome.row, outcome.summary, output, stop, seconds=parameters["seconds"], patience_s=patience_s
+            asked,
+            outcome.row,
+            outcome.found,
+            outcome.summary,
+            output,
+            stop,
+            seconds=parameters["seconds"],
+            patience_s=patience_s,
         )
 
 

@@ -89,6 +89,23 @@ def _shares(leg: Leg) -> dict[str, float]:
     return {path: count / whole if whole else 0.0 for path, count in leg.by_path.items()}
 
 
+def found(_done: Done, told: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the ``aggregation`` records of a round (as ``row`` tells it) hold, one for each primary path."""
+    alone = told["c_i_bit_per_s"].values()
+    of_the_round = {
+        "c_max_bit_per_s": told["c_max_bit_per_s"],
+        "c_sum_bit_per_s": None if told["c_max_bit_per_s"] is None else sum(g for g in alone if g is not None),
+        "c_total_bit_per_s": told["c_total_bit_per_s"],
+        "tdi": told["tdi"],
+        "bandwidth_ratio": told["bandwidth_ratio"],
+    }
+    names = ("goodput_bit_per_s", "benefit", "benefit_raw", "most_loaded_share", "fallback")
+    rows = [{"path": b["primary"], **of_the_round, **{name: b[name] for name in names}} for b in told["benefits"]]
+    if not rows and any(value is not None for value in of_the_round.values()):
+        return [{"path": None, **of_the_round}]
+    return rows
+
+
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Medians by primary path over the rounds that gave a goodput of it and of every TCP step; empty without any."""
     found: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase
+from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase, record
 from tandem.experiment.control import Control, ControlError, Session, whoami
 from tandem.experiment.dash import outcome, vlc_process
 from tandem.experiment.dash.fetch import FetchError
 from tandem.experiment.dash.link import Link, linked
 from tandem.experiment.dash.player import Player
 from tandem.experiment.dash.request import PARAMETERS, Request, read
+from tandem.experiment.dash.telling import Telling, play_fields
 from tandem.experiment.dash.vlc_player import VlcPlayer
 from tandem.experiment.dash.xml_reading import MpdError
 from tandem.experiment.environment import environment
@@ -74,7 +75,8 @@ class Dash:
         link = Link(request, session, deadline_ns, output, stop)
         player = _player(request, link, output, stop)
         phase(output, "play", 1, 1)
-        with linked(link):
+        telling = Telling(output, player)
+        with telling, linked(link):
             try:
                 player.run()
             except MpdError as error:
@@ -93,6 +95,9 @@ class Dash:
         if sender is not None and player.play.log == []:
             further["sender"] = sender
         measured = outcome.result(request, player.play, player.player, link, sender)
+        rule = f"vlc-{request.vlc_logic}" if request.player == "vlc" else request.abr
+        fields = play_fields(measured, player.play, whole=failure is None, content=f"{request.content}/{request.mpd}")
+        record(output, "dash", fields, kind=request.kind, path=request.primary.name, rule=rule)
         return Outcome(
             measured, failure, {**link.environment, **request.options.told(), "sample_hz": request.sample_hz}, further
         )

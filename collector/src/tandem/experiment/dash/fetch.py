@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import socket
-import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from tandem.experiment import http_head
 from tandem.experiment.base import Stop, StoppedError
 from tandem.experiment.control import describe
 from tandem.experiment.dash.model import ByteRange
-from tandem.stream import Stream
+from tandem.stream import Stream, wake
 
 LONGEST_BODY = 1 << 30
 """Of a segment, in bytes: 15 s of 500 Mbit/s."""
@@ -88,9 +87,7 @@ class Fetcher:
         self._socket, self._stall_s, self._deadline_ns, self._stop = connection, stall_s, deadline_ns, stop
         self._on_bytes = on_bytes
         self._buffer = bytearray(_BUFFER_BYTES)
-        wait = struct.pack("@qq", 0, int(_WAKE_S * 1e6))
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, wait)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, wait)
+        wake(connection, _WAKE_S, sending=True)
         self.used = False
         """An answer has come over this connection."""
 

@@ -116,8 +116,9 @@ class Link:
         self._reader = Reader(connected.socket)
         self._fetcher = Fetcher(connected.stream, asked.stall_s, self.deadline_ns, self._stop, self._count)
         expected = len(asked.used)
+        arm = {"kind": asked.kind, "path": asked.primary.name}
         self._sampler = Sampler(
-            connected.socket, series, lambda: self.received, self._output, asked.sample_hz, expected
+            connected.socket, series, lambda: self.received, self._output, asked.sample_hz, expected, arm
         )
         self._sampler.start()
 

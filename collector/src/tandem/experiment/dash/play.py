@@ -6,19 +6,24 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from tandem.experiment.base import Output
+from tandem.experiment.base import Output, record
 from tandem.experiment.dash.fetch import Fetched
 from tandem.experiment.dash.model import Representation, Segment
 from tandem.experiment.dash.playback import Playback
 from tandem.experiment.dash.qoe import Shown
+from tandem.schema.metrics import DASH_SEGMENT
+
+_RECORDED = tuple(field.name for field in DASH_SEGMENT.fields)
 
 
 @dataclass(slots=True)
 class Play:
-    """What has been played. Times in seconds since the manifest was asked for."""
+    """What has been played. Times in seconds since the manifest was asked for. ``kind``, ``path``: its arm, and the primary path."""
 
     playback: Playback
     begun_ns: int
+    kind: str
+    path: str
     shown: list[Shown] = field(default_factory=list)
     log: list[dict[str, Any]] = field(default_factory=list)
     duration_s: float | None = None
@@ -66,6 +71,9 @@ class Play:
         }
         self.log.append(row)
         output.line("segment", monotonic_ns=fetched.last_byte_ns, **row)
+        fields = {name: rounded(row[name]) for name in _RECORDED if name in row}
+        fields["primary_share"] = rounded(carried.get(self.path, 0) / whole) if carried and whole else None
+        record(output, "dash_segment", fields, monotonic_ns=fetched.last_byte_ns, kind=self.kind, path=self.path)
 
 
 def difference(before: dict[str, int] | None, after: dict[str, int] | None) -> dict[str, int] | None:
@@ -73,3 +81,8 @@ def difference(before: dict[str, int] | None, after: dict[str, int] | None) -> d
     if before is None or after is None:
         return None
     return {path: max(0, count - before.get(path, 0)) for path, count in after.items()}
+
+
+def rounded(value: Any) -> Any:  # noqa: ANN401  any JSON value
+    """To a thousandth, as records hold it: what nobody can tell apart is not sent over a SIM."""
+    return round(value, 3) if isinstance(value, float) else value

@@ -1,7 +1,12 @@
-"""The emulated buffer: what has come and is not yet shown, emptied by a clock that the caller gives. Pure; times in seconds."""
+"""The emulated buffer: what has come and is not yet shown, emptied by a clock that the caller gives. Times in seconds.
+
+Whoever loads turns its clock; ``glimpse`` may be called by any other thread meanwhile.
+"""
 
 from __future__ import annotations
 
+import copy
+import threading
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,6 +20,17 @@ class Stall:
     start_s: float
     duration_s: float
     media_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Glimpse:
+    """A play at one instant. ``level_s``: video in the buffer; ``played_s``: shown so far; ``stalled_s``: all stalls so far, an open one
+    until now."""
+
+    state: State
+    level_s: float
+    played_s: float
+    stalled_s: float
 
 
 @dataclass(slots=True)
@@ -33,9 +49,14 @@ class Playback:
     stalls: list[Stall] = field(default_factory=list)
     _stalled_since_s: float = 0.0
     _whole: bool = False
+    _turning: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
     def advance(self, now_s: float) -> None:
         """Play until ``now_s``. A stall begins at the instant at which the buffer was empty."""
+        with self._turning:
+            self._advance(now_s)
+
+    def _advance(self, now_s: float) -> None:
         passed_s = max(0.0, now_s - self.now_s)
         if self.state == "playing":
             shown_s = min(passed_s, self.level_s)
@@ -52,20 +73,32 @@ class Playback:
 
     def add(self, now_s: float, duration_s: float) -> None:
         """A segment of ``duration_s`` has come."""
-        self.advance(now_s)
-        self.level_s += duration_s
-        self._go_on()
+        with self._turning:
+            self._advance(now_s)
+            self.level_s += duration_s
+            self._go_on()
 
     def all_loaded(self, now_s: float) -> None:
         """Nothing more will come."""
-        self.advance(now_s)
-        self._whole = True
-        self._go_on()
+        with self._turning:
+            self._advance(now_s)
+            self._whole = True
+            self._go_on()
 
     def give_up(self, now_s: float) -> None:
-        """Loading has failed or was stopped: an open stall ends here, and what is left in the buffer is not waited for."""
-        self.advance(now_s)
-        self._end_stall()
+        """Loading has failed or was stopped: an open stall ends here, and what is left in the buffer is not waited for.
+        The play is over then, without an ``ended_s``: nobody saw the end."""
+        with self._turning:
+            self._advance(now_s)
+            self._end_stall()
+            self.state = "ended"
+
+    def glimpse(self, now_s: float) -> Glimpse:
+        """How it stands at ``now_s``, if nothing has come meanwhile; nothing is changed by looking."""
+        with self._turning:
+            twin = copy.copy(self)
+            twin._advance(now_s)
+            return Glimpse(twin.state, twin.level_s, twin.played_s, twin.stalled_s)
 
     def _go_on(self) -> None:
         if self.state == "starting" and (self.level_s >= self.startup_s or self._whole):

@@ -16,7 +16,7 @@ from tandem.experiment.dash.fetch import past_deadline
 from tandem.experiment.dash.link import Link
 from tandem.experiment.dash.model import Period, Representation, Resource, Segment
 from tandem.experiment.dash.play import Play, difference
-from tandem.experiment.dash.playback import Playback
+from tandem.experiment.dash.playback import Glimpse, Playback
 from tandem.experiment.dash.request import Request
 from tandem.experiment.dash.xml_reading import LONGEST_BYTES
 
@@ -43,7 +43,12 @@ class Player:
 
     def __init__(self, request: Request, link: Link, output: Output, stop: Stop) -> None:
         self._request, self._link, self._output, self._stop = request, link, output, stop
-        self.play = Play(Playback(request.startup_buffer_s, request.resume_buffer_s), time.monotonic_ns())
+        self.play = Play(
+            Playback(request.startup_buffer_s, request.resume_buffer_s),
+            time.monotonic_ns(),
+            request.kind,
+            request.primary.name,
+        )
         self._initialized: set[Resource] = set()
         self._indexed: dict[tuple[float, str], Representation] = {}
         self._rule: Rule | None = None
@@ -53,6 +58,10 @@ class Player:
     def player(self) -> dict[str, Any]:
         """Who played, for the result."""
         return {"name": "own", "abr": self._request.abr}
+
+    def glimpse(self, now_s: float) -> Glimpse:
+        """How the play stands at ``now_s`` of its clock. From any thread."""
+        return self.play.playback.glimpse(now_s)
 
     def run(self) -> None:
         """Play to the end. MpdError, FetchError, StoppedError."""

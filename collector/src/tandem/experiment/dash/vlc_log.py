@@ -131,15 +131,19 @@ class Account:
             return self._from_s
         return min(self._from_s + max(0.0, now_s - self._since_s), max(self._read_s, self._from_s))
 
-    def stalled_s(self, now_s: float) -> float:
-        """All stalls so far, one that goes on until now."""
+    def still_s(self, now_s: float) -> float:
+        """For how long the picture has stood still by now; 0 while it runs, before it began and after its end."""
         open_s = 0.0
         if self.started_s is not None and not self._over:
             if self._filling:
                 open_s = now_s - self._since_s
             elif self._still:
                 open_s = now_s - self._empty_s
-        return sum(stall.duration_s for stall in self.stalls) + max(0.0, open_s)
+        return max(0.0, open_s)
+
+    def stalled_s(self, now_s: float) -> float:
+        """All stalls so far, one that goes on until now."""
+        return sum(stall.duration_s for stall in self.stalls) + self.still_s(now_s)
 
     def give_up(self, now_s: float) -> None:
         """The play was ended from outside: a stall that goes on ends here."""

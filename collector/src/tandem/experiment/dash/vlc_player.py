@@ -4,6 +4,7 @@ went. The same ``Play`` comes of it as of our own player."""
 from __future__ import annotations
 
 import tempfile
+import threading
 import time
 from collections import Counter
 from typing import Any
@@ -14,7 +15,7 @@ from tandem.experiment.dash.fetch import Fetched, FetchError, past_deadline
 from tandem.experiment.dash.link import Link
 from tandem.experiment.dash.model import Presentation, Representation, Segment
 from tandem.experiment.dash.play import Play, difference
-from tandem.experiment.dash.playback import Playback
+from tandem.experiment.dash.playback import Glimpse, Playback, State
 from tandem.experiment.dash.relay import Asked, Relay, RequestError
 from tandem.experiment.dash.request import Request
 from tandem.experiment.dash.vlc_log import Account
@@ -56,12 +57,18 @@ class VlcPlayer:
     def __init__(self, request: Request, link: Link, output: Output, stop: Stop) -> None:
         self._request, self._link, self._output, self._stop = request, link, output, stop
         self._start = command()
-        self.play = Play(Playback(request.startup_buffer_s, request.resume_buffer_s), time.monotonic_ns())
+        self.play = Play(
+            Playback(request.startup_buffer_s, request.resume_buffer_s),
+            time.monotonic_ns(),
+            request.kind,
+            request.primary.name,
+        )
         self._mpd_target = f"/v1/content/{request.content}/{request.mpd}"
         self._segments: dict[str, tuple[Representation, Segment]] | None = None
         self._relay: Relay | None = None
         self._vlc: Vlc | None = None
         self._account = Account()
+        self._hearing = threading.Lock()
         self._asked: Counter[str] = Counter()
         self._came_s = self._loaded_s = 0.0
         self._served_ns = 0
@@ -74,6 +81,23 @@ class VlcPlayer:
     def player(self) -> dict[str, Any]:
         """Who played, for the result."""
         return {"name": "vlc", "version": self._account.version, "logic": self._request.vlc_logic}
+
+    def glimpse(self, now_s: float) -> Glimpse:
+        """How the play stands at ``now_s`` of its clock, by VLC's log so far. From any thread."""
+        if self._segments is not None:  # from the manifest's request on the play's clock is what it stays
+            self._hear()
+        with self._hearing:
+            return self._seen(now_s)
+
+    def _seen(self, now_s: float) -> Glimpse:
+        account, playback = self._account, self.play.playback
+        if playback.state == "ended":  # settled
+            return Glimpse("ended", 0.0, account.shown_s(now_s), playback.stalled_s)
+        shown_s = account.shown_s(now_s)
+        state: State = "starting" if account.started_s is None else "playing"
+        if account.still_s(now_s) > 0:
+            state = "stalled"
+        return Glimpse(state, max(0.0, self._came_s - shown_s), shown_s, account.stalled_s(now_s))
 
     def run(self) -> None:
         """Play to the end. MpdError, FetchError, StoppedError, EnvironmentLackError."""
@@ -121,12 +145,14 @@ class VlcPlayer:
             raise FetchError(f"VLC ended {before} (status {status}): {' '.join(said.split())[:200]}", again=False)
 
     def _hear(self) -> None:
+        """Take what VLC has said. By the thread that relays, and while that waits for a segment by the one that tells of the play."""
         if self._vlc is None:
             return
-        while not self._vlc.events.empty():
-            heard_ns, event = self._vlc.events.get()
-            # What it said before it asked for the manifest (its version) is at 0.
-            self._account.hear(max(0.0, (heard_ns - self.play.begun_ns) / 1e9), event)
+        with self._hearing:
+            while not self._vlc.events.empty():
+                heard_ns, event = self._vlc.events.get()
+                # What it said before it asked for the manifest (its version) is at 0.
+                self._account.hear(max(0.0, (heard_ns - self.play.begun_ns) / 1e9), event)
 
     def _settle(self) -> None:
         """The account's figures into the play's, whose emulated buffer was not used."""

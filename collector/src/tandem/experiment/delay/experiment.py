@@ -40,6 +40,7 @@ class Delay:
         return run_rounds(
             asked,
             lambda done: outcome.row(done, asked.mode),
+            lambda done, told: outcome.found(done, told, asked.mode),
             outcome.summary,
             output,
             stop,

@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 from typing import Any
 
-from tandem.experiment.benefit import delay_benefit, most_loaded_share
+from tandem.experiment.benefit import delay_benefit, ideal_delay, most_loaded_share
 from tandem.experiment.leg_told import told as leg_told
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.rounds import Done, Measured
@@ -90,6 +90,27 @@ def _at_one_end(alone: dict[str, float | None], wanted: int, x: float | None) ->
         return {"delay_s": x, "benefit": None, "benefit_raw": None}
     found = delay_benefit(known, x)
     return {"delay_s": x, "benefit": found.clipped, "benefit_raw": found.raw}
+
+
+def found(done: Done, told: dict[str, Any], mode: Mode) -> list[dict[str, Any]]:
+    """What the ``aggregation`` records of a round (as ``row`` tells it) hold, one for each primary path; delays by the clock that the
+    benefit means."""
+    legs = [m.legs[0] for m in done.measured if m.step.kind == "tcp"]
+    alone = [leg.agent_s if TIMED_AT[mode] == "agent" else leg.server_s for leg in legs]
+    known = [d for d in alone if d is not None and d > 0]
+    whole = len(known) == sum(step.kind == "tcp" for step in done.round.order)
+    names = ("benefit", "benefit_raw", "most_loaded_share", "fallback")
+    return [
+        {
+            "path": benefit["primary"],
+            "bytes": told["bytes"],
+            "delay_ms": None if benefit["delay_s"] is None else benefit["delay_s"] * 1000,
+            "fastest_ms": min(known) * 1000 if whole else None,
+            "ideal_ms": ideal_delay(known) * 1000 if whole else None,
+            **{name: benefit[name] for name in names},
+        }
+        for benefit in told["benefits"]
+    ]
 
 
 def size_class(count: int) -> tuple[int, int]:

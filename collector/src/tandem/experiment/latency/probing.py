@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import select
 import socket
-import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tandem.experiment.latency import datagram
+from tandem.stream.arrival import arrival_ns, stamp
 
-_SO_TIMESTAMPNS = 35
 _LONGEST = 2048
 
 
@@ -60,7 +59,7 @@ def probe(
     found = Stream()
     with socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, socket.SOCK_DGRAM) as made:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode() + b"\0")
-        made.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        stamp(made)
         made.connect(address)
         made.setblocking(False)
         begun = time.monotonic_ns()
@@ -102,7 +101,7 @@ def _hear(made: socket.socket, key: bytes, session: bytes, number: int, found: S
     except OSError as error:
         found.error = error.strerror  # ICMP: nobody listens there; others may still be answered
         return
-    arrived = _arrival_ns(ancillary)
+    arrived = arrival_ns(ancillary)
     found.received_bytes += len(raw)
     answer = datagram.read_answer(key, session, raw)
     if answer is None or answer.stream != number or answer.sequence >= len(found.sent_ns):
@@ -111,15 +110,3 @@ def _hear(made: socket.socket, key: bytes, session: bytes, number: int, found: S
         found.duplicates += 1
     else:
         found.heard[answer.sequence] = Heard(answer, arrived)
-
-
-def _arrival_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
-    """The kernel's stamp, brought from the day's clock to CLOCK_MONOTONIC by its age."""
-    now = time.monotonic_ns()
-    for level, kind, content in ancillary:
-        if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS and len(content) >= 16:
-            seconds, nanoseconds = struct.unpack("@qq", content[:16])
-            age = time.time_ns() - (int(seconds) * 10**9 + int(nanoseconds))
-            if 0 <= age < 10**9:  # else the clock was set just now
-                return now - age
-    return now

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tandem.experiment.asked import ProbePath
-from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase
+from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase, record
 from tandem.experiment.control import Control, ControlError
 from tandem.experiment.environment import environment
 from tandem.experiment.interfaces import interface_bytes
@@ -20,6 +20,7 @@ from tandem.experiment.verdict.judging import REPEATED_S, Join, Primary, between
 from tandem.experiment.verdict.request import PARAMETERS, Request, read
 from tandem.mptcp import kernels, sockets
 from tandem.schema.manifest import Failure
+from tandem.schema.metrics import VERDICTS
 
 _TRIES = 4
 """Handshakes by Multipath TCP that came out as TCP: the first shows it, the others tell where it was lost."""
@@ -90,11 +91,23 @@ class _Look:
         for path in self._order:
             self._phase(f"primary {path.name}")
             self.found[path.name] = self._primary(path)
+            self._say("primary", path)
         native = [p for p in self._order if self.found[p.name]["primary"]["verdict"] == "native"]
         for path in self._order:
             over = next((p for p in native if p is not path), None)
             self._phase(f"join {path.name}")
             self.found[path.name]["join"] = self._join(path, over)
+            self._say("join", path)
+
+    def _say(self, role: str, path: ProbePath) -> None:
+        judged = self.found[path.name][role]
+        code = VERDICTS.index(judged["verdict"])
+        fields = {
+            "verdict_code": code,
+            "over": judged["seen"].get("over"),
+            **{k: judged[k] for k in ("where", "detail")},
+        }
+        record(self._output, "verdict", fields, path=path.name, role=role, verdict=judged["verdict"])
 
     def _phase(self, name: str) -> None:
         if self._stop.requested:
