@@ -65,9 +65,31 @@ def test_any_bytes_after_a_good_header_are_walked_or_refused(pieces):
         assert walker.pending_bytes == fed
 
 
-def test_a_length_no_capture_can_have_is_damage():
+def test_a_length_no_capture_can_have_is_damage_and_what_was_before_it_is_kept():
+    walker, good = Walker(), stream([b"xy"])
+    whole, sizes = walker.feed(good + struct.pack("<4I", 1, 2, LONGEST_PACKET + 1, 1500))
+    assert (whole, sizes, walker.packets, walker.whole_bytes) == (good, [24, 18], 1, 42)
+    assert walker.damage == f"a packet of {LONGEST_PACKET + 1} bytes at byte 42"
     with pytest.raises(PcapError, match="at byte 42"):
-        Walker().feed(stream([b"xy"]) + struct.pack("<4I", 1, 2, LONGEST_PACKET + 1, 1500))
+        walker.feed(b"more")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        struct.pack("<4I", 0, 0, 0, 0),  # zeros, as a power cut leaves them
+        struct.pack("<4I", 1, 2, 100, 99) + bytes(100),
+        struct.pack("<4I", 1, 2, 129, 1500) + bytes(129),  # above the header's 128
+        struct.pack("<4I", 1, 10**6, 2, 2) + bytes(2),
+    ],
+)
+def test_what_no_capture_writes_is_damage_in_a_torn_file_only(odd):
+    torn, live = Walker(torn=True), Walker()
+    raw = stream([b"xy"]) + odd
+    assert torn.feed(raw)[0] == stream([b"xy"])
+    assert torn.damage == "no packet at byte 42"
+    assert live.feed(raw)[0] == raw
+    assert live.damage is None
 
 
 def test_text_is_no_pcap():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tracks import iso
 
 from tandem.position.lines import Lines
-from tandem.position.reports import Broken, Devices, Sky, Tpv, Version, read
+from tandem.position.reports import Broken, Devices, Pulse, Sky, Tpv, Version, read
 from tandem.schema.record import Record
 
 TPV_322 = {
@@ -163,3 +163,15 @@ def test_an_endless_line_takes_no_memory() -> None:
         assert cutter.feed(b"x" * 5000) == []
     assert cutter.feed(b'\n{"class":"WATCH"}\n') == [b'{"class":"WATCH"}']
     assert cutter.dropped == 1
+
+
+def test_the_edge_of_a_pulse_and_the_beginning_of_sentences_are_read() -> None:
+    told = b'"device":"/dev/x","real_sec":1790000000,"real_nsec":0,"clock_sec":1790000001,"clock_nsec":250,"precision":-20}'
+    expected = (1_790_000_000 * 10**9, 1_790_000_001 * 10**9 + 250)
+    for kind in ("PPS", "TOFF"):
+        pulse = read(b'{"class":"' + kind.encode() + b'",' + told)
+        assert isinstance(pulse, Pulse)
+        assert (pulse.kind, pulse.device, pulse.real_ns, pulse.clock_ns) == (kind, "/dev/x", *expected)
+    assert read(b'{"class":"PPS","real_sec":-1,"real_nsec":0,"clock_sec":1,"clock_nsec":0}') is None
+    assert read(b'{"class":"PPS","real_sec":1,"real_nsec":1000000000,"clock_sec":1,"clock_nsec":0}') is None
+    assert read(b'{"class":"TOFF","real_sec":1.5}') is None

@@ -14,11 +14,12 @@ LONGEST_PACKET = 262_144
 """MAXIMUM_SNAPLEN of libpcap: a longer record is damage, not a packet."""
 
 _MAGICS = {
-    b"\xd4\xc3\xb2\xa1": "<I",
-    b"\x4d\x3c\xb2\xa1": "<I",
-    b"\xa1\xb2\xc3\xd4": ">I",
-    b"\xa1\xb2\x3c\x4d": ">I",
+    b"\xd4\xc3\xb2\xa1": ("<", 10**6),
+    b"\x4d\x3c\xb2\xa1": ("<", 10**9),
+    b"\xa1\xb2\xc3\xd4": (">", 10**6),
+    b"\xa1\xb2\x3c\x4d": (">", 10**9),
 }
+"""Byte order, and the fractions of a second: microseconds or nanoseconds."""
 
 
 class PcapError(ValueError):
@@ -26,21 +27,33 @@ class PcapError(ValueError):
 
 
 class Walker:
-    """Takes the stream piece by piece. ``packets``: whole packets so far; ``linktype``: None before the header is whole."""
+    """Takes the stream piece by piece. ``packets``: whole packets so far; ``linktype``: None before the header is whole.
 
-    def __init__(self) -> None:
+    ``torn``: the stream is a file that was not closed, whose end may be anything (zeros, what the disk held before), so that what no
+    capture writes is damage too: an empty packet, more captured than there was, or than the header allows, a fraction of a second that
+    is none. Damage inside of a packet's bytes shows in no format.
+    """
+
+    def __init__(self, *, torn: bool = False) -> None:
         self.packets = 0
         self.linktype: int | None = None
+        self.damage: str | None = None
+        """What is wrong with the stream, from the byte at which it is: nothing after it is whole."""
+        self._torn = torn
+        self._snaplen = LONGEST_PACKET
+        self._fractions = 10**6
         self._rest = b""
         self._at = 0
-        self._length = struct.Struct("<I")
+        self._head = struct.Struct("<4I")
 
     def feed(self, piece: bytes) -> tuple[bytes, list[int]]:
         """The bytes that became whole with ``piece`` (file header and whole packets, in order), and the sizes of those units.
 
-        What is incomplete is kept for the next piece. PcapError at damage; what was whole before it is lost with the call, so
-        the caller has at most one piece less than it could have.
+        What is incomplete is kept for the next piece. What was whole before damage is given, and ``damage`` set. PcapError when it is no
+        pcap stream at all, or when a piece is given after damage.
         """
+        if self.damage is not None:
+            raise PcapError(self.damage)
         buffer = self._rest + piece if self._rest else piece
         end, at = len(buffer), 0
         sizes: list[int] = []
@@ -50,19 +63,18 @@ class Walker:
                     raise PcapError(f"no pcap file: it begins with {buffer[:4]!r}")
                 self._rest = buffer
                 return b"", []
-            layout = _MAGICS.get(buffer[:4])
-            if layout is None:
-                raise PcapError(f"no pcap file: it begins with {buffer[:4]!r}")
-            self._length = struct.Struct(layout)
-            self.linktype = self._length.unpack_from(buffer, 20)[0] & 0xFFFF
+            self._begin(buffer)
             sizes.append(HEADER_BYTES)
             at = HEADER_BYTES
-        unpack = self._length.unpack_from
+        unpack, torn = self._head.unpack_from, self._torn
         while at + RECORD_BYTES <= end:
-            size = RECORD_BYTES + unpack(buffer, at + 8)[0]
-            if size > RECORD_BYTES + LONGEST_PACKET:
-                raise PcapError(f"a packet of {size - RECORD_BYTES} bytes at byte {self._at + at}")
-            if at + size > end:
+            _, fraction, captured, length = unpack(buffer, at)
+            if captured > LONGEST_PACKET:
+                self.damage = f"a packet of {captured} bytes at byte {self._at + at}"
+            elif torn and (not 0 < length >= captured <= self._snaplen or fraction >= self._fractions):
+                self.damage = f"no packet at byte {self._at + at}"
+            size = RECORD_BYTES + captured
+            if self.damage is not None or at + size > end:
                 break
             sizes.append(size)
             at += size
@@ -70,6 +82,20 @@ class Walker:
         self._at += at
         self._rest = buffer[at:]
         return (buffer[:at] if at < end else buffer), sizes
+
+    def _begin(self, buffer: bytes) -> None:
+        layout = _MAGICS.get(buffer[:4])
+        if layout is None:
+            raise PcapError(f"no pcap file: it begins with {buffer[:4]!r}")
+        self._head, self._fractions = struct.Struct(f"{layout[0]}4I"), layout[1]
+        snaplen, linktype = struct.unpack_from(f"{layout[0]}2I", buffer, 16)
+        self.linktype = linktype & 0xFFFF
+        self._snaplen = min(snaplen or LONGEST_PACKET, LONGEST_PACKET)
+
+    @property
+    def whole_bytes(self) -> int:
+        """Bytes that were whole so far, the file header with them."""
+        return self._at
 
     @property
     def pending_bytes(self) -> int:

@@ -35,6 +35,8 @@ class CaptureFile:
         except PcapError as error:
             self.reason = f"damaged stream: {error}"
             return False
+        if self._walker.damage is not None:
+            self.reason = f"damaged stream: {self._walker.damage}"
         if not self._budget.take(len(whole)):
             whole, sizes = self._as_much_as_fits(whole, sizes)
             self.reason = f"capture budget of {self._budget.limit_bytes} bytes used up"

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from tandem.position.lines import Lines
 from tandem.position.observer import Observer, State
-from tandem.position.reports import WATCH, Broken, Devices, Version, read
+from tandem.position.reports import WATCH, Broken, Devices, Report, Version, read
 from tandem.schema.record import Record
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,9 @@ class RunningGpsd:
 
 
 class Receiver:
-    """``records`` gets what ``observer`` makes, ``state`` what people may see, both from this thread. ``start`` once, ``stop`` once.
+    """``records`` gets what ``observer`` makes, ``state`` what people may see, ``heard`` every report with the CLOCK_MONOTONIC of its
+    arrival (whoever takes it is interested in the time alone), all from this thread. ``start`` once, ``stop`` once. ``observer`` None:
+    nobody wants to know where the probe is.
 
     A lost connection is made again after 1 s, 2 s … 30 s; the log tells the first of a row.
     """
@@ -64,11 +66,13 @@ class Receiver:
     def __init__(
         self,
         source: Source,
-        observer: Observer,
+        observer: Observer | None,
         records: Callable[[list[Record]], None],
         state: Callable[[State], None] = lambda _state: None,
+        heard: Callable[[Report, int], None] = lambda _report, _arrived_ns: None,
     ) -> None:
         self._source, self._observer, self._records, self._state = source, observer, records, state
+        self._heard = heard
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._stopping = False
         self._socket: socket.socket | None = None
@@ -104,8 +108,9 @@ class Receiver:
                 self._look()
                 self._wait()
                 now_ns = time.monotonic_ns()
-                self._give(self._observer.tick(now_ns))
-                self._state(self._observer.state(now_ns, connected=self._socket is not None))
+                if self._observer is not None:
+                    self._give(self._observer.tick(now_ns))
+                    self._state(self._observer.state(now_ns, connected=self._socket is not None))
         finally:
             self._disconnect()
             self._source.stop()
@@ -175,7 +180,9 @@ class Receiver:
         elif isinstance(report, Devices):
             log.info("position: gpsd reads %s", ", ".join(report.paths) or "no device")
         else:
-            self._give(self._observer.heard(report, now_ns))
+            self._heard(report, now_ns)
+            if self._observer is not None:
+                self._give(self._observer.heard(report, now_ns))
 
     def _give(self, records: list[Record]) -> None:
         if records:

@@ -55,19 +55,30 @@ class Devices:
 
 
 @dataclass(frozen=True, slots=True)
+class Pulse:
+    """One instant by the receiver (``real_ns``) and by the system's clock (``clock_ns``), both UTC. ``kind``: PPS, the edge of its
+    pulse, or TOFF, the beginning of its sentences."""
+
+    kind: str
+    device: str | None
+    real_ns: int
+    clock_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Broken:
     """What is no report: why. It never quotes the line, which may hold a position."""
 
     why: str
 
 
-Report = Tpv | Sky | Version | Devices | Broken
+Report = Tpv | Sky | Version | Devices | Pulse | Broken
 
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?Z", re.ASCII)
 
 
 def read(line: bytes) -> Report | None:
-    """The report in one line; None for those that say nothing of interest (WATCH, PPS, GST and whatever comes later)."""
+    """The report in one line; None for those that say nothing of interest (WATCH, GST and whatever comes later)."""
     try:
         told = json.loads(line)
     except (ValueError, RecursionError):
@@ -86,6 +97,8 @@ def read(line: bytes) -> Report | None:
             listed = told.get("devices") if told["class"] == "DEVICES" else [told]
             rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
             return Devices(tuple(path for row in rows if (path := _text(row.get("path")))))
+        case "PPS" | "TOFF":
+            return _pulse(told)
         case "ERROR":
             return Broken("gpsd reports an error")
         case str():
@@ -129,6 +142,16 @@ def _sky(told: dict[str, Any]) -> Sky:
         seen = _count(len(rows))
         used = _count(sum(row.get("used") is True for row in rows))
     return Sky(_text(told.get("device")), _number(told.get("hdop"), 0, 100), used, seen)
+
+
+def _pulse(told: dict[str, Any]) -> Pulse | None:
+    """None when a part of it is missing: gpsd tells pulses before it knows which second they are."""
+    parts = [told.get(name) for name in ("real_sec", "real_nsec", "clock_sec", "clock_nsec")]
+    numbers = [part for part in parts if type(part) is int and 0 <= part < 2**40]
+    if len(numbers) != len(parts) or numbers[1] >= 10**9 or numbers[3] >= 10**9:
+        return None
+    real_s, real_ns, clock_s, clock_ns = numbers
+    return Pulse(str(told["class"]), _text(told.get("device")), real_s * 10**9 + real_ns, clock_s * 10**9 + clock_ns)
 
 
 def _number(value: object, least: float, most: float) -> float | None:
