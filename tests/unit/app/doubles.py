@@ -161,7 +161,10 @@ class FakeCaptures:
         self.running: list[str] = []
         self.broken: set[str] = set()
         self.full = False
-        self.used_bytes = 0
+        self.used_bytes, self.limit_bytes = 0, 10**9
+
+    def give_back(self, count: int) -> None:
+        self.used_bytes -= count
 
     def of(self, interface: str, file: Path) -> CaptureLike:
         return FakeCapture(self, interface, file)

@@ -75,7 +75,8 @@ def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path: 
     assert manifest["result"] is not None
     assert manifest["environment"]["further"]["result_faults"] == ["'colour' is not declared"]
     assert manifest["records"]["phase"] == 2
-    assert manifest["records"]["broken"] == 1
+    assert manifest["records"]["broken"] == 2
+    assert (manifest["records"]["verdict"], manifest["records"]["run_begun"]) == (1, 1)
     assert "conditions" not in manifest
     usage = manifest["usage"]
     assert usage["shared_by_pair"] is False
@@ -86,7 +87,16 @@ def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path: 
     assert [p.fields["number"] for p in recorded if p.measurement == "phase"] == [1, 2]
     (connection,) = [p for p in recorded if p.measurement == "connection"]
     assert (connection.tags["kind"], connection.tags["path"]) == ("tcp", "b")
+    (verdict,) = [p for p in recorded if p.measurement == "verdict"]
+    assert {k: verdict.tags.get(k) for k in ("run", "path", "operator", "campaign")} == {
+        "run": manifest["id"], "path": "b", "operator": "B", "campaign": None
+    }  # fmt: skip
+    (begun,) = [p for p in recorded if p.measurement == "run_begun"]
+    assert (begun.fields["paths"], begun.fields["trigger"]) == ("b,a", "request")
+    assert begun.utc_ns is not None
     (run,) = [p for p in recorded if p.measurement == "run"]
+    assert begun.utc_ns < (run.utc_ns or 0)
+    assert dict(begun.tags) == dict(run.tags)
     assert (run.tags["experiment"], run.tags["kind"], run.fields["ok"]) == ("steps", "any", True)
     assert "connect_ms" not in run.fields  # an object in its result, a number in ours
     assert {p.tags["path"] for p in recorded if p.measurement == "run_usage"} == {"a", "b"}

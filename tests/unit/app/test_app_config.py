@@ -30,11 +30,13 @@ def test_a_good_file_is_taken_with_defaults() -> None:
     assert config.mobility.threshold_db == 6.0
     assert config.mobility.detector == "published"
     assert config.drain_s == 30.0
+    assert config.spool_limit_bytes == 1 << 29
     assert config.sysctl["net.mptcp.blackhole_timeout"] == 0
 
 
 BAD = [
     # what is replaced, by what, the line's text that must be named, words of the message
+    ('source = "system"', 'source = "sundial"', "sundial", "mend: auto, chrony, kernel, gpsd or system"),
     ("[capture]", "[captures]", "[captures]", "unknown table or key 'captures'; mend: known are probe, server, path"),
     ('driver = "auto"', 'drver = "auto"', "drver", "unknown key 'drver' in [path.modem]; mend: known are port, driver"),
     (
@@ -49,6 +51,12 @@ BAD = [
         'seconds = "8 s"',
         "seconds",
         "runs.seconds: '8 s' is not a number; mend: how long one download lasts",
+    ),
+    (
+        "[capture]",
+        "[spool]\nlimit_bytes = 32_767\n[capture]",
+        "limit_bytes",
+        "spool.limit_bytes: 32767 is below 32768",
     ),
     ("seconds = 8.0", "seconds = true", "seconds", "runs.seconds: True is not a number"),
     ("seconds = 8.0", "seconds = nan", "seconds", "is not a number"),

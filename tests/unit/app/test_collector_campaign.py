@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles import Rehearsal, manifests
+from doubles import Rehearsal, manifests, points
 from https_gateway import Gateway
 
 from tandem.app.status_socket import ask
@@ -75,11 +75,32 @@ def test_movement_begins_the_campaigns_run_and_none_of_the_collectors_own(collec
     campaigns = collector.supervisor.campaigns.campaigns
     collector.until(lambda: campaigns.status()["runs"] == {"ok": 1})
     found = manifests(tmp_path)
+    brief = collector.supervisor.answers.status()["campaign"]
+    assert {key: brief[key] for key in ("name", "state", "made", "of")} == {
+        "name": "own",
+        "state": "waiting",
+        "made": 1,
+        "of": 3,
+    }
     assert {m["trigger"] for m in found} == {"campaign"}
     assert {m["campaign"]["step"] for m in found} == {"moved"}
     assert all(m["campaign"]["substituted"] == INSTEAD for m in found)
     assert all(gateway.manifests[m["id"]] == m for m in found)
     assert asked(tmp_path, action="status")["campaign"]["steps"]["moved"] == {"made": 1, "of": 1}
+    collector.until(lambda: len([p for p in points(gateway) if p.measurement == "campaign"]) == 3)
+    recorded = points(gateway)
+    told = [p for p in recorded if p.measurement == "campaign"]
+    assert {p.tags["campaign"] for p in told} == {"own"}
+    assert [(p.fields["state"], p.fields["made"], p.fields["of"]) for p in told] == [
+        ("waiting", 0, 3), ("running", 0, 3), ("waiting", 1, 3)
+    ]  # fmt: skip
+    assert [(p.fields.get("step"), p.fields["ok"]) for p in told] == [(None, 0), ("moved", 0), (None, 1)]
+    steps = [(p.tags["step"], p.fields["made"], p.fields["of"]) for p in recorded if p.measurement == "campaign_step"]
+    assert sorted(steps) == [("moved", 0, 1), ("moved", 0, 1), ("moved", 1, 1), *[("told", 0, 2)] * 3]
+    data = [p for p in recorded if p.measurement == "campaign_data"]
+    assert {(p.tags["role"], p.tags["path"]) for p in data} == {("left", "b"), ("right", "a")}
+    assert len(data) == 2 * len(told)
+    assert {p.tags.get("campaign") for p in recorded if p.measurement in ("run", "run_begun")} == {"own"}
 
 
 @pytest.mark.usefixtures("collector")

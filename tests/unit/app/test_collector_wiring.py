@@ -108,7 +108,9 @@ def test_a_disk_that_cannot_be_read_ends_no_measuring(
     collector.start()
     collector.pollers["a"].poll(-95.0)
     gateway.until(lambda: {"radio", "health"} <= {p.measurement for p in points(gateway)})
-    assert "spool_bytes" not in next(p for p in points(gateway) if p.measurement == "health").fields
+    told = next(p for p in points(gateway) if p.measurement == "health").fields
+    assert "spool_bytes" not in told
+    assert told["spool_limit_bytes"] == collector.config.spool_limit_bytes
     assert collector.stop()
 
 

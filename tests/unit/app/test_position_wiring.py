@@ -196,7 +196,7 @@ class FakeReceiver:
 def test_positions_go_to_the_database_and_never_into_the_status(tmp_path: Path, gateway: Gateway) -> None:
     made: list[FakeReceiver] = []
 
-    def receiver(_config: Config, _utc: Any, records: Any, state: Any) -> PollerLike:
+    def receiver(_config: Config, _utc: Any, records: Any, state: Any, _heard: Any) -> PollerLike:
         made.append(FakeReceiver(records, state))
         return made[-1]
 

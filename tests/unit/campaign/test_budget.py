@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.campaign.budget import Spending, reset_after, reset_before
+from tandem.app.campaign.budget import Spending
+from tandem.app.plan_period import reset_after, reset_before
 from tandem.schema.campaign import Budget
 
 DAYS = st.dates(date(2024, 1, 1), date(2032, 12, 31))

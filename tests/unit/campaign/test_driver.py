@@ -8,8 +8,10 @@ from road import step
 
 from tandem.app.campaign import progress
 from tandem.app.campaign.progress import Progress
+from tandem.app.campaign.records import campaign_records
 from tandem.app.campaign.told import stored
 from tandem.schema.campaign import CampaignError
+from tandem.schema.metrics import CAMPAIGN_STATES
 
 
 def test_every_run_is_asked_for_stored_and_told(tmp_path):
@@ -37,6 +39,61 @@ def test_every_run_is_asked_for_stored_and_told(tmp_path):
     assert stored(tmp_path, "x", kit.now())["steps"] == {"s": {"made": 6, "of": 6}}
     told = kit.asked[0][2]
     assert (told["name"], told["step"], told["number"], told["roles"]) == ("x", "s", 0, {"a": "wlan", "b": "lte"})
+
+
+def test_every_change_is_told_as_records_of_the_schema_in_order(tmp_path):
+    kit = Kit(tmp_path)
+    told = []
+    kit.campaigns.on_change = lambda status: told.append(
+        campaign_records(status, {"wlan": "Alpha"}, kit.now().utc_s, 1)
+    )
+    kit.campaigns.begin(begun(kit, step(repetitions=2), "[budget]\nday_bytes = 5_000_000\npath_bytes = 9_000_000\n"))
+    kit.ticks()
+    kit.used = {"wlan": 700, "lte": 30}
+    kit.finish(ok=False)
+    kit.to_the_end()
+    heads = [records[0].fields for records in told]
+    assert [(f["state"], f["made"], f["ok"], f["failed"]) for f in heads] == [
+        ("waiting", 0, 0, 0), ("running", 0, 0, 0), ("waiting", 1, 0, 1), ("running", 1, 0, 1), ("waiting", 2, 1, 1), ("done", 2, 1, 1),
+    ]  # fmt: skip
+    assert [CAMPAIGN_STATES[f["state_code"]] for f in heads] == [f["state"] for f in heads]
+    assert {f["of"] for f in heads} == {2}
+    ages = [f["age_s"] for f in heads]
+    assert ages == sorted(ages)
+    steps = [record for record in told[-1] if record.measurement == "campaign_step"]
+    assert [(record.fields["made"], record.fields["of"]) for record in steps] == [(2, 2)]
+    a, b = (record for record in told[-1] if record.measurement == "campaign_data")
+    assert (a.tags["role"], a.tags["path"], a.tags["operator"]) == ("a", "wlan", "Alpha")
+    assert "operator" not in b.tags
+    assert (a.fields["used_bytes"], a.fields["budget_bytes"], a.fields["left_bytes"]) == (
+        700,
+        9_000_000,
+        9_000_000 - 700,
+    )
+    assert a.fields["day_budget_bytes"] == 5_000_000
+    assert (b.fields["used_bytes"], b.fields["left_bytes"]) == (30, 9_000_000 - 30)
+    assert a.fields["reset_in_s"] > 0
+
+
+def test_without_the_time_what_depends_on_it_is_absent(tmp_path):
+    kit = Kit(tmp_path)
+    kit.campaigns.begin(begun(kit))
+    (record, *data) = campaign_records(kit.campaigns.status(), {}, None, 1)
+    assert "age_s" not in record.fields
+    assert all("reset_in_s" not in one.fields for one in data)
+
+
+@pytest.mark.parametrize(("ending", "state"), [("stop", "stopped"), ("resume", "waiting")])
+def test_a_campaign_stopped_or_gone_on_with_is_told(tmp_path, ending, state):
+    first = Kit(tmp_path)
+    first.campaigns.begin(begun(first))
+    kit = Kit(tmp_path)
+    told = []
+    kit.campaigns.on_change = told.append
+    kit.campaigns.resume()
+    if ending == "stop":
+        kit.campaigns.stop()
+    assert told[-1]["state"] == state
 
 
 @pytest.mark.parametrize("torn", [b"", b'{"step":"s","number":', b"\x00\x00\xff\n"])

@@ -117,6 +117,11 @@ class Account:
         with self._lock:
             return self._ledger.spent_since(path, day)
 
+    def days(self, path: str) -> dict[str, int]:
+        """By day (UTC; ``UNDATED`` while the clock is not set) the bytes of a path, both ways: what ``sim_plan.forecast`` takes."""
+        with self._lock:
+            return {day: sum(row) for day, row in self._ledger.days.get(path, {}).items()}
+
     def today(self) -> dict[str, int]:
         """By path, the bytes of this day (UTC), both ways; before the clock is set those of this boot."""
         day = day_of(self._utc_ns()) or UNDATED
@@ -124,10 +129,10 @@ class Account:
 
     def update(self) -> None:
         """Count what the interfaces carried since the last time."""
-        counters = read_counters(NET_DEV.read_text())
-        indices = {name: index for index, name in socket.if_nameindex()}
         day = day_of(self._utc_ns())
-        with self._lock:
+        with self._lock:  # counters read by one thread must not be counted after those that another read later
+            counters = read_counters(NET_DEV.read_text())
+            indices = {name: index for index, name in socket.if_nameindex()}
             for path, interface in self._interfaces.items():
                 if interface in counters and interface in indices:
                     counter = Counter(interface, indices[interface], self._boot, *counters[interface])

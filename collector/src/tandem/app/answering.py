@@ -7,27 +7,43 @@ from typing import Any
 
 from tandem.app.account import Account
 from tandem.app.campaign.wiring import CampaignPart
+from tandem.app.health.all_wrong import all_that_is_wrong
+from tandem.app.health.reports import Reports
 from tandem.app.live import Live
 from tandem.app.pairs import Pairs
+from tandem.app.traces.wiring import TracesPart
 
 
 class Answering:
-    """See ``status_server.Answers``. ``path_states``: the states of the paths now."""
+    """See ``status_server.Answers``. ``path_states``: the states of the paths now. ``look_at_sims``: has the modems' SIMs looked at, and
+    says of which paths; what is found comes with the status."""
 
     def __init__(
         self,
         live: Live,
         pairs: Pairs,
         campaigns: CampaignPart,
+        traces: TracesPart,
         account: Account,
+        reports: Reports,
         path_states: Callable[[], Mapping[str, Any]],
+        look_at_sims: Callable[[], list[str]] = list,
     ) -> None:
         self._live, self._pairs, self._campaigns = live, pairs, campaigns
-        self._account, self._path_states = account, path_states
+        self._account, self._reports, self._path_states = account, reports, path_states
+        self._traces, self._look_at_sims = traces, look_at_sims
 
     def status(self) -> dict[str, Any]:
         """The status object."""
-        return {**self._live.status(), "paths": self._path_states(), "spent_today_bytes": self._account.today()}
+        status = {
+            **self._live.status(),
+            **self._reports.status,
+            "paths": self._path_states(),
+            "spent_today_bytes": self._account.today(),
+            "traces": self._traces.status(),
+            "campaign": self._campaigns.brief(),
+        }
+        return {**status, "wrong": all_that_is_wrong(status)}
 
     def request(self, experiment: str, parameters: dict[str, Any]) -> str:
         """Begin to measure."""
@@ -40,6 +56,14 @@ class Answering:
     def campaign(self, request: dict[str, Any]) -> dict[str, Any]:
         """Do what it says of the campaign."""
         return self._campaigns.asked(request)
+
+    def traces(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Do what it says of traces."""
+        return self._traces.asked(request)
+
+    def sims(self) -> dict[str, Any]:
+        """Have the SIMs looked at."""
+        return {"asked": self._look_at_sims()}
 
     def done(self, pair: str) -> dict[str, Any] | None:
         """How a pair ended."""

@@ -12,28 +12,30 @@ from typing import Any
 from tandem.app.account import Account
 from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.clock import Clock
+from tandem.app.clock.record import ClockRecords
 from tandem.app.config import Config
 from tandem.app.experiment_process import Ending
+from tandem.app.health.reports import Reports
+from tandem.app.health.roots import Roots
 from tandem.app.journal import Journal
 from tandem.app.live import Live
-from tandem.app.machine import UsageAccount, cpu_seconds, rss_bytes
+from tandem.app.machine import UsageAccount
 from tandem.app.pair_captures import Captured
+from tandem.app.pair_start import PairStart
 from tandem.app.pairs import Pairs
 from tandem.app.parts import CapturesLike, DetectorsLike, PathChange, PollLike, Speed
-from tandem.app.plan import Plan, PlannedRun, wish_of
+from tandem.app.plan import Plan, PlannedRun
 from tandem.app.poll_account import PollAccount
+from tandem.app.salvaged_captures import SalvagedCapture
+from tandem.app.spool_account import spool_records
+from tandem.app.traces.wiring import TracesPart
 from tandem.export import Exporter
 from tandem.schema.record import Record, RecordError, Value
 from tandem.spool import Spool, SpoolFullError
 
 log = logging.getLogger(__name__)
 
-STARTING = ("mobility_start", "signal_drop", "handover")
-"""Events that begin a paired run: the start of mobility, and later on the move whatever shows that the network changed. The paper's
-collector takes every change of 6 dB or more for a start of mobility and begins a transfer when none is under way."""
-
 TICK_NS = 1_000_000_000
-REPORT_S = 10.0
 
 
 class Collector:
@@ -50,23 +52,25 @@ class Collector:
         captures: CapturesLike | None,
         interfaces: Mapping[str, str | None],
         account: Account,
+        roots: Roots,
     ) -> None:
         self._config, self._clock, self._spool, self._detectors = config, clock, spool, detectors
         self._live, self._exporter, self._captures = live, exporter, captures
-        self._account = account
         self._operators = {p.name: p.operator for p in config.paths}
         self._queue: queue.SimpleQueue[PollLike | list[Record] | PathChange | Speed | None] = queue.SimpleQueue()
         self.journal = Journal(spool)
+        self._clock_records = ClockRecords(clock)
         self.polls = PollAccount([p.name for p in config.paths if p.modem is not None])
         self.usage = UsageAccount(interfaces)
+        self.reports = Reports(config, clock, account, self.usage, roots, time.monotonic_ns())
         self.pairs: Pairs | None = None
         """Set before the first turn; without it mobility starts nothing."""
         self.campaigns: CampaignPart | None = None
         """While one is under way, it alone says what is measured."""
+        self.traces: TracesPart | None = None
         self.captured: list[dict[str, Any]] = []
         self._due_ns = time.monotonic_ns() + TICK_NS
-        self._reported_s = 0.0
-        self._pair_s: float | None = None
+        self._pair_start = PairStart(config)
 
     # --- from any thread -----------------------------------------------------------------------------------------------
 
@@ -122,6 +126,7 @@ class Collector:
 
     def _polled(self, poll: PollLike) -> None:
         late_ms = max(0, poll.began_monotonic_ns - poll.due_monotonic_ns) / 1e6
+        self.reports.polled(poll)
         self.polls.add(poll.path, late_ms, failed=poll.failure is not None, skipped=poll.skipped)
         try:
             record = poll.record()
@@ -145,51 +150,39 @@ class Collector:
         timed = [self._timed(record) for record in records]
         self.journal.add(timed)
         for record in timed:
-            if self.campaigns is not None:
-                self.campaigns.noted(record)
+            for part in (self.campaigns, self.traces):
+                if part is not None:
+                    part.noted(record)
             if record.measurement == "event":
+                self.reports.noted(record)
                 self._live.mobile_since_ns, self._live.speed_class = (
                     self._detectors.mobile_since_ns,
                     self._detectors.speed_class,
                 )
                 self._live.happened(record)
-                if record.tags.get("kind") in STARTING and self._detectors.mobile:
-                    self._changed_on_the_move()
+                if self._detectors.mobile:
+                    self._on_the_move(record.tags["kind"])
 
-    def _changed_on_the_move(self) -> None:
-        pairing = self._config.runs.on_mobility_start
-        if (
-            self.pairs is None
-            or pairing == "off"
-            or (self.campaigns is not None and self.campaigns.campaigns.under_way)
-        ):
-            return
-        now = time.monotonic()
-        if self._pair_s is not None and now - self._pair_s < self._config.runs.minimum_gap_s:
-            return
-        if self.pairs.begin(wish_of(self._config, pairing, "mobility_start")) is not None:
-            self._pair_s = now
+    def _on_the_move(self, kind: str) -> None:
+        if self.pairs is not None and (self.campaigns is None or not self.campaigns.campaigns.under_way):
+            self._pair_start.noticed(kind, self.pairs)
 
     def tick(self, now_ns: int) -> None:
         """What is due once a second."""
-        try:
-            stepped = self._clock.observe()
-        except OSError as error:
-            log.error("%s: %s; mend: free disk space", self._config.folder, error.strerror)
-            stepped = None
+        stepped = self._clock.observe()
         if stepped is not None:
             self.event("clock_step", f"{stepped / 1e9:+.3f} s")
+        self._note(self._clock_records.due(now_ns))
         self._note(self._detectors.tick(now_ns))
         for notice in self._spool.notices():
             log.warning("spool: %s", notice.detail)
             self.event(notice.kind, notice.detail)
-        if now_ns / 1e9 - self._reported_s >= REPORT_S:
-            self._reported_s = now_ns / 1e9
+        if self.reports.tick(now_ns):
             self.report(now_ns)
         self.journal.commit()
         self.refresh()
         if self.campaigns is not None:
-            self.campaigns.campaigns.tick()
+            self.campaigns.tick()
 
     def refresh(self) -> None:
         """Bring the status's counts up to date."""
@@ -206,41 +199,36 @@ class Collector:
         self._live.polls = self.polls.totals()
         self._live.captures_bytes = self._captures.used_bytes if self._captures is not None else 0
         full = "the disk is full: records wait in memory" if self.journal.full else None
-        self._live.trouble = full or state.trouble
+        self._live.clock = self._clock.state()
+        self._live.trouble = full or (self._clock.trouble if not self._clock.synchronised else None) or state.trouble
         self._live.mobile_since_ns, self._live.speed_class = (
             self._detectors.mobile_since_ns,
             self._detectors.speed_class,
         )
 
-    def report(self, now_ns: int) -> None:
-        """Health and usage records."""
-        counts = self._spool.counts()
+    def report(self, now_ns: int, *, last: bool = False) -> None:
+        """Health and usage records, and the spool's account."""
+        _, oldest_s = self._spool_on_disk()
+        account = spool_records(self._spool, oldest_s, self._exporter.manifests_waiting, now_ns)
+        self._note([*self.reports.report(self, now_ns, last=last), *account])
+
+    def own_fields(self) -> dict[str, Value | None]:
+        """See ``health.reports.Collected``."""
         size_bytes, oldest_s = self._spool_on_disk()
-        health: dict[str, Value | None] = {
-            "cpu_seconds": cpu_seconds(),
-            "rss_bytes": rss_bytes(),
-            "spool_records": counts.pending + self.journal.waiting,
+        return {
+            "spool_records": self._spool.counts().pending + self.journal.waiting,
             "spool_bytes": size_bytes,
             "spool_oldest_s": oldest_s,
+            "spool_limit_bytes": self._spool.limit_bytes,
             "captures_bytes": self._captures.used_bytes if self._captures is not None else 0,
             "mobile": self._detectors.mobile,
             "speed_class": self._detectors.speed_class,
+            **({} if self.traces is None else self.traces.health()),
         }
-        records = [Record.make("health", {}, health, now_ns)]
-        control = self.control_bytes()
-        for path, (received, sent) in self.usage.update().items():
-            used: dict[str, Value | None] = {
-                "received_bytes": received,
-                "sent_bytes": sent,
-                "control_bytes": control.get(path),
-            }
-            records.append(Record.make("usage", {"path": path, "operator": self._operators[path]}, used, now_ns))
-        self._note(records)
-        try:
-            self._account.update()
-            self._account.save()
-        except OSError as error:
-            log.error("the account of the paths waits in memory: %s; mend: free disk space", error)
+
+    def upload_bytes(self) -> dict[str, int]:
+        """By path, what files of runs moved since the start."""
+        return {} if self.traces is None else self.traces.sent_bytes()
 
     def control_bytes(self) -> dict[str, int]:
         """By path, what the exporter and the campaigns' queue moved since the start."""
@@ -250,9 +238,16 @@ class Collector:
     def _spool_on_disk(self) -> tuple[int | None, float | None]:
         """Its bytes and the age of its oldest record; None while the disk cannot be read, which must not end the measuring."""
         try:
-            return self._spool.used_bytes(), self._spool.oldest_s()
+            size_bytes, oldest = self._spool.used_bytes(), self._spool.oldest()
+            return size_bytes, None if oldest is None else self._clock.age_s(*oldest)
         except SpoolFullError:
             return None, None  # told by the journal, which writes once a second
+
+    def salvaged(self, capture: SalvagedCapture) -> None:
+        """A capture that an earlier life left unclosed."""
+        if capture.row is not None:
+            self.captured.append(capture.row)
+        self.event("capture_salvaged", capture.detail, capture.path)
 
     # --- runs: see surroundings.Audience; from the pair's threads -------------------------------------------------------------
 

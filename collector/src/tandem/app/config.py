@@ -9,20 +9,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tandem.app.config_campaigns import CampaignsConfig
-from tandem.app.config_modem import (
-    SIM_SECRET,
-    ModemConfig,
-    PathConfig,
-    RecoveryConfig,
-    connection_of,
-    drivers,
-    misfit,
-    recovery_of,
-)
-from tandem.app.config_schema import DEFAULT_SECONDS, MOST_PATHS, REQUIRED_TABLES, SYSCTL_NAME, TABLES
+from tandem.app.config_modem import ModemConfig, PathConfig, RecoveryConfig, recovery_of
+from tandem.app.config_paths import PathsReader
+from tandem.app.config_schema import DEFAULT_SECONDS, REQUIRED_TABLES, SYSCTL_NAME, TABLES
+from tandem.app.config_traces import TracesConfig, traces_config
 from tandem.app.position_config import PositionConfig, position_config
 from tandem.schema.toml_keys import Key
 from tandem.schema.toml_lines import Place, line_of, places
+from tandem.spool.spool import DEFAULT_LIMIT_BYTES
 
 __all__ = ["Config", "ConfigError", "ModemConfig", "PathConfig", "load", "parse"]
 
@@ -94,6 +88,10 @@ class Config:
     """None: mode off."""
     experiments: Path | None = None  # a person's own, beside the package's
     campaigns: CampaignsConfig = field(default_factory=CampaignsConfig)
+    traces: TracesConfig = field(default_factory=TracesConfig)
+    clock: str = "auto"
+    """Who is asked for the time: ``clock.reading.SOURCES``."""
+    spool_limit_bytes: int = DEFAULT_LIMIT_BYTES
 
 
 def load(file: Path) -> Config:
@@ -147,7 +145,7 @@ class _Reader:
                 raise ConfigError(f"{self._file}:1: there is no {header}; mend: add it (collector/README.md shows one)")
         here = self._file.resolve().parent
         probe = self._table("probe")
-        paths = self._paths(here / probe["folder"])
+        paths = PathsReader(self._checked, self._fail, here, here / probe["folder"]).paths(self._content["path"])
         flat = {name: self._table(name) for name in TABLES if name.partition(".")[0] not in ("path", "position")}
         runs = self._runs(flat["runs"], [p.name for p in paths])
         position = position_config(
@@ -176,6 +174,9 @@ class _Reader:
             position=position,
             experiments=None if flat["experiments"]["folder"] is None else here / flat["experiments"]["folder"],
             campaigns=CampaignsConfig(**flat["campaigns"]),
+            traces=traces_config(flat["traces"]),
+            clock=flat["clock"]["source"],
+            spool_limit_bytes=flat["spool"]["limit_bytes"],
         )
 
     def _table(self, name: str) -> dict[str, Any]:
@@ -198,74 +199,6 @@ class _Reader:
             if key.required and key.name not in content:
                 raise self._fail(place, f"[{where}] has no {key.name!r}", f"add it: {key.mend}")
         return {key.name: content.get(key.name, key.default) for key in keys}
-
-    def _paths(self, folder: Path) -> tuple[PathConfig, ...]:
-        listed = self._content["path"]
-        if not isinstance(listed, list) or not all(isinstance(p, dict) for p in listed) or not listed:
-            raise self._fail(("path",), "'path' is no list of tables", "begin each path with [[path]]")
-        if len(listed) > MOST_PATHS:
-            raise self._fail(("path", MOST_PATHS), f"{len(listed)} paths", f"at most {MOST_PATHS}")
-        paths: list[PathConfig] = []
-        folder = self._file.resolve().parent / str(self._table("probe")["folder"])
-        for index, content in enumerate(listed):
-            place: Place = ("path", index)
-            modem = content.get("modem")
-            values = self._checked(TABLES["path"], {k: v for k, v in content.items() if k != "modem"}, place)
-            if modem is not None:
-                if not isinstance(modem, dict):
-                    raise self._fail((*place, "modem"), "'modem' is no table", "begin it with [path.modem]")
-                modem = self._modem(modem, (*place, "modem"), folder, values)
-                families = ("auto", *drivers())
-                if modem.driver not in families:
-                    what = f"path.modem.driver: there is no driver {modem.driver!r}"
-                    raise self._fail((*place, "modem", "driver"), what, f"known are {', '.join(families)}")
-            if (values["interface"] is None) == (values["usb"] is None):
-                what = (
-                    "has neither 'interface' nor 'usb'" if values["usb"] is None else "has both 'interface' and 'usb'"
-                )
-                mend = "give one: the interface's name, or the USB place of its modem"
-                raise self._fail((*place, *(() if values["usb"] is None else ("usb",))), f"[path] {what}", mend)
-            path = PathConfig(**values, modem=modem)
-            for other in paths:
-                for what in ("name", "interface", "usb"):
-                    if getattr(path, what) is not None and getattr(other, what) == getattr(path, what):
-                        raise self._fail(
-                            (*place, what),
-                            f"{what} {getattr(path, what)!r} is another path's already",
-                            "give each path its own",
-                        )
-                for what in ("port", "usb"):
-                    mine = getattr(modem, what, None)
-                    # Sticks of one kind have the same web address; their interfaces tell them apart.
-                    if mine is not None and mine == getattr(other.modem, what, None) and "://" not in mine:
-                        mend = "give each its own"
-                        raise self._fail((*place, "modem", what), f"{what} {mine!r} is another path's already", mend)
-            paths.append(path)
-        return tuple(paths)
-
-    def _modem(self, content: dict[str, Any], place: Place, folder: Path, path: dict[str, Any]) -> ModemConfig:
-        """The modem of a path, whose checked values are ``path``: a modem's place tells where its network function is, and the other
-        way round."""
-        told = self._checked(TABLES["path.modem"], {k: v for k, v in content.items() if k != "connection"}, place)
-        if told["port"] is None and told["usb"] is None and path["usb"] is not None:
-            told["usb"] = path["usb"].partition(":")[0]
-        if path["interface"] is None and path["usb"] is None and told["usb"] is not None:
-            path["usb"] = told["usb"].partition(":")[0]
-        modem = ModemConfig(**told, sim_secret=folder / SIM_SECRET)
-        if (modem.port is None) == (modem.usb is None):
-            what = "[path.modem] has neither 'port' nor 'usb'" if modem.port is None else "both 'port' and 'usb'"
-            raise self._fail(place, what, 'name one: port = "/dev/ttyUSB2", or usb = "1-1.2"')
-        connection = content.get("connection")
-        wrong = misfit(modem.port or "", modem.driver, connection is not None)
-        if wrong is not None:
-            raise self._fail((*place, wrong[0]), wrong[1], wrong[2])
-        if connection is None:
-            return modem
-        within = (*place, "connection")
-        if not isinstance(connection, dict):
-            raise self._fail(within, "'connection' is no table", "begin it with [path.modem.connection]")
-        values = self._checked(TABLES["path.modem.connection"], connection, within)
-        return replace(modem, connection=connection_of(values, self._file.resolve().parent, folder))
 
     def _runs(self, values: dict[str, Any], names: list[str]) -> RunsConfig:
         if values["seconds"] is not None and values["bytes"] is not None:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tandem.app.config_schema import MANAGED, RECOVERY_STEPS
+from tandem.app.config_checks import RECOVERY_STEPS
+from tandem.app.config_plan import PlanConfig
+from tandem.app.config_schema import MANAGED
 
 SIM_SECRET = "sim.secret"  # noqa: S105 - a file's name, in the probe's folder
 """What the hashes of SIMs are made with; made when it is first needed."""
@@ -44,7 +46,8 @@ class ModemConfig:
 @dataclass(frozen=True, slots=True)
 class PathConfig:
     """A path; either ``interface`` or ``usb``, the place of its modem, is set; ``modem`` None for Wi-Fi and Ethernet; ``gateway`` None
-    on point-to-point interfaces, or to take the interface's own; ``gnss``: its modem's GNSS is the position's source."""
+    on point-to-point interfaces, or to take the interface's own; ``gnss``: its modem's GNSS is the position's source;
+    ``plan``: of its SIM, None when nobody told it; ``metered``: whether its bytes cost, None: where there is a modem or a plan."""
 
     name: str
     operator: str | None
@@ -54,6 +57,13 @@ class PathConfig:
     address: str | None
     modem: ModemConfig | None
     gnss: bool = False
+    plan: PlanConfig | None = None
+    metered: bool | None = None
+
+    @property
+    def is_metered(self) -> bool:
+        """Whether what it carries is paid for."""
+        return self.metered if self.metered is not None else self.modem is not None or self.plan is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,86 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from ipaddress import IPv6Address
-from urllib.parse import urlsplit
 
+from tandem.app import config_checks as checks
+from tandem.app.clock.reading import SOURCES
+from tandem.app.config_traces import KEYS as TRACES_KEYS
 from tandem.schema.toml_keys import Key
-
-
-def _name(value: str) -> str | None:
-    return None if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", value) else f"{value!r} is no name"
-
-
-def _probe(value: str) -> str | None:
-    """As the server takes names (``tandem-server probe add``): another would have every manifest refused."""
-    return None if re.fullmatch(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", value) else f"{value!r} is no probe's name"
-
-
-def _operator(value: str) -> str | None:
-    """As the endpoint takes it, and line protocol can carry it."""
-    return None if len(value) <= 64 and "\\" not in value else f"{value!r} is longer than 64 or has a backslash"
-
-
-def _interface(value: str) -> str | None:
-    return (
-        None
-        if re.fullmatch(r"[^\s/:]{1,15}", value) and value not in (".", "..")
-        else f"{value!r} is no interface's name"
-    )
-
-
-def _usb(value: str) -> str | None:
-    """As sysfs names it: bus, ports, and one of the device's interfaces where it has several of a kind."""
-    place = r"[0-9]{1,4}-[0-9]{1,3}(?:\.[0-9]{1,3}){0,6}(?::[0-9]{1,3}\.[0-9]{1,3})?"
-    return None if re.fullmatch(place, value) else f"{value!r} is no USB path"
-
-
-def _address(value: str) -> str | None:
-    if ":" in value:
-        try:
-            IPv6Address(value)
-        except ValueError:
-            return f"{value!r} is no IPv6 address"
-        return None
-    parts = value.split(".")
-    good = len(parts) == 4 and all(re.fullmatch(r"0|[1-9][0-9]{0,2}", p) and int(p) < 256 for p in parts)
-    return None if good else f"{value!r} is no IPv4 address"
-
-
-def _url(*schemes: str) -> Callable[[str], str | None]:
-    def check(value: str) -> str | None:
-        try:
-            parts = urlsplit(value)
-            good = parts.scheme in schemes and bool(parts.hostname) and parts.path in ("", "/") and not parts.query
-            good = good and parts.port != 0
-        except ValueError:
-            good = False
-        return (
-            None
-            if good
-            else f"{value!r} is not of the form {' or '.join(f'{scheme}://HOST:PORT' for scheme in schemes)}"
-        )
-
-    return check
-
-
-def _port(value: str) -> str | None:
-    return _url("http")(value) if "://" in value else None
-
-
-def _sim(value: str) -> str | None:
-    return None if re.fullmatch(r"[0-9a-f]{24}", value) else f"{value!r} is no hash of 24 hexadecimal digits"
-
-
-def _steps(value: str) -> str | None:
-    given = [step.strip() for step in value.split(",")]
-    wrong = [step for step in given if step not in RECOVERY_STEPS]
-    return f"{wrong[0]!r} is no step of the recovery ladder" if wrong else None
-
-
-RECOVERY_STEPS = ("at", "session", "cfun", "reboot", "usb", "power")
-"""In the order of the ladder, whatever the order in the file."""
+from tandem.spool.spool import DEFAULT_LIMIT_BYTES
 
 MANAGED = "modemmanager:"
 """Begins a port that is a modem of ModemManager: its USB path or sysfs path follows."""
@@ -91,50 +17,57 @@ _NAMED = "use letters, digits, '-', '_' and '.', at most 63"
 
 TABLES: dict[str, tuple[Key, ...]] = {
     "probe": (
-        Key("name", "text", "use lower-case letters, digits and inner '-', at most 63", required=True, check=_probe),
+        Key(
+            "name",
+            "text",
+            "use lower-case letters, digits and inner '-', at most 63",
+            required=True,
+            check=checks.probe,
+        ),
         Key("folder", "text", "name a folder, relative to this file", default="."),
     ),
     "server": (
-        Key("gateway", "text", "as in https://server.example:8443", required=True, check=_url("https")),
-        Key("control", "text", "as in https://server.example:8444", required=True, check=_url("https")),
+        Key("gateway", "text", "as in https://server.example:8443", required=True, check=checks.url("https")),
+        Key("control", "text", "as in https://server.example:8444", required=True, check=checks.url("https")),
         Key(
             "measurement",
             "text",
             "as in http://server.example:8480, or https",
             required=True,
-            check=_url("http", "https"),
+            check=checks.url("http", "https"),
         ),
         Key("ca_file", "text", "the server's ca.pem; leave it out for a certificate of a public authority"),
         Key("token_file", "text", "written by: tandem-server probe add NAME --token-file FILE", required=True),
     ),
     "path": (
-        Key("name", "text", _NAMED, required=True, check=_name),
-        Key("operator", "text", "the network's name, for people, at most 64 characters", check=_operator),
-        Key("interface", "text", "as ip link shows it, at most 15 characters; or give usb", check=_interface),
+        Key("name", "text", _NAMED, required=True, check=checks.name),
+        Key("operator", "text", "the network's name, for people, at most 64 characters", check=checks.operator),
+        Key("interface", "text", "as ip link shows it, at most 15 characters; or give usb", check=checks.interface),
         Key(
             "usb",
             "text",
             "the USB place of the path's modem, as in 1-1.2 (tandem modem list); or give interface",
-            check=_usb,
+            check=checks.usb,
         ),
         Key(
             "gateway",
             "text",
             "the next hop, as in 10.64.0.1; leave it out on point-to-point interfaces and where DHCP tells it",
-            check=_address,
+            check=checks.address,
         ),
-        Key("address", "text", "which of the interface's addresses; leave it out for the first", check=_address),
+        Key("metered", "truth", "true or false: whether its bytes cost; default: where it has a modem or a plan"),
+        Key("address", "text", "which of the interface's addresses; leave it out for the first", check=checks.address),
     ),
     "path.modem": (
         Key(
             "port",
             "text",
             "the AT port, as in /dev/ttyUSB2, a stick's web server, as in http://192.168.8.1, or modemmanager:1-1.2 (its USB path)",
-            check=_port,
+            check=checks.port,
         ),
-        Key("driver", "text", "auto, or a folder's name in tandem/modem", default="auto", check=_name),
-        Key("usb", "text", "its place, as in 1-1.2 (tandem modem list shows it), instead of port", check=_usb),
-        Key("sim", "text", "the SIM's hash that tandem modem list shows; leave it out for any SIM", check=_sim),
+        Key("driver", "text", "auto, or a folder's name in tandem/modem", default="auto", check=checks.name),
+        Key("usb", "text", "its place, as in 1-1.2 (tandem modem list shows it), instead of port", check=checks.usb),
+        Key("sim", "text", "the SIM's hash that tandem modem list shows; leave it out for any SIM", check=checks.sim),
     ),
     "path.modem.connection": (
         Key("apn", "text", "the access point's name, as the operator gives it", required=True),
@@ -143,6 +76,32 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key("user", "text", "as the operator gives it"),
         Key("password_file", "text", "a file with the access point's password"),
         Key("ip_type", "text", "ipv4, ipv6 or ipv4v6", default="ipv4v6", choices=("ipv4", "ipv6", "ipv4v6")),
+    ),
+    "path.plan": (
+        Key(
+            "bytes",
+            "whole",
+            "what the SIM may carry from one reset to the next, both ways, as in 10_000_000_000 for 10 GB; 1 to 10^15",
+            required=True,
+            minimum=1,
+            maximum=10**15,
+        ),
+        Key(
+            "reset_day",
+            "whole",
+            "the day of the month on which the plan begins anew (00:00 UTC; in a shorter month its last), 1 to 31",
+            default=1,
+            minimum=1,
+            maximum=31,
+        ),
+        Key(
+            "warn_share",
+            "number",
+            "warn when more than this share of the plan is forecast for its end, 0.1 to 1",
+            default=1.0,
+            minimum=0.1,
+            maximum=1,
+        ),
     ),
     "recovery": (
         Key("enabled", "truth", "true or false", default=True),
@@ -159,7 +118,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
             "text",
             "of at, session, cfun, reboot, usb and power, with commas",
             default="at,session,cfun,reboot,usb,power",
-            check=_steps,
+            check=checks.steps,
         ),
         Key("longest_back_off_s", "number", "seconds, 10 to 86400", default=3600.0, minimum=10, maximum=86400),
     ),
@@ -198,7 +157,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
         ),
         Key("minimum_gap_s", "number", "seconds between pairs, 0 to 86400", default=20.0, minimum=0, maximum=86400),
         Key("seed", "whole", "a whole number from 0", default=1, minimum=0, maximum=2**63 - 1),
-        Key("primary", "text", "random, or the name of a path", default="random", check=_name),
+        Key("primary", "text", "random, or the name of a path", default="random", check=checks.name),
     ),
     "capture": (
         Key("enabled", "truth", "true or false", default=True),
@@ -218,6 +177,8 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key("from_server", "truth", "true or false: whether campaigns that the server pushed are run", default=True),
         Key("ask_every_s", "number", "seconds between questions, 1 to 86400", default=300.0, minimum=1, maximum=86400),
     ),
+    "traces": TRACES_KEYS,
+    "clock": (Key("source", "text", "auto, chrony, kernel, gpsd or system", default="auto", choices=SOURCES),),
     "experiments": (Key("folder", "text", "a folder with experiments of your own, one folder each"),),
     "position": (
         Key("mode", "text", "off, coarse or full", default="off", choices=("off", "coarse", "full")),
@@ -231,7 +192,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key("host", "text", "where gpsd runs, as in localhost", default="localhost"),
         Key("port", "whole", "gpsd's port, 1 to 65535", default=2947, minimum=1, maximum=65535),
         Key("device", "text", "the receiver, as in /dev/ttyACM0 or, better, a link below /dev/serial/by-id"),
-        Key("modem", "text", "the name of a path with a modem", check=_name),
+        Key("modem", "text", "the name of a path with a modem", check=checks.name),
         Key("grid_deg", "number", "degrees, 0.001 to 0.5; 0.01 is 1.1 km", default=0.01, minimum=0.001, maximum=0.5),
         Key("lost_after_s", "number", "seconds without a fix, 2 to 600", default=5.0, minimum=2, maximum=600),
     ),
@@ -239,6 +200,16 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key("latitude_deg", "number", "degrees, -90 to 90", required=True, minimum=-90, maximum=90, private=True),
         Key("longitude_deg", "number", "degrees, -180 to 180", required=True, minimum=-180, maximum=180, private=True),
         Key("radius_m", "number", "metres, 100 to 20000", default=500.0, minimum=100, maximum=20000),
+    ),
+    "spool": (
+        Key(
+            "limit_bytes",
+            "whole",
+            "more than this waiting, and the oldest records are dropped; 32_768 to 10^12",
+            default=DEFAULT_LIMIT_BYTES,
+            minimum=32_768,
+            maximum=10**12,
+        ),
     ),
     "export": (
         Key(
@@ -251,7 +222,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
         ),
     ),
 }
-"""Tables by name. ``path`` is a list of tables, each with at most one ``modem``, which has at most one ``connection``;
+"""Tables by name. ``path`` is a list of tables, each with at most one ``plan`` and one ``modem``, which has at most one ``connection``;
 ``position.home_zone`` is a list of tables; ``sysctl`` is free (names of net.*)."""
 
 REQUIRED_TABLES = ("probe", "server", "path")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolFullError
@@ -36,8 +37,8 @@ class Journal:
         return len(self._waiting)
 
     def add(self, records: Sequence[Record]) -> None:
-        """Take records; they are durable after the next ``commit``."""
-        self._waiting.extend(records)
+        """Take records; they are durable after the next ``commit``. Without UTC: they get it when they are sent (``app/clock``)."""
+        self._waiting.extend(r if r.utc_ns is None else replace(r, utc_ns=None) for r in records)
         excess = len(self._waiting) - self._limit
         if excess > 0:
             # Oldest first, what everything else is read by last; as the spool does.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +14,13 @@ from tandem.app.event_text import describe
 from tandem.app.experiment_process import Ending
 from tandem.app.pair_captures import Captured
 from tandem.app.plan import Plan, PlannedRun
+from tandem.app.sim_look import SimLook
+from tandem.modem.card import Card
 from tandem.schema.record import Record
 
 HISTORY, EVENTS, FINISHED = 60, 60, 6
+SECOND = 10
+"""Samples of a run in a second."""
 _RADIO = ("state", "failure", "rsrp_dbm", "rsrq_db", "sinr_db", "rssi_dbm", "eci", "enb_id", "sector_id", "pci")
 
 
@@ -29,6 +33,7 @@ class _Modem:
     fields: dict[str, Any] = field(default_factory=dict)
     history: deque[float | None] = field(default_factory=lambda: deque(maxlen=HISTORY))
     read_ns: int | None = None
+    sim: SimLook | None = None
 
 
 @dataclass(slots=True)
@@ -61,6 +66,7 @@ class Live:
         self.spool: dict[str, Any] = {"made": 0, "sent": 0, "pending": 0, "rejected": 0}
         self.polls: dict[str, int] = {"made": 0, "late": 0}
         self.captures_bytes = 0
+        self.clock: dict[str, Any] | None = None
         self.trouble: str | None = None
         self.position: dict[str, Any] | None = None
         """Whether there is a fix, never where; None: position is off."""
@@ -75,6 +81,11 @@ class Live:
             level = record.fields.get("rsrp_dbm")
             modem.history.append(float(level) if isinstance(level, int | float) else None)
 
+    def card(self, path: str, card: Card | None, failure: str | None) -> None:
+        """A SIM was looked at."""
+        with self._lock:
+            self._modems[path].sim = SimLook(card, failure, time.monotonic_ns())
+
     def happened(self, event: Record) -> None:
         """An event record."""
         shown = {
@@ -82,6 +93,7 @@ class Live:
             "kind": event.tags.get("kind"),
             "path": event.tags.get("path"),
             "operator": event.tags.get("operator"),
+            "state": event.fields.get("state"),
             "detail": describe(event),
         }
         with self._lock:
@@ -137,6 +149,7 @@ class Live:
                     "operator": subflow.get("operator"),
                     "goodput_bit_per_s": goodput,
                     "bytes": _number(subflow.get("bytes_received"), int),
+                    "rtt_ms": _rtt_ms(subflow),
                 }
 
     def run_phased(self, run: PlannedRun, phase: dict[str, Any]) -> None:
@@ -209,6 +222,7 @@ class Live:
                 "spool": dict(self.spool),
                 "polls": dict(self.polls),
                 "captures_bytes": self.captures_bytes,
+                "clock": self.clock,
                 "position": self.position,
                 "trouble": self.trouble,
             }
@@ -222,6 +236,7 @@ class Live:
             "id": running[0].run.id if running else None,
             "pair": plan.pair,
             "experiment": plan.wish.experiment,
+            "campaign": None if plan.wish.campaign is None else plan.wish.campaign.get("name"),
             "pairing": plan.wish.pairing,
             "seconds": plan.wish.seconds,
             "bytes": plan.wish.bytes,
@@ -238,7 +253,11 @@ class Live:
                     "bytes": r.bytes,
                     "goodput_bit_per_s": r.goodput,
                     "subflows": [
-                        {**values, "history_bit_per_s": [round(v) for v in r.histories[key]]}
+                        {
+                            **values,
+                            "share": _share(r.histories, key),
+                            "history_bit_per_s": [round(v) for v in r.histories[key]],
+                        }
                         for key, values in sorted(r.subflows.items())
                     ],
                 }
@@ -256,7 +275,22 @@ def _modem(modem: _Modem, now: int) -> dict[str, Any]:
         **{name: modem.fields.get(name) for name in _RADIO},
         "history_rsrp_dbm": list(modem.history),
         "age_s": None if modem.read_ns is None else round((now - modem.read_ns) / 1e9, 1),
+        "sim": None if modem.sim is None else modem.sim.told(now),
     }
+
+
+def _share(histories: Mapping[str, Sequence[float]], key: str) -> float | None:
+    """A subflow's part of what all of its run brought in the last second, 0 to 1; None while nothing came."""
+    sums = {name: sum(list(values)[-SECOND:]) for name, values in histories.items()}
+    whole = sum(sums.values())
+    return round(sums[key] / whole, 3) if whole else None
+
+
+def _rtt_ms(subflow: Mapping[str, Any]) -> float | None:
+    """The receiver's estimate where more comes in than goes out: TCP's own is true at the sender of the data only."""
+    received, sent = (_number(subflow.get(name), int) or 0 for name in ("bytes_received", "bytes_sent"))
+    found: float | None = _number(subflow.get("rcv_rtt_ms" if received > sent else "rtt_ms"), float)
+    return found
 
 
 def _number(value: object, kind: type[int] | type[float]) -> Any:  # noqa: ANN401 int or float as asked, or None

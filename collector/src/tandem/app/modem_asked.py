@@ -8,20 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from tandem.at.channel import Channel
-from tandem.at.cme import explained
 from tandem.at.dialogue import Response
-from tandem.at.grammar import values
 from tandem.modem.base import Driver, Identity, Reading
+from tandem.modem.card import READY, pin_state
 from tandem.modem.http_transport import WebChannel
 from tandem.modem.identification import COMMAND_DEADLINE_S, FIRST_DEADLINE_S, identify, prepare_web
 from tandem.modem.poll import in_range
 from tandem.modem.registry import AUTO, FALLBACK, choose, drivers
 from tandem.modem.sim import card_hash
 from tandem.modem.web_faults import poll_failure
-
-READY = "ready"
-_PINS = {"READY": READY, "SIM PIN": "the SIM wants its PIN", "SIM PUK": "the SIM wants its PUK"}
-
 
 NOBODY, NOTHING = Identity(), Reading()
 
@@ -45,7 +40,7 @@ def asked_at(channel: Channel, families: tuple[str, ...], secret: bytes | None) 
     identity = identify(answers)
     chosen = choose(AUTO, identity)
     driver = chosen if chosen.name in families or chosen.name != FALLBACK else drivers()[families[0]]
-    state = _pin(channel.ask("AT+CPIN?", COMMAND_DEADLINE_S))
+    state = pin_state(channel.ask("AT+CPIN?", COMMAND_DEADLINE_S))
     if state != READY:
         return Asked(driver.name, state, identity)
     sim = card_hash(channel, secret) if secret is not None else None
@@ -109,11 +104,3 @@ def holder(port: str, proc: Path = Path("/proc")) -> str | None:
 
 def _read(driver: Driver, answers: list[Response], identity: Identity) -> Reading:
     return in_range(driver.decode(answers, identity))[0]
-
-
-def _pin(answer: Response) -> str:
-    """``+CPIN: READY`` (27.007 clause 8.3) and its like in words."""
-    if not answer.final.ok:
-        return explained(answer.final.code)
-    told = next((values(line)[0].upper() for line in answer.lines if values(line)), "")
-    return _PINS.get(told, told.lower() or READY)

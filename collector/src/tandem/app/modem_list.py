@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tandem.app.config import Config, PathConfig
-from tandem.app.modem_asked import READY, Asked, asked_at, radio, radio_line
+from tandem.app.modem_asked import Asked, asked_at, radio, radio_line
 from tandem.app.modem_configured import Configured, by_configuration, configured, refused
 from tandem.at.channel import Channel, open_port
 from tandem.at.errors import NoAnswer, PortLost
+from tandem.modem.card import READY
 from tandem.modem.discovery import SYS, FoundModem, ModemPort, modems
 
 

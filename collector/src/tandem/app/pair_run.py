@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import time
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tandem.app.conditions import ConditionsError
@@ -18,17 +16,17 @@ from tandem.app.machine import UsageAccount
 from tandem.app.pair_captures import Captured, PairCaptures
 from tandem.app.parts import ConditionsMadeLike
 from tandem.app.plan import Plan, PlannedRun
+from tandem.app.run_lines import RunLines, token_of
 from tandem.app.run_manifest import Facts, manifest
 from tandem.app.run_parameters import deadline_of, parameters_of
-from tandem.app.run_records import phase_record, run_record, sample_records, usage_records
+from tandem.app.run_records import begun_record, run_record, usage_records
 from tandem.app.surroundings import Surroundings
 from tandem.schema.manifest import PathUsage, Usage
-from tandem.schema.record import RecordError
+from tandem.schema.record import Record, RecordError
 
 log = logging.getLogger(__name__)
 
 REST_S = 5.0  # a check of the paths is some calls of ``ip``; on a Pi Zero they take a good part of a second
-_TOKEN = re.compile(r"[0-9a-f]{1,8}\Z")
 
 
 @dataclass(slots=True)
@@ -40,8 +38,7 @@ class _Running:
     started_ns: int
     modems: dict[str, dict[str, Any]]
     usage: UsageAccount
-    counts: Counter[str] = field(default_factory=Counter)
-    version: dict[str, Any] = field(default_factory=dict)
+    lines: RunLines
     ended_ns: int = 0
 
 
@@ -119,7 +116,9 @@ class PairRun:
         for run in self.plan.runs:
             self._around.audience.run_started(self.plan, run)
             now = time.monotonic_ns()
-            running = _Running(run, None, now, self._around.modems(), self._usage(run), ended_ns=now)
+            lines = RunLines(self._around, self.plan, run)
+            lines.emit([self._begun(run, now)])
+            running = _Running(run, None, now, self._around.modems(), self._usage(run), lines, ended_ns=now)
             failure = {"reason": reason, "retry": retry}
             self._finish(running, Ending(None, failure, {}), [], [], None, shared=False)
 
@@ -182,30 +181,16 @@ class PairRun:
     def _begin(self, run: PlannedRun) -> _Running:
         around = self._around
         around.audience.run_started(self.plan, run)
-        counts: Counter[str] = Counter()
-        version: dict[str, Any] = {}
-
-        def on_line(said: dict[str, Any]) -> None:
-            if said.get("type") == "started":
-                version.update({k: said[k] for k in ("experiment", "version", "units") if k in said})
-            elif said.get("type") == "sample":
-                monotonic_ns = said.get("monotonic_ns")
-                utc_ns = around.clock.utc_ns(monotonic_ns) if isinstance(monotonic_ns, int) else None
-                records, broken = sample_records(run, said, utc_ns)
-                counts.update(record.measurement for record in records)
-                counts["broken"] += broken
-                around.emit(records)
-                around.audience.run_sampled(run, said)
-            elif said.get("type") == "phase":
-                self._phase(run, said, counts)
-            elif said.get("type") == "ordering" and (token := _token(said.get("connection"))) is not None:
-                around.paths.leave(token)
-
+        lines = RunLines(around, self.plan, run)
         started_ns, modems, usage = time.monotonic_ns(), around.modems(), self._usage(run)
+        lines.emit([self._begun(run, started_ns)])
         process = ExperimentProcess(
-            self._command(), self._parameters(run), on_line, run.id, around.config.folder.resolve()
+            self._command(), self._parameters(run), lines, run.id, around.config.folder.resolve()
         )
-        return _Running(run, process, started_ns, modems, usage, counts, version)
+        return _Running(run, process, started_ns, modems, usage, lines)
+
+    def _begun(self, run: PlannedRun, started_ns: int) -> Record:
+        return begun_record(self.plan, run, started_ns, self._around.clock.utc_ns(started_ns))
 
     def _command(self) -> Sequence[str]:
         return self._around.registry.command(self.plan.wish.experiment)
@@ -213,18 +198,6 @@ class PairRun:
     def _usage(self, run: PlannedRun) -> UsageAccount:
         interfaces = self._around.paths.interfaces
         return UsageAccount({name: interfaces.get(name) for name in run.paths})
-
-    def _phase(self, run: PlannedRun, said: dict[str, Any], counts: Counter[str]) -> None:
-        monotonic_ns = said.get("monotonic_ns")
-        utc_ns = self._around.clock.utc_ns(monotonic_ns) if isinstance(monotonic_ns, int) else None
-        try:
-            record = phase_record(run, self.plan.wish.experiment, said, utc_ns)
-        except RecordError:
-            counts["broken"] += 1
-            return
-        counts["phase"] += 1
-        self._around.emit([record])
-        self._around.audience.run_phased(run, said)
 
     def _await(self, running: _Running) -> Ending:
         if running.process is None:
@@ -246,25 +219,21 @@ class PairRun:
         around, run, plan = self._around, running.run, self.plan
         self._add_losses(run, ending)
         ended_utc_ns = around.clock.utc_ns(running.ended_ns)
-        pairing, experiment = plan.wish.pairing, plan.wish.experiment
-        told = (run, experiment, plan.pair, pairing)
         try:
-            record = run_record(*told, ending.result, ending.failure, running.ended_ns, ended_utc_ns)
+            record = run_record(plan, run, ending.result, ending.failure, running.ended_ns, ended_utc_ns)
         except RecordError as error:
             failure = {"reason": f"the experiment's figures break the schema: {error}", "retry": False}
             ending = Ending(None, failure, ending.environment, {**ending.said, "broken_result": ending.result})
-            record = run_record(*told, None, failure, running.ended_ns, ended_utc_ns)
+            record = run_record(plan, run, None, failure, running.ended_ns, ended_utc_ns)
         paths = {path: PathUsage(received=r, sent=s) for path, (r, s) in running.usage.update().items()}
         usage = Usage(paths=paths, shared_by_pair=shared)
         operators = {name: path.operator for name, path in self._paths.items()}
         cost = usage_records(run, usage, operators, running.ended_ns, ended_utc_ns)
-        around.emit([record, *cost])
-        running.counts["run"] += 1
-        running.counts["run_usage"] += len(cost)
+        running.lines.emit([record, *cost])
         folder = around.config.folder
         facts = Facts(
             parameters=self._parameters(run),
-            experiment=running.version,
+            experiment=running.lines.version,
             started_ns=running.started_ns,
             ended_ns=running.ended_ns,
             modems_before=running.modems,
@@ -274,7 +243,7 @@ class PairRun:
                 "captures": {"shared_by_pair": shared, "problems": {} if captures is None else captures.problems},
                 "path_addresses": around.paths.addresses,
             },
-            counts=dict(running.counts),
+            counts=dict(running.lines.counts),
             files=[c.run_file(folder) for c in captured],
             usage=usage,
             conditions=None if self._conditions is None else self._conditions.state(),
@@ -287,13 +256,8 @@ class PairRun:
 
     def _add_losses(self, run: PlannedRun, ending: Ending) -> None:
         """Into the result: which subflows the connection lost, as the kernel told the paths' watch."""
-        token = _token(ending.said.get("connection"))
+        token = token_of(ending.said.get("connection"))
         if ending.result is None or run.kind != "mptcp" or token is None:
             return
         if (losses := self._around.paths.losses(token)) is not None:
             ending.result["subflow_losses"] = losses
-
-
-def _token(said: object) -> int | None:
-    """The kernel's number of a connection, as experiments tell it: eight hexadecimal digits."""
-    return int(said, 16) if isinstance(said, str) and _TOKEN.match(said) else None

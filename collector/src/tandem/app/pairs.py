@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from tandem.app.any_wish import any_wish
@@ -21,10 +22,13 @@ log = logging.getLogger(__name__)
 
 
 class Manifests:
-    """Writes manifests and has them sent. One that the disk does not take is kept and tried again by ``retry``."""
+    """Writes manifests and has them sent. One that the disk does not take is kept and tried again by ``retry``. ``written`` is told the run
+    of each that is on the disk."""
 
-    def __init__(self, runs: Path, pending: PendingManifests) -> None:
-        self._runs, self._pending = runs, pending
+    def __init__(
+        self, runs: Path, pending: PendingManifests, written: Callable[[str], None] = lambda _run: None
+    ) -> None:
+        self._runs, self._pending, self._written = runs, pending, written
         self._lock = threading.Lock()
         self._unwritten: list[tuple[Manifest, dict[str, bytes]]] = []
 
@@ -52,6 +56,7 @@ class Manifests:
                     log.error("%s: the manifest of %s waits in memory: %s", self._runs, manifest["id"], error.strerror)
                     break
                 self._unwritten.pop(0)
+                self._written(manifest["id"])
             return len(self._unwritten)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tandem.app.conditions import Conditions, ConditionsMade, lack, undo_earlier
 from tandem.app.config import Config, PathConfig
+from tandem.app.health.roots import Roots
+from tandem.modem.card import Card
+from tandem.position.reports import Report
 from tandem.schema.manifest import Conditions as ConditionsTold
 from tandem.schema.manifest import SubflowLoss
 from tandem.schema.record import Record
@@ -32,6 +35,10 @@ class Speed:
 
 PositionState = dict[str, Any]
 """See ``tandem.position.observer.State``: never where, only whether."""
+
+
+HeardReport = Callable[[Report, int], None]
+"""A report of gpsd's and the CLOCK_MONOTONIC ns of its arrival."""
 
 
 class PollLike(Protocol):
@@ -68,6 +75,15 @@ class PollerLike(Protocol):
 
     def stop(self, timeout: float = 5.0) -> None:
         """End; TimeoutError when it has not ended in ``timeout`` seconds."""
+        ...
+
+
+@runtime_checkable
+class TellsCard(Protocol):
+    """A poller that can look at its modem's SIM."""
+
+    def card(self, timeout: float) -> Card | None:
+        """See ``tandem.modem.poll_thread.PollThread``."""
         ...
 
 
@@ -190,9 +206,15 @@ class CapturesLike(Protocol):
 
     @property
     def used_bytes(self) -> int: ...
+    @property
+    def limit_bytes(self) -> int: ...
 
     def of(self, interface: str, file: Path) -> CaptureLike:
         """A capture, not started."""
+        ...
+
+    def give_back(self, count: int) -> None:
+        """So many bytes of captures are no longer on this disk. From any thread."""
         ...
 
 
@@ -226,10 +248,14 @@ class Parts:
     actions: Callable[[PathConfig, PollerLike], ModemActionsLike] | None = None
     """For the recovery ladder; None: modems are left as they are."""
     position: (
-        Callable[[Config, UtcOf, Callable[[list[Record] | Speed], None], Callable[[PositionState], None]], PollerLike]
+        Callable[
+            [Config, UtcOf, Callable[[list[Record] | Speed], None], Callable[[PositionState], None], HeardReport],
+            PollerLike,
+        ]
         | None
     ) = None
-    """The receiver of position: UTC of an instant, where records and speeds go, where its state goes. Asked only when position is on."""
+    """The receiver of position: UTC of an instant, where records and speeds go, where its state and each report for the clock go. Asked
+    when position is on; when it is off and the clock is gpsd's, for the clock alone."""
 
     conditions: Callable[[Conditions, Mapping[str, str | None], Path, str], ConditionsMadeLike] = ConditionsMade
     """Makes conditions on these interfaces by path; the spool's folder and the boot's id. ConditionsError when it cannot."""
@@ -237,6 +263,8 @@ class Parts:
     """What the machine lacks for conditions; None when nothing."""
     undo_earlier: Callable[[Path, str], list[str]] = undo_earlier
     """Undoes what an earlier life left of them; the same folder and id."""
+    roots: Roots = field(default_factory=Roots)
+    """Where the kernel tells of the machine's health."""
 
 
 def experiment_command(name: str) -> list[str]:

@@ -6,7 +6,9 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
-LATE_MS = 100.0
+from tandem.schema.grades import SCALES
+
+LATE_MS = SCALES["radio.poll_late_ms"].good
 _KEPT = 200_000
 """Lateness values kept for the percentiles: two days at one poll a second, under 1 MB."""
 

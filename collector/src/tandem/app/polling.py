@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import threading
 from collections.abc import Callable, Sequence
 
 from tandem.app.config import Config
-from tandem.app.parts import Parts, PathChange, PollerLike, PollLike
+from tandem.app.parts import Parts, PathChange, PollerLike, PollLike, TellsCard
 from tandem.app.recovering import Recovering
+from tandem.at.errors import AtError
+from tandem.modem.card import Card
 from tandem.modem.recovery import RecoverySettings
 from tandem.modem.steps import WEB_STEPS
 from tandem.schema.record import Record
@@ -16,6 +19,8 @@ from tandem.schema.record import Record
 log = logging.getLogger(__name__)
 
 STOP_S = 3.0
+CARD_S = 15.0
+"""For the question who the SIM is: six commands of two seconds at the most, behind a poll."""
 
 
 class Polling:
@@ -61,7 +66,21 @@ class Polling:
             except TimeoutError as error:
                 log.warning("%s", error)
 
+    def cards(self, told: Callable[[str, Card | None, str | None], None]) -> list[str]:
+        """Have the SIM of each modem looked at, by a thread a modem; ``told`` its path, the card, why it could not be. The paths."""
+        asked = {path: one for path, one in self._pollers.items() if isinstance(one, TellsCard)}
+        for path, poller in asked.items():
+            threading.Thread(target=_card, args=(path, poller, told), name=f"card-{path}", daemon=True).start()
+        return list(asked)
+
     def _polled(self, poll: PollLike | PathChange | list[Record]) -> None:
         self._put(poll)
         if self._recovering is not None and not isinstance(poll, PathChange | list):
             self._recovering.polled(poll)
+
+
+def _card(path: str, poller: TellsCard, told: Callable[[str, Card | None, str | None], None]) -> None:
+    try:
+        told(path, poller.card(CARD_S), None)
+    except (AtError, TimeoutError) as error:
+        told(path, None, str(error) or "it did not answer in time")

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from functools import partial
 
+from tandem.app.bearer_addresses import BearerAddresses
 from tandem.app.config import PathConfig
 from tandem.app.parts import EnvironmentLackError, PathChange, PollerLike, PollLike
 from tandem.app.position_part import gnss_commands
@@ -41,6 +42,9 @@ def modem_poller(
             put,
             None if modem.connection is None else ConnectionSettings(**dataclasses.asdict(modem.connection)),
             lambda state, detail: put(PathChange("path_state", path.name, f"{state}: {detail}")),
+            on_given=BearerAddresses(
+                lambda detail: put(PathChange("path_state", path.name, f"no_address: {detail}"))
+            ).keep,
         )
     try:
         reached = access(modem.port, modem.usb, partial(interface_of, path))

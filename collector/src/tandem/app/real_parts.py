@@ -185,5 +185,12 @@ class _Captures:
     def used_bytes(self) -> int:
         return self._budget.used_bytes
 
+    @property
+    def limit_bytes(self) -> int:
+        return self._budget.limit_bytes
+
+    def give_back(self, count: int) -> None:
+        self._budget.give_back(count)
+
     def of(self, interface: str, file: Path) -> _Capture:
         return _Capture(Capture(interface, file, self._snaplen, self._budget))

@@ -67,7 +67,7 @@ def manifest(config: Config, clock: Clock, plan: Plan, run: PlannedRun, ending: 
         ended_monotonic_ns=facts.ended_ns,
         environment={**facts.environment, "experiment": ending.environment, "further": further},
         modems=modems,
-        clock=clock.state(),
+        clock=clock.state(facts.started_ns, facts.ended_ns),
         records={name: count for name, count in facts.counts.items() if count},
         result=cast("RunResult | dict[str, Any] | None", ending.result),
         failure=cast("Failure | None", ending.failure),

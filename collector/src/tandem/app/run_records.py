@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from tandem.app.plan import PlannedRun
+from tandem.app.plan import Plan, PlannedRun
 from tandem.schema.manifest import Usage
-from tandem.schema.metrics import CONNECTION, PHASE, SUBFLOW
+from tandem.schema.metrics import CONNECTION, EXPERIMENT_MEASUREMENTS, MEASUREMENTS, PHASE, SUBFLOW
 from tandem.schema.record import Record, RecordError, Value
 
 _CONNECTION = {f.name for f in CONNECTION.fields}
 _SUBFLOW = {f.name for f in SUBFLOW.fields}
 _PHASE = {f.name for f in PHASE.fields}
+_TAG = re.compile(r"[A-Za-z0-9 ._-]{1,64}\Z")
+_LONGEST_TEXT = 500
+_OURS = ("run", "experiment", "campaign", "operator")
+"""Tags that the collector adds to a record of an experiment's."""
 
 
 def sample_records(run: PlannedRun, sample: Mapping[str, Any], utc_ns: int | None) -> tuple[list[Record], int]:
@@ -56,6 +61,41 @@ def phase_record(run: PlannedRun, experiment: str, said: Mapping[str, Any], utc_
     return Record.make("phase", {"run": run.id, "experiment": experiment}, fields, monotonic_ns, utc_ns)
 
 
+def experiment_record(
+    plan: Plan,
+    run: PlannedRun,
+    said: Mapping[str, Any],
+    operators: Mapping[str, str | None],
+    utc_ns: int | None,
+) -> Record:
+    """A record that the experiment says itself (``tandem.experiment.base.record``); RecordError when it breaks the schema, when an
+    experiment may not say its like, or when it names a path that is not the run's. Long texts are cut."""
+    measurement, tags, fields = said.get("measurement"), said.get("tags"), said.get("fields")
+    if not isinstance(measurement, str) or measurement not in EXPERIMENT_MEASUREMENTS:
+        raise RecordError(f"{measurement!r} is no measurement of an experiment's own")
+    monotonic_ns = said.get("monotonic_ns")
+    if type(monotonic_ns) is not int or monotonic_ns < 0:
+        raise RecordError(f"{measurement}: monotonic_ns is no time")
+    if not isinstance(tags, dict) or not isinstance(fields, dict):
+        raise RecordError(f"{measurement}: tags and fields are objects")
+    kind = MEASUREMENTS[measurement]
+    for name, value in tags.items():
+        if name in _OURS or name not in kind.tags:
+            raise RecordError(f"{measurement}: the tag {name!r} is not an experiment's to say")
+        if not (value is None or (isinstance(value, str) and _TAG.match(value))):
+            raise RecordError(f"{measurement}: the tag {name} is no short text")
+    if not {field.name for field in kind.fields}.issuperset(fields):
+        raise RecordError(f"{measurement}: a field that it has not")
+    path = tags.get("path")
+    if path is not None and path not in run.paths:
+        raise RecordError(f"{measurement}: {path!r} is no path of {run.id}")
+    ours = {**_of_the_run(plan, run), "operator": None if path is None else operators.get(path)}
+    told = {k: v[:_LONGEST_TEXT] if isinstance(v, str) else v for k, v in fields.items()}
+    return Record.make(
+        measurement, {**tags, **{k: ours[k] for k in _OURS if k in kind.tags}}, told, monotonic_ns, utc_ns
+    )
+
+
 def usage_records(
     run: PlannedRun,
     usage: Usage,
@@ -76,11 +116,25 @@ def usage_records(
     return records
 
 
+def begun_record(plan: Plan, run: PlannedRun, monotonic_ns: int, utc_ns: int | None) -> Record:
+    """The record of a run that begins."""
+    wish, campaign = plan.wish, plan.wish.campaign or {}
+    fields: dict[str, Value | None] = {
+        "number": plan.runs.index(run) + 1,
+        "of": len(plan.runs),
+        "paths": ",".join(run.paths),
+        "trigger": wish.trigger,
+        "seconds": wish.seconds,
+        "bytes": wish.bytes,
+        "step_number": campaign.get("number"),
+        **{name: campaign.get(name) for name in ("step", "repetition", "arm", "attempt", "label")},
+    }
+    return Record.make("run_begun", _of_the_run(plan, run), fields, monotonic_ns, utc_ns)
+
+
 def run_record(
+    plan: Plan,
     run: PlannedRun,
-    experiment: str,
-    pair: str,
-    pairing: str,
     result: Mapping[str, Any] | None,
     failure: Mapping[str, Any] | None,
     monotonic_ns: int,
@@ -94,9 +148,21 @@ def run_record(
         fields = {name: value if _fits(name, value, monotonic_ns) else None for name, value in fields.items()}
     fields["ok"] = failure is None
     fields["failure"] = None if failure is None else str(failure.get("reason"))[:500]
-    tags = {"run": run.id, "kind": run.kind, "path": run.path, "pair": pair, "pairing": pairing}
-    tags["experiment"] = experiment
-    return Record.make("run", tags, fields, monotonic_ns, utc_ns)
+    return Record.make("run", _of_the_run(plan, run), fields, monotonic_ns, utc_ns)
+
+
+def _of_the_run(plan: Plan, run: PlannedRun) -> dict[str, str | None]:
+    """Its tags."""
+    wish = plan.wish
+    return {
+        "run": run.id,
+        "kind": run.kind,
+        "path": run.path,
+        "pair": plan.pair,
+        "pairing": wish.pairing,
+        "experiment": wish.experiment,
+        "campaign": None if wish.campaign is None else wish.campaign.get("name"),
+    }
 
 
 def _fits(name: str, value: Any, monotonic_ns: int) -> bool:  # noqa: ANN401 any JSON value

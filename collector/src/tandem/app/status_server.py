@@ -42,6 +42,14 @@ class Answers(Protocol):
         """Do what ``request`` says of the campaign; ValueError with the reason when it cannot be."""
         ...
 
+    def traces(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Do what ``request`` says of traces; ValueError with the reason when it cannot be."""
+        ...
+
+    def sims(self) -> dict[str, Any]:
+        """Have the modems' SIMs looked at; which paths were asked. What is found is in the status, as ``sim`` of the modem."""
+        ...
+
     def done(self, pair: str) -> dict[str, Any] | None:
         """``runs``, ``results`` and ``ok`` once the pair has ended."""
         ...
@@ -167,9 +175,14 @@ class StatusServer:
         elif operation == "cancel":
             self._cancel(client, request.get("pair"))
         elif operation == "campaign":
-            self._campaign(client, request)
+            self._once(client, "campaign", self._answers.campaign, request)
+        elif operation == "traces":
+            self._once(client, "traces", self._answers.traces, request)
+        elif operation == "sims":
+            self._say(client, {"type": "sims", **self._answers.sims()}, last=True)
         else:
-            self._say(client, {"type": "error", "reason": "expected op: watch, status, start, cancel or campaign"})
+            known = "watch, status, start, cancel, campaign, traces or sims"
+            self._say(client, {"type": "error", "reason": f"expected op: {known}"})
 
     def _start(self, client: _Client, request: dict[str, Any]) -> None:
         experiment, parameters = request.get("experiment"), request.get("parameters", {})
@@ -198,13 +211,19 @@ class StatusServer:
         client.pair = ending
         self._say(client, {"type": "accepted", "pair": ending})
 
-    def _campaign(self, client: _Client, request: dict[str, Any]) -> None:
+    def _once(
+        self,
+        client: _Client,
+        kind: str,
+        answer: Callable[[dict[str, Any]], dict[str, Any]],
+        request: dict[str, Any],
+    ) -> None:
         try:
-            told = self._answers.campaign(request)
+            told = answer(request)
         except ValueError as refused:
             self._say(client, {"type": "refused", "reason": str(refused)}, last=True)
             return
-        self._say(client, {"type": "campaign", **told}, last=True)
+        self._say(client, {"type": kind, **told}, last=True)
 
     def _tell(self) -> None:
         """A status to all watchers, progress to those whose pair runs, the end to those whose pair has ended."""

@@ -72,6 +72,12 @@ def listen(path: Path) -> socket.socket:
     return made
 
 
+def close(listening: socket.socket, path: Path) -> None:
+    """End listening and take the socket's name away."""
+    listening.close()
+    path.unlink(missing_ok=True)
+
+
 def connect(path: Path, timeout_s: float | None) -> socket.socket:
     """A connection to a running collector; NoCollectorError when none answers."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import logging
 import socket
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from tandem.app import machine
 from tandem.app.account import Account
 from tandem.app.answering import Answering
 from tandem.app.campaign.wiring import campaign_part
 from tandem.app.clock import Clock
+from tandem.app.clock.watch import ClockWatch
 from tandem.app.collector import Collector
 from tandem.app.config import Config
 from tandem.app.live import Live
@@ -28,9 +26,11 @@ from tandem.app.path_watch import PathWatch
 from tandem.app.polling import Polling
 from tandem.app.registry import Registry
 from tandem.app.run_manifest import write_json
+from tandem.app.salvaged_captures import earlier_captures, salvaged_captures
 from tandem.app.status_server import StatusServer
-from tandem.app.status_socket import NAME, listen
+from tandem.app.status_socket import NAME, close, listen
 from tandem.app.surroundings import Surroundings
+from tandem.app.traces.wiring import TracesPart
 from tandem.export import Exporter, GatewayAddress, PendingManifests
 from tandem.spool import Spool, SpoolError, SpoolFullError
 
@@ -67,7 +67,7 @@ class Supervisor:
 
     def _start(self) -> None:
         config, parts = self.config, self._parts
-        self._started_utc_ns, self._started_s = time.time_ns(), time.monotonic()
+        self._started_ns = time.monotonic_ns()
         self._cpu_at_start = machine.cpu_seconds()
         address = GatewayAddress.of(config.server.gateway, config.server.ca_file, config.server.token_file)
         try:
@@ -75,8 +75,14 @@ class Supervisor:
                 (config.folder / name).mkdir(parents=True, exist_ok=True)
             listening = self._listen()
             self.clock = Clock(config.folder / "spool" / "boots.json")
-            spool = self._spool = Spool(config.folder / "spool", self.clock.boot)
+            spool = self._spool = Spool(
+                config.folder / "spool", self.clock.boot, config.spool_limit_bytes, self.clock.shown_ns
+            )
             self._undo.append(("spool", spool.close))
+            self.clock.began(spool.counts().made + 1)
+            watch = self._clock_watch = ClockWatch(self.clock, config.clock)
+            watch.start()
+            self._undo.append(("clock", watch.stop))
             pending = PendingManifests(config.folder / "spool" / "pending-runs", config.folder / "runs")
         except SpoolError as error:
             raise EnvironmentLackError(str(error)) from error
@@ -93,21 +99,24 @@ class Supervisor:
         paths = parts.paths(config)
         changes = paths.apply()
         self._undo.append(("paths", paths.remove))
+        salvaged = salvaged_captures(config.folder)
         captures = (
             parts.captures(config, captures_on_disk(config.folder / "captures")) if config.capture.enabled else None
         )
         self._paths = paths
-        self.exporter = Exporter(spool, pending, address, paths.interfaces, config.probe, self.clock.utc_of)
+        self.exporter = Exporter(spool, pending, address, paths.interfaces, config.probe, self.clock)
         self.live = Live(config, self.clock.utc_ns, self._changed)
         detectors = parts.detectors(config)
         account = self.account = Account(
             config.folder, paths.interfaces, self.clock.boot, lambda: self.clock.utc_ns(time.monotonic_ns())
         )
+        clock, live, interfaces = self.clock, self.live, paths.interfaces
         self.collector = self._collector = Collector(
-            config, self.clock, spool, detectors, self.live, self.exporter, captures, paths.interfaces, account
+            config, clock, spool, detectors, live, self.exporter, captures, interfaces, account, parts.roots
         )
+        self.collector.reports.polling = self._modems
         self.environment = {**parts.environment(), "versions": machine.versions(), "settings": self.settings}
-        self._manifests = Manifests(config.folder / "runs", pending)
+        self._manifests = Manifests(config.folder / "runs", pending, lambda run: self.traces.made(run))
         around = Surroundings(
             config=config,
             parts=parts,
@@ -124,14 +133,26 @@ class Supervisor:
         pairs = self.pairs = self.collector.pairs = Pairs(around, pairs_so_far(config.folder / "runs"))
         self.campaigns = self.collector.campaigns = campaign_part(around, detectors, self.live, pairs, address)
         self.exporter.held = lambda: self.campaigns.campaigns.holds_maintenance
-        watch = PathWatch(paths, self._paths_changed)
+        traces = self.traces = self.collector.traces = TracesPart(around, detectors, self.campaigns, account, address)
+        for one in salvaged:
+            self.collector.salvaged(one)
+        path_watch = PathWatch(paths, self._paths_changed)
         if self._modems:
             self.collector.event("collector_start", f"version {self.environment['versions']['tandem']}")
             for change in changes:
                 self.collector.put(change)
-        watch.start()
-        self._undo.append(("path watch", watch.stop))
-        answers = self.answers = Answering(self.live, pairs, self.campaigns, account, lambda: paths.states)
+        path_watch.start()
+        self._undo.append(("path watch", path_watch.stop))
+        answers = self.answers = Answering(
+            self.live,
+            pairs,
+            self.campaigns,
+            traces,
+            account,
+            self.collector.reports,
+            lambda: paths.states,
+            lambda: [] if self._polling is None else self._polling.cards(self.live.card),
+        )
         self._server = StatusServer(listening, answers)
         self._undo.append(("status server", self._server.stop))
         self._server.start()
@@ -139,12 +160,15 @@ class Supervisor:
         self.exporter.start()
         if self._modems:
             beside = []
-            if config.position is not None and parts.position is not None:
-                beside = [parts.position(config, self.clock.utc_ns, self.collector.put, self.live.position_is)]
+            if (config.position is not None or config.clock == "gpsd") and parts.position is not None:
+                to = self.collector.put, self.live.position_is, self._clock_watch.heard
+                beside = [parts.position(config, self.clock.utc_ns, *to)]
             self._polling = Polling(config, parts, self.collector.put, beside)
             self._polling.start()
             self._undo.append(("campaign queue", self.campaigns.stop))
             self.campaigns.start()
+            self._undo.append(("traces", traces.stop))
+            traces.start()
 
     def _listen(self) -> socket.socket:
         file = self.config.folder / NAME
@@ -154,7 +178,7 @@ class Supervisor:
             if error.errno == errno.EADDRINUSE:
                 raise EnvironmentLackError(f"{file}: another collector runs here; mend: stop it first") from error
             raise
-        self._undo.append(("status socket", lambda: _close_socket(listening, file)))
+        self._undo.append(("status socket", lambda: close(listening, file)))
         return listening
 
     def _paths_changed(self, changes: list[PathChange]) -> None:
@@ -192,6 +216,7 @@ class Supervisor:
             self._take_down()
 
     def _close(self) -> bool:
+        self.traces.stop()
         self.pairs.stop()
         deadline_s = time.monotonic() + _RUN_END_S
         while self.pairs.running and time.monotonic() < deadline_s:
@@ -203,7 +228,7 @@ class Supervisor:
         self.collector.take_all()
         if self._modems:
             self.collector.event("collector_stop")
-        self.collector.report(time.monotonic_ns())
+        self.collector.report(time.monotonic_ns(), last=True)
         self.collector.take_all()
         self.collector.journal.commit()
         self._manifests.retry()
@@ -221,17 +246,23 @@ class Supervisor:
         if not self._modems and file.exists():
             return  # the account of a collector that polled is worth more than that of one experiment
         counts = self._spool.counts()
-        control = self.collector.control_bytes()
+        control, uploads = self.collector.control_bytes(), self.collector.upload_bytes()
         usage = {
-            path: {"received_bytes": received, "sent_bytes": sent, "control_bytes": control.get(path, 0)}
+            path: {
+                "received_bytes": received,
+                "sent_bytes": sent,
+                "control_bytes": control.get(path, 0),
+                "upload_bytes": uploads.get(path, 0),
+            }
             for path, (received, sent) in self.collector.usage.update().items()
         }
         account = {
             "format": "tandem-collector/1",
             "probe": self.config.probe,
             "boot": self.clock.boot,
-            "started_utc_ns": self._started_utc_ns,
-            "ended_utc_ns": time.time_ns(),
+            "started_utc_ns": self.clock.utc_ns(self._started_ns),
+            "ended_utc_ns": self.clock.now_ns(),
+            "clock": self.clock.state(),
             "records": {
                 "made": counts.made,
                 "sent": counts.sent,
@@ -241,12 +272,12 @@ class Supervisor:
                 "by_measurement": counts.by_measurement,
             },
             "polls": self.collector.polls.as_json(),
-            "captures": _earlier_captures(file, self.collector.captured, self.config.folder) + self.collector.captured,
+            "captures": earlier_captures(file, self.collector.captured, self.config.folder) + self.collector.captured,
             "usage": usage,
             "resources": {
                 "cpu_seconds": round(machine.cpu_seconds() - self._cpu_at_start, 3),
                 "max_rss_bytes": machine.peak_rss_bytes(),
-                "wall_seconds": round(time.monotonic() - self._started_s, 3),
+                "wall_seconds": round((time.monotonic_ns() - self._started_ns) / 1e9, 3),
             },
             "versions": self.environment["versions"],
             "environment": {k: v for k, v in self.environment.items() if k != "versions"},
@@ -266,18 +297,3 @@ class Supervisor:
                 action()
             except (OSError, SpoolError, EnvironmentLackError) as error:
                 log.warning("%s: %s", name, error)
-
-
-def _close_socket(listening: socket.socket, file: Path) -> None:
-    listening.close()
-    file.unlink(missing_ok=True)
-
-
-def _earlier_captures(file: Path, now: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
-    """What an earlier life of this collector told of captures that still lie here."""
-    try:
-        told = json.loads(file.read_bytes())["captures"]
-        names = {row["file"] for row in now}
-        return [row for row in told if row["file"] not in names and (folder / row["file"]).exists()]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []

@@ -5,12 +5,12 @@ Days are UTC. What was spent at a time unknown (the clock was never synchronised
 
 from __future__ import annotations
 
-import calendar
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 
+from tandem.app.plan_period import midnight_s, reset_after, reset_before
 from tandem.schema.campaign import Budget
 
 _DAY_S = 86400.0
@@ -19,27 +19,6 @@ _DAY_S = 86400.0
 def day_of(utc_s: float) -> date:
     """The UTC day."""
     return datetime.fromtimestamp(utc_s, UTC).date()
-
-
-def reset_before(today: date, reset_day: int) -> date:
-    """The last day, ``today`` included, on which the plan began anew; in a month without that day it is the month's last."""
-    for year, month in _months_back(today):
-        reset = date(year, month, min(reset_day, calendar.monthrange(year, month)[1]))
-        if reset <= today:
-            return reset
-    raise AssertionError("the month before always has one")
-
-
-def reset_after(today: date, reset_day: int) -> date:
-    """The next day on which the plan begins anew."""
-    last = reset_before(today, reset_day)
-    year, month = (last.year, last.month + 1) if last.month < 12 else (last.year + 1, 1)
-    return date(year, month, min(reset_day, calendar.monthrange(year, month)[1]))
-
-
-def _months_back(today: date) -> list[tuple[int, int]]:
-    before = (today.year, today.month - 1) if today.month > 1 else (today.year - 1, 12)
-    return [(today.year, today.month), before]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +87,11 @@ class Spending:
         reset = at_reset = None
         if utc_s is not None and today is not None:
             reset = reset_after(today, self._budget.reset_day)
-            began_s = _midnight(reset_before(today, self._budget.reset_day))
+            began_s = midnight_s(reset_before(today, self._budget.reset_day))
             if self._first_utc_s is not None:
                 began_s = max(began_s, min(self._first_utc_s, utc_s))
             elapsed_s = max(utc_s - began_s, _DAY_S)  # of a pace over less than a day little can be told
-            at_reset = used + round(used / elapsed_s * max(0.0, _midnight(reset) - utc_s))
+            at_reset = used + round(used / elapsed_s * max(0.0, midnight_s(reset) - utc_s))
         return Forecast(used, self._spent_on(today, role), limit, left, reset, at_reset)
 
     def _today(self, utc_s: float | None) -> date | None:
@@ -138,10 +117,4 @@ class Spending:
     def _to_reset(self, today: date | None, utc_s: float | None) -> float | None:
         if today is None or utc_s is None:
             return None
-        return max(0.0, _midnight(reset_after(today, self._budget.reset_day)) - utc_s)
-
-
-def _midnight(day: date) -> float:
-    return (datetime(day.year, day.month, day.day, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(
-        seconds=1
-    )
+        return max(0.0, midnight_s(reset_after(today, self._budget.reset_day)) - utc_s)

@@ -19,7 +19,7 @@ from tandem.app.campaign.request import request_of, used_instead
 from tandem.app.campaign.requires import settings
 from tandem.app.campaign.runner import Runner
 from tandem.app.campaign.state import Done, Entry, Happening, Moment, Outcome, Sight, Start, Wait
-from tandem.app.campaign.told import describe
+from tandem.app.campaign.told import describe, run_told
 from tandem.schema.campaign import CampaignError
 
 log = logging.getLogger(__name__)
@@ -54,6 +54,8 @@ class Campaigns:
         self._last: dict[str, Any] | None = None
         self.on_end: Ended = lambda _origin, _state, _told: None
         """Called from any thread that ends one."""
+        self.on_change: Callable[[dict[str, Any]], None] = lambda _told: None
+        """Called with ``status`` by any thread that changes it: begun, gone on with, a run begun or ended, the end. Must not block."""
 
     # --- told by people --------------------------------------------------------------------------------------------------
 
@@ -76,6 +78,7 @@ class Campaigns:
                 ) from error
             if current is None:
                 self._current = made
+                self._changed()
             else:
                 self._next = made
                 self._stop(current, "paused")
@@ -94,6 +97,7 @@ class Campaigns:
                         log.warning("campaign %s was pushed by the server and is not gone on with", begun.campaign.name)
                         return
                     self._current = current_of(stored, begun, entries)
+                    self._changed()
             except (CampaignError, OSError) as error:
                 log.error("the campaign that was under way cannot be gone on with: %s", error)
 
@@ -189,19 +193,7 @@ class Campaigns:
         step = next(s for s in begun.campaign.steps if s.name == start.item.step)
         instead = used_instead(start.item, begun.substitutes)
         label = start.label if start.label is not None else begun.label
-        told = {
-            "name": begun.campaign.name,
-            "short": begun.campaign.short,
-            "step": step.name,
-            "number": start.item.number,
-            "repetition": start.item.repetition,
-            "arm": start.item.arm,
-            "attempt": start.attempt,
-            "label": label,
-            "roles": dict(begun.paths),
-            "substituted": instead,
-            **({} if begun.origin is None else {"push": begun.origin.push}),
-        }
+        told = run_told(begun, start, label, instead)
         current.used_before = self._usage()
         failure = None
         try:
@@ -217,6 +209,7 @@ class Campaigns:
         entry.label, entry.substituted = label, instead
         current.said = f"{step.name}: run {start.item.number + 1} of {step.run_count}"
         current.progress.write(entry)
+        self._changed()
         if failure is not None:
             log.error("campaign %s, step %s: %s", begun.campaign.name, step.name, failure)
             self._ended(current, entry, Outcome(False, failure, (), dict.fromkeys(begun.paths, 0)))
@@ -233,13 +226,22 @@ class Campaigns:
         current.scheduler.ended(entry, outcome, self._now())
         current.entry = current.running = None
         current.progress.write(entry)
+        self._changed()
 
     def _end(self, current: Current, state: str) -> None:
         told = self._last = {**describe(current.begun, current.scheduler, self._now()), "state": state}
         self._current, self._next = self._next, None
         current.progress.close()
         progress.set_active(self._folder, None if self._current is None else self._current.begun.key)
+        self.on_change(told)
+        if self._current is not None:
+            self._changed()
         self.on_end(current.begun.origin, state, told)
+
+    def _changed(self) -> None:
+        told = self.status()
+        if told is not None:
+            self.on_change(told)
 
     # --- for people --------------------------------------------------------------------------------------------------------
 

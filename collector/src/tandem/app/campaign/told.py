@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from tandem.app.campaign import progress
 from tandem.app.campaign.estimate import cost
 from tandem.app.campaign.progress import Begun, Progress
 from tandem.app.campaign.scheduler import Scheduler
-from tandem.app.campaign.state import Entry, Moment
+from tandem.app.campaign.state import Entry, Moment, Start
 
 
 def scheduler_of(begun: Begun, entries: list[Entry]) -> Scheduler:
@@ -26,7 +27,8 @@ def describe(begun: Begun, scheduler: Scheduler, now: Moment) -> dict[str, Any]:
     forecast = {}
     for role, one in scheduler.forecast(now).items():
         reset = None if one.reset is None else one.reset.isoformat()
-        forecast[role] = {**asdict(one), "reset": reset, "exceeds": one.exceeds}
+        day_bytes = begun.campaign.budget.day_bytes
+        forecast[role] = {**asdict(one), "reset": reset, "exceeds": one.exceeds, "day_budget_bytes": day_bytes}
     return {
         "name": begun.campaign.name,
         "push": None if begun.origin is None else begun.origin.push,
@@ -39,6 +41,23 @@ def describe(begun: Begun, scheduler: Scheduler, now: Moment) -> dict[str, Any]:
         "runs": dict(scheduler.counts),
         "substitutes": begun.substitutes,
         "budget": forecast,
+    }
+
+
+def run_told(begun: Begun, start: Start, label: str | None, instead: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Which run of the campaign it is: for its manifest and its records."""
+    return {
+        "name": begun.campaign.name,
+        "short": begun.campaign.short,
+        "step": start.item.step,
+        "number": start.item.number,
+        "repetition": start.item.repetition,
+        "arm": start.item.arm,
+        "attempt": start.attempt,
+        "label": label,
+        "roles": dict(begun.paths),
+        "substituted": instead,
+        **({} if begun.origin is None else {"push": begun.origin.push}),
     }
 
 

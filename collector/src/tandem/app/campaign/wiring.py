@@ -14,6 +14,7 @@ from tandem.app.campaign.driver import Campaigns
 from tandem.app.campaign.progress import Begun
 from tandem.app.campaign.queue import ProbeQueue
 from tandem.app.campaign.queue_watch import QueueWatch
+from tandem.app.campaign.records import CampaignRecords
 from tandem.app.campaign.request import bound
 from tandem.app.campaign.state import Moment, Outcome, Sight
 from tandem.app.clock import Clock
@@ -107,9 +108,13 @@ class Eyes:
 class CampaignPart:
     """A collector's campaigns."""
 
-    def __init__(self, config: Config, clock: Clock, runner: PairsRunner, eyes: Eyes) -> None:
+    def __init__(
+        self, config: Config, clock: Clock, runner: PairsRunner, eyes: Eyes, emit: Callable[[list[Record]], None]
+    ) -> None:
         self._config, self._clock, self._eyes = config, clock, eyes
         self.campaigns = Campaigns(config.folder / FOLDER, runner, self.now, eyes.sight, eyes.usage)
+        self._records = CampaignRecords({p.name: p.operator for p in config.paths}, self.now, emit)
+        self.campaigns.on_change = self._records.changed
         self._gateway: AnyPath | None = None
         self._queue: QueueWatch | None = None
 
@@ -136,9 +141,23 @@ class CampaignPart:
         if self._queue is not None:
             self._queue.stop()
 
+    def tick(self) -> None:
+        """Once a second, by the collector's thread."""
+        self.campaigns.tick()
+        if self.campaigns.under_way:
+            self._records.tick(self.campaigns.status)
+
     def control_bytes(self) -> dict[str, int]:
         """Bytes by path that asking took since the start."""
         return {} if self._gateway is None else self._gateway.control_bytes()
+
+    def brief(self) -> dict[str, Any] | None:
+        """How far the campaign under way is, for the status object; None without one."""
+        told = self.campaigns.status() if self.campaigns.under_way else None
+        if told is None:
+            return None
+        made, of = (sum(step[name] for step in told["steps"].values()) for name in ("made", "of"))
+        return {"name": told["name"], "state": told["state"], "said": told["said"], "made": made, "of": of}
 
     def held(self) -> str | None:
         """Why what is not urgent has to wait, None when it may go on."""
@@ -222,7 +241,7 @@ def campaign_part(
     """The campaigns of a collector made of these."""
     config, paths = around.config, around.paths
     eyes = Eyes(detectors, live, paths, pairs, paths.interfaces)
-    part = CampaignPart(config, around.clock, PairsRunner(config, around.registry, pairs, live.done), eyes)
+    part = CampaignPart(config, around.clock, PairsRunner(config, around.registry, pairs, live.done), eyes, around.emit)
     if config.campaigns.from_server:
         part.listen_to(AnyPath(address, paths.interfaces), around)
     return part

@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 from tandem.experiment.asked import COMMON
-from tandem.experiment.base import STOPPED, Outcome, Output, Stop, main, phase
+from tandem.experiment.base import STOPPED, Outcome, Output, Stop, main, phase, record
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.results import BYTES_BY_PATH
 
@@ -33,6 +33,10 @@ class Steps:
         output.line("phase", name="wrong", number=0, of=2, monotonic_ns=time.monotonic_ns())
         connection = {"kind": "tcp", "path": "b", "bytes": 5, "subflows": 1}
         output.line("sample", monotonic_ns=time.monotonic_ns(), connection=connection, subflows=[])
+        record(output, "verdict", {"verdict_code": 0}, path="b", role="primary", verdict="native")
+        record(
+            output, "verdict", {"verdict_code": 0}, path="wifi", role="primary", verdict="native"
+        )  # no path of the run
         if parameters["how"] == "order":
             for told in ("71d77677", "odd", None):
                 output.line("ordering", connection=told)

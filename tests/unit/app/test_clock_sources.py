@@ -1,0 +1,292 @@
+"""What chronyd, the kernel and gpsd say of the time, read; and whose word is taken."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from chronyd_words import answer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.app.clock import Clock, boots, chrony, kernel
+from tandem.app.clock.reading import system_offset_ns
+from tandem.app.clock.satellites import PULSE_ERROR_NS, REPORTS, SERIAL_ERROR_NS, Satellites
+from tandem.app.clock.watch import ClockWatch
+from tandem.position.reports import Pulse, Tpv
+
+S = 10**9
+TRUE_NS = 1_790_000_000 * S
+NO_KERNEL = kernel.KernelClock(synchronised=False, left_ns=0, max_error_us=16_000_000, est_error_us=16_000_000)
+
+
+def test_the_answer_of_chronyd_is_read() -> None:
+    told = chrony.parse(answer(7, correction=-3.25), 7)
+    assert told is not None
+    assert (told.reference, told.stratum, told.leap, told.correction_s) == (0xC0A80001, 2, 0, -3.25)
+    assert told.root_distance_s == pytest.approx(0.011, rel=1e-6)
+    assert told.skew_ppm == 0.75
+    said = chrony.reading(told, 5, 100 * S)
+    assert said is not None
+    assert said.offset_ns == 100 * S - 3_250_000_000
+    assert said.slewing
+    assert len(chrony.request(7)) == len(answer(7))
+
+
+@given(st.floats(-1e6, 1e6).filter(lambda x: x == 0 or abs(x) > 1e-9))
+def test_numbers_of_chronyd(value: float) -> None:
+    told = chrony.parse(answer(1, correction=value), 1)
+    assert told is not None
+    assert told.correction_s == pytest.approx(value, rel=1e-6)
+
+
+@given(st.binary(max_size=300), st.integers(0, 2**32 - 1))
+def test_no_bytes_break_the_reader(noise: bytes, sequence: int) -> None:
+    told = chrony.parse(noise, sequence)
+    assert told is None or chrony.reading(told, 0, 0) is None or told.stratum > 0
+
+
+@given(st.integers(0, 103), st.integers(0, 255))
+def test_a_changed_byte_is_read_or_refused(place: int, value: int) -> None:
+    changed = bytearray(answer(9))
+    changed[place] = value
+    told = chrony.parse(bytes(changed), 9)
+    if told is not None:
+        said = chrony.reading(told, 0, 0)
+        assert said is None or 0 <= (said.error_ns or 0) <= 2**127
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"leap": 3}, {"reference": 0}, {"reference": chrony.LOCAL_REFERENCE}, {"stratum": 0}, {"dispersion": 1.5}],
+    ids=["not synchronised", "no reference", "its own clock", "stratum 0", "too far from the root"],
+)
+def test_when_chronyd_does_not_vouch(changes: dict[str, float]) -> None:
+    told = chrony.parse(answer(1, **changes), 1)  # type: ignore[arg-type]  whole numbers stay whole
+    assert told is not None
+    assert chrony.reading(told, 0, 0) is None
+
+
+def test_a_refusal_and_an_answer_to_another_question_are_none() -> None:
+    assert chrony.parse(answer(1, status=2), 1) is None
+    assert chrony.parse(answer(1), 2) is None
+
+
+def test_nobody_at_the_port_is_told_at_once() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    asked = chrony.Chrony(("127.0.0.1", port), 30.0)  # the test's own time would run out first
+    assert asked.ask() is None
+    assert not asked.answered
+
+
+def test_a_daemon_is_asked_over_its_socket() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as daemon:
+        daemon.bind(("127.0.0.1", 0))
+
+        def reply() -> None:
+            asked, client = daemon.recvfrom(1024)
+            daemon.sendto(answer(int.from_bytes(asked[8:12], "big")), client)
+
+        thread = threading.Thread(target=reply)
+        thread.start()
+        told = chrony.Chrony(daemon.getsockname(), 10.0).ask()
+        thread.join()
+    assert told is not None
+    assert told.stratum == 2
+
+
+def test_the_kernels_word() -> None:
+    good = kernel.KernelClock(True, 2_000_000, 8_000, 0)
+    said = kernel.reading(good, 5, TRUE_NS)
+    assert said is not None
+    assert (said.offset_ns, said.error_ns) == (TRUE_NS + 2_000_000, kernel.FLOOR_NS)
+    assert kernel.reading(NO_KERNEL, 5, TRUE_NS) is None
+    assert kernel.reading(kernel.KernelClock(True, 0, 1_500_000, 0), 5, TRUE_NS) is None
+    assert kernel.ask() is not None  # this machine's own
+
+
+# --- gpsd ----------------------------------------------------------------------------------------------------------------
+
+
+def fixes(sky: Satellites, count: int, late_ns: Callable[[int], int], start: int = 0) -> list[object]:
+    """``count`` reports, one a second, each ``late_ns`` after the second that it names."""
+    said = []
+    for n in range(start, start + count):
+        arrived = n * S + late_ns(n)
+        said.append(sky.heard(Tpv(3, "/dev/x", TRUE_NS + n * S), arrived, 0))
+    return said
+
+
+def test_a_receiver_is_believed_when_its_reports_agree_and_the_least_delayed_counts() -> None:
+    said = fixes(Satellites(), REPORTS + 2, lambda n: 100_000_000 + 30_000_000 * (n % 3))
+    assert said[: REPORTS - 1] == [None] * (REPORTS - 1)
+    last = said[-1]
+    assert last.offset_ns == TRUE_NS - 100_000_000  # type: ignore[attr-defined]
+    assert last.error_ns == SERIAL_ERROR_NS  # type: ignore[attr-defined]
+
+
+def test_a_receiver_without_a_fix_and_one_that_jumps_are_not_believed() -> None:
+    sky = Satellites()
+    assert fixes(sky, REPORTS, lambda _n: 0)[-1] is not None
+    assert sky.heard(Tpv(1, "/dev/x", TRUE_NS + 20 * S), 20 * S, 0) is None
+    assert fixes(sky, 1, lambda _n: 0, start=21) == [None]
+    assert fixes(sky, REPORTS, lambda _n: 3 * S, start=22)[: REPORTS - 1] == [None] * (REPORTS - 1)
+
+
+def test_a_receiver_whose_weeks_have_wrapped_is_not_believed() -> None:
+    sky = Satellites()
+    said = [sky.heard(Tpv(3, "/dev/x", 10**18 + n * S), n * S, 0) for n in range(20)]
+    assert said == [None] * 20
+
+
+def test_a_pulse_is_exact_once_the_sentences_say_which_second_it_was() -> None:
+    sky = Satellites()
+    system_ns = TRUE_NS + 7 * S  # the system's clock is 7 s fast
+    pulse = Pulse("PPS", "/dev/x", TRUE_NS + 9 * S, system_ns + 9 * S + 1234)
+    assert sky.heard(pulse, 9 * S, system_ns) is None
+    fixes(sky, 10, lambda _n: 200_000_000)
+    said = sky.heard(pulse, 9 * S + 300_000_000, system_ns)
+    assert said is not None
+    assert (said.offset_ns, said.error_ns) == (TRUE_NS - 1234, PULSE_ERROR_NS)
+    assert (
+        sky.heard(Pulse("PPS", "/dev/x", TRUE_NS + 99 * S, system_ns + 9 * S), 9 * S + 400_000_000, system_ns) is None
+    )
+
+
+# --- who is asked --------------------------------------------------------------------------------------------------------
+
+
+class Daemon(chrony.Chrony):
+    """A chronyd that tells what the test says; None: there is none."""
+
+    def __init__(self, told: chrony.Tracking | None) -> None:
+        super().__init__()
+        self.told = told
+
+    def ask(self) -> chrony.Tracking | None:
+        self.answered = self.told is not None
+        return self.told
+
+
+FOLLOWS = chrony.parse(answer(1), 1)
+LOST = chrony.parse(answer(1, leap=3), 1)
+DISCIPLINED = kernel.KernelClock(True, 0, 8_000, 500)
+
+
+@pytest.mark.parametrize(
+    ("source", "told", "state", "taken", "why"),
+    [
+        ("auto", FOLLOWS, NO_KERNEL, "chrony", None),
+        ("auto", None, DISCIPLINED, "kernel", None),
+        (
+            "auto",
+            LOST,
+            DISCIPLINED,
+            None,
+            "follows no server",
+        ),  # chronyd knows better than the flag that it has not cleared yet
+        ("auto", None, NO_KERNEL, None, 'source = "system"'),
+        ("chrony", None, DISCIPLINED, None, "no chronyd"),
+        ("kernel", FOLLOWS, NO_KERNEL, None, "not disciplined"),
+        ("gpsd", FOLLOWS, DISCIPLINED, None, "gpsd"),
+        ("system", None, NO_KERNEL, "system", None),
+    ],
+)
+def test_whose_word_is_taken(
+    tmp_path: Path,
+    source: str,
+    told: chrony.Tracking | None,
+    state: kernel.KernelClock,
+    taken: str | None,
+    why: str | None,
+) -> None:
+    clock = Clock(tmp_path / "boots.json", "boot-1", lambda: TRUE_NS, lambda: 5 * S)
+    watch = ClockWatch(clock, source, Daemon(told), lambda: state, lambda: TRUE_NS, lambda: 5 * S)
+    watch.look()
+    assert (None if clock.reading is None else clock.reading.source) == taken
+    assert (clock.trouble is None) == (why is None)
+    assert why is None or why in str(clock.trouble)
+    assert clock.state()["error_ms"] is None if taken in (None, "system") else clock.state()["error_ms"] > 0
+
+
+def test_what_was_said_while_the_clock_was_set_is_not_taken(tmp_path: Path) -> None:
+    offsets = iter([TRUE_NS, TRUE_NS + S])
+    clock = Clock(tmp_path / "boots.json", "boot-1", lambda: TRUE_NS, lambda: 5 * S)
+    ClockWatch(clock, "chrony", Daemon(FOLLOWS), lambda: None, lambda: next(offsets), lambda: 5 * S).look()
+    assert clock.reading is None
+
+
+def test_the_offset_of_this_machine_is_steady() -> None:
+    assert abs(system_offset_ns() - system_offset_ns()) < 50_000_000
+
+
+# --- boots.json ----------------------------------------------------------------------------------------------------------
+
+NS = st.integers(-(2**63), 2**63 - 1)
+NAME = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
+
+
+@st.composite
+def boot(draw: st.DrawFn) -> boots.Boot:
+    starts = sorted(draw(st.sets(NS, max_size=4)))
+    epochs = []
+    for start in starts:
+        first, until = sorted((draw(NS), draw(NS)))
+        error = draw(st.none() | st.integers(0, 2**63 - 1))
+        epochs.append(
+            boots.Epoch(start, first, until, draw(NS), error, draw(NAME), *(draw(st.booleans()) for _ in range(3)))
+        )
+    return boots.Boot(draw(NAME), draw(st.none() | NS), draw(NS), draw(st.none() | NS), epochs)
+
+
+@given(st.lists(boot(), max_size=5, unique_by=lambda b: b.id))
+def test_boots_are_read_as_they_were_written(known: list[boots.Boot]) -> None:
+    assert boots.read(boots.write(known)) == known
+
+
+KEYS = [
+    "format",
+    "boots",
+    "id",
+    "epochs",
+    "offsets_ns",
+    "first_seq",
+    "seen_ns",
+    "system_offset_ns",
+    "error_ns",
+    "used",
+    "source",
+]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
+    max_leaves=12,
+)
+
+
+@given(st.binary(max_size=200) | JSON.map(lambda told: json.dumps(told).encode()))
+def test_no_bytes_break_the_reader_of_boots(noise: bytes) -> None:
+    with pytest.raises(boots.BootsError):
+        boots.read(noise)
+
+
+@given(st.lists(boot(), min_size=1, max_size=3, unique_by=lambda b: b.id), st.data())
+def test_a_damaged_file_is_read_or_refused(known: list[boots.Boot], data: st.DataObject) -> None:
+    content = bytearray(boots.write(known))
+    content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        found = boots.read(bytes(content))
+    except boots.BootsError:
+        return
+    assert all(isinstance(b.seen_ns, int) for b in found)
+
+
+def test_the_first_format_is_read() -> None:
+    (found,) = boots.read(b'{"format": "tandem-boots/1", "offsets_ns": {"b": 5}}')
+    assert (found.id, found.epochs[0].offset_ns, found.used) == ("b", 5, True)

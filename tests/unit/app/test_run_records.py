@@ -1,0 +1,141 @@
+"""Records of runs: what begins, and what an experiment's process says itself, of which nothing is trusted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.app.config import parse
+from tandem.app.plan import plan, wish_of
+from tandem.app.run_records import begun_record, experiment_record, run_record
+from tandem.schema.metrics import EXPERIMENT_MEASUREMENTS, MEASUREMENTS
+from tandem.schema.record import Record, RecordError
+
+CONFIG = parse((Path(__file__).parent / "good.toml").read_text(), Path("/x/config.toml"))
+OF_A_CAMPAIGN = {
+    "name": "commute", "step": "both", "number": 4, "repetition": 2, "arm": 1, "attempt": 1, "label": None, "roles": {}
+}  # fmt: skip
+PLAN = plan(CONFIG, replace(wish_of(CONFIG, "sequential", "campaign"), campaign=OF_A_CAMPAIGN), 0)
+RUN = next(run for run in PLAN.runs if run.kind == "mptcp")
+OPERATORS = {"a": "Alpha", "b": "Beta"}
+
+
+def said(**changes: Any) -> dict[str, Any]:
+    told = {
+        "type": "record",
+        "measurement": "verdict",
+        "tags": {"path": RUN.path, "role": "join", "verdict": "native"},
+        "fields": {"verdict_code": 0, "detail": "joined", "over": None},
+        "monotonic_ns": 7,
+    }
+    return {**told, **changes}
+
+
+def test_a_run_that_begins_says_what_it_will_be_and_of_which_campaign() -> None:
+    record = begun_record(PLAN, RUN, 5, 6)
+    assert record.tags == {
+        "run": RUN.id, "kind": "mptcp", "path": RUN.path, "pair": PLAN.pair, "pairing": "sequential", "experiment": "download",
+        "campaign": "commute",
+    }  # fmt: skip
+    fields = dict(record.fields)
+    assert fields["number"] == PLAN.runs.index(RUN) + 1
+    assert (fields["of"], fields["trigger"], fields["paths"]) == (3, "campaign", ",".join(RUN.paths))
+    assert (fields["step"], fields["step_number"], fields["repetition"]) == ("both", 4, 2)
+    assert "label" not in fields
+    assert (record.monotonic_ns, record.utc_ns) == (5, 6)
+
+
+def test_begin_and_end_of_a_run_have_the_same_tags_in_and_outside_of_a_campaign() -> None:
+    outside = plan(CONFIG, wish_of(CONFIG, "sequential", "request"), 0)
+    for one in (PLAN, outside):
+        begun, ended = begun_record(one, one.runs[0], 1, None), run_record(one, one.runs[0], None, None, 2, None)
+        assert begun.tags == ended.tags
+    assert "campaign" not in begun.tags
+
+
+def test_to_an_experiments_record_the_collector_adds_whose_it_is() -> None:
+    record = experiment_record(PLAN, RUN, said(), OPERATORS, 9)
+    assert record.tags == {
+        "run": RUN.id, "campaign": "commute", "operator": OPERATORS[RUN.path], "path": RUN.path, "role": "join", "verdict": "native",
+    }  # fmt: skip
+    assert record.fields == {"verdict_code": 0, "detail": "joined"}
+    assert (record.monotonic_ns, record.utc_ns) == (7, 9)
+
+
+def test_a_long_text_is_cut_and_nothing_else_is_changed() -> None:
+    record = experiment_record(PLAN, RUN, said(fields={"detail": "x" * 5000}), OPERATORS, None)
+    assert record.fields == {"detail": "x" * 500}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"measurement": "radio"}, "no measurement of an experiment's own"),
+        ({"measurement": "run"}, "no measurement of an experiment's own"),
+        ({"measurement": "expected"}, "no measurement of an experiment's own"),
+        ({"measurement": ["verdict"]}, "no measurement of an experiment's own"),
+        ({"monotonic_ns": True}, "no time"),
+        ({"monotonic_ns": -1}, "no time"),
+        ({"tags": None}, "tags and fields are objects"),
+        ({"fields": [1]}, "tags and fields are objects"),
+        ({"tags": {"run": "run-of-another"}}, "'run' is not an experiment's"),
+        ({"tags": {"operator": "Alpha"}}, "'operator' is not an experiment's"),
+        ({"tags": {"probe": "another"}}, "'probe' is not an experiment's"),
+        ({"tags": {"path": "nowhere"}}, "is no path of"),
+        ({"tags": {"role": "x" * 65}}, "no short text"),
+        ({"tags": {"role": "two\nlines"}}, "no short text"),
+        ({"tags": {"role": "join\\"}}, "no short text"),
+        ({"tags": {"colour": "red"}}, "'colour' is not an experiment's"),
+        ({"fields": {}}, "no field"),
+        ({"fields": {"verdict_code": 99}}, "above 6"),
+        ({"fields": {"verdict_code": "0"}}, "not a whole number"),
+        ({"fields": {"seq": 1}}, "a field that it has not"),
+    ],
+)
+def test_what_an_experiment_may_not_say_is_refused(changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(RecordError, match=reason):
+        experiment_record(PLAN, RUN, said(**changes), OPERATORS, None)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = sorted({f.name for m in EXPERIMENT_MEASUREMENTS for f in MEASUREMENTS[m].fields})
+LINES = st.fixed_dictionaries(
+    {},
+    optional={
+        "measurement": st.sampled_from(sorted(EXPERIMENT_MEASUREMENTS)) | JSON,
+        "tags": st.dictionaries(
+            st.sampled_from(["path", "kind", "role", "verdict", "mode", "x"]) | st.text(), JSON, max_size=4
+        )
+        | JSON,
+        "fields": st.dictionaries(st.sampled_from(NAMES) | st.text(), JSON, max_size=4) | JSON,
+        "monotonic_ns": st.integers(0, 2**62) | JSON,
+    },
+)
+
+
+@given(LINES)
+def test_any_line_is_a_record_that_keeps_the_schema_or_refused(line: dict[str, Any]) -> None:
+    try:
+        record = experiment_record(PLAN, RUN, json.loads(json.dumps(line)), OPERATORS, None)
+    except RecordError:
+        return
+    assert record.tags["run"] == RUN.id
+    assert Record.make(record.measurement, record.tags, record.fields, record.monotonic_ns) == record
+
+
+def test_every_tag_of_an_experiments_measurement_is_its_own_to_say_or_the_collectors() -> None:
+    ours = {"run", "experiment", "campaign", "operator"}
+    theirs = {"kind", "path", "rule", "mode", "role", "verdict"}
+    for name in EXPERIMENT_MEASUREMENTS:
+        assert set(MEASUREMENTS[name].tags) <= ours | theirs
+        assert {"run", "path", "operator"} <= set(MEASUREMENTS[name].tags)

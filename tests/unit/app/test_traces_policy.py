@@ -1,0 +1,234 @@
+"""When traces may go, and never more over a SIM than it may cost."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.app.config import Config, ConfigError, parse
+from tandem.app.config_plan import PlanConfig
+from tandem.app.config_traces import TracesConfig
+from tandem.app.traces.allowance import left_today
+from tandem.app.traces.night import begins_in
+from tandem.app.traces.policy import PathSight, Sight, decide
+from tandem.app.traces.spent import Spent
+from tandem.app.traces.spent import parse as parse_spent
+from tandem.export import LEAST_LEFT_BYTES
+
+RULES = TracesConfig()
+WIFI, SIM = PathSight("wlan", False, True), PathSight("a", True, True, 10**8)
+
+
+def sight(**more: Any) -> Sight:
+    told: dict[str, Any] = {"held": None, "local_minute": 120.0, "mobile": False, "still_s": 7200.0, "asked": False}
+    return Sight(**{**told, "paths": [SIM, WIFI], **more})
+
+
+def test_at_night_after_two_still_hours_over_wifi() -> None:
+    permit = decide(RULES, sight())
+    assert (permit.paths, permit.left_bytes, permit.reason) == (("wlan",), {}, "over wlan")
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"held": "a run is under way"}, "waits: a run is under way"),
+        ({"local_minute": 22 * 60.0}, "waits: night begins in 3.0 h"),
+        ({"local_minute": None}, "waits: the clock is not set: nobody knows whether it is night"),
+        ({"mobile": True}, "waits: the probe moves"),
+        ({"still_s": 3600.0}, "waits: the radio changed 60 min ago; in 60 min if it stays as it is"),
+        ({"paths": [SIM]}, "waits: no path without a SIM is up"),
+        ({"paths": [SIM, PathSight("wlan", False, False)]}, "waits: no path without a SIM is up"),
+    ],
+)
+def test_it_says_what_it_waits_for(more: dict[str, Any], reason: str) -> None:
+    permit = decide(RULES, sight(**more))
+    assert (permit.paths, permit.reason) == ((), reason)
+    assert permit.again_s > 0
+
+
+def test_a_persons_wish_overrules_night_and_quiet_but_no_measurement_and_no_budget() -> None:
+    by_day = {"asked": True, "local_minute": 720.0, "mobile": True, "still_s": 0.0}
+    assert decide(RULES, sight(**by_day)).paths == ("wlan",)
+    assert decide(TracesConfig(enabled=False), sight(**by_day)).paths == ("wlan",)
+    assert decide(TracesConfig(enabled=False), sight()).paths == ()
+    assert decide(RULES, sight(**by_day, held="a run is under way")).paths == ()
+    assert decide(RULES, sight(**{**by_day, "paths": [SIM]})).paths == ()
+    poor = PathSight("a", True, True, LEAST_LEFT_BYTES - 1)
+    permit = decide(TracesConfig(over="any"), sight(**{**by_day, "paths": [poor]}))
+    assert (permit.paths, permit.reason) == ((), "waits: what uploads may cost the SIMs today is used up")
+
+
+def test_over_any_takes_wifi_when_there_is_one_and_the_sim_with_most_left_else() -> None:
+    rules, other = TracesConfig(over="any"), PathSight("b", True, True, 2 * 10**8)
+    assert decide(rules, sight()).paths == ("wlan",)
+    permit = decide(rules, sight(paths=[SIM, other]))
+    assert (permit.paths, permit.left_bytes) == (("b", "a"), {"a": 10**8, "b": 2 * 10**8})
+
+
+sights = st.builds(
+    Sight,
+    held=st.none() | st.just("a run is under way"),
+    local_minute=st.none() | st.floats(0, 1440, exclude_max=True),
+    mobile=st.booleans(),
+    still_s=st.floats(0, 20000),
+    asked=st.booleans(),
+    paths=st.lists(
+        st.builds(PathSight, st.sampled_from("abcd"), st.booleans(), st.booleans(), st.integers(0, 10**9)),
+        max_size=4,
+        unique_by=lambda path: path.name,
+    ),
+)
+rules_of_any_kind = st.builds(
+    TracesConfig,
+    enabled=st.booleans(),
+    over=st.sampled_from(["unmetered", "any"]),
+    night=st.none() | st.tuples(st.integers(0, 1439), st.integers(0, 1439)).filter(lambda night: night[0] != night[1]),
+    still_for_s=st.sampled_from([0.0, 7200.0]),
+)
+
+
+@given(rules_of_any_kind, sights)
+def test_whatever_it_sees_it_never_goes_where_it_must_not(rules: TracesConfig, seen: Sight) -> None:
+    permit = decide(rules, seen)
+    by_name = {path.name: path for path in seen.paths}
+    assert bool(permit.paths) or (permit.reason.startswith("waits: ") and permit.again_s > 0)
+    for name in permit.paths:
+        assert seen.held is None
+        assert by_name[name].up
+        if by_name[name].metered:
+            assert rules.over == "any"
+            assert not any(path.up and not path.metered for path in seen.paths)
+            assert permit.left_bytes[name] == by_name[name].left_bytes >= LEAST_LEFT_BYTES
+        else:
+            assert name not in permit.left_bytes
+        if not seen.asked:
+            assert rules.enabled
+            assert rules.still_for_s == 0 or (not seen.mobile and seen.still_s >= rules.still_for_s)
+            if rules.night is not None:
+                assert seen.local_minute is not None
+                assert begins_in(rules.night, seen.local_minute) == 0
+
+
+@given(st.tuples(st.integers(0, 1439), st.integers(0, 1439)), st.floats(0, 1440, exclude_max=True))
+def test_a_night_that_is_waited_for_begins_then(night: tuple[int, int], minute: float) -> None:
+    if night[0] == night[1]:
+        return
+    wait = begins_in(night, minute)
+    assert 0 <= wait < 1440
+    if wait > 0:
+        assert abs((minute + wait) % 1440 - night[0]) < 1e-6
+        assert begins_in(night, float(night[0])) == 0
+
+
+# --- budgets: a small world with a clock, an account and a plan --------------------------------------------------------------
+
+PLAN = PlanConfig(2 * 10**9, 15, 0.9)
+moves = st.lists(
+    st.tuples(
+        st.sampled_from(["upload", "others", "wait", "crash"]), st.integers(0, 400_000_000), st.floats(0, 100_000)
+    ),
+    max_size=40,
+)
+
+
+@given(moves, st.none() | st.just(PLAN), st.integers(0, 300_000_000), st.sampled_from([0.0, 0.5, 1.0]))
+def test_never_beyond_the_budget_whatever_happens(
+    tmp_path_factory: Any, moves: list[tuple[str, int, float]], plan: PlanConfig | None, cap: int, share: float
+) -> None:
+    rules = TracesConfig(over="any", metered_bytes_per_day=cap, plan_share=share)
+    file = tmp_path_factory.mktemp("probe") / "spent.json"
+    spent, now = Spent(file), datetime(2026, 11, 10, 22, tzinfo=UTC)
+    days: dict[str, int] = {}
+    uploaded: dict[str, int] = {}
+    for what, count, seconds in moves:
+        day = now.date().isoformat()
+        if what == "others":
+            days[day] = days.get(day, 0) + count
+        elif what == "upload":
+            left = left_today(rules, plan, days, spent.of("a", day), now.timestamp())
+            used = min(left, count)
+            spent.reserve("a", day, left)
+            spent.settle("a", used)
+            days[day] = days.get(day, 0) + used
+            uploaded[day] = uploaded.get(day, 0) + used
+            if plan is not None and used:
+                period = [d for d in days if (d >= "2026-11-15") == (day >= "2026-11-15")]
+                assert sum(days[d] for d in period) <= plan.bytes
+        elif what == "wait":
+            now += timedelta(seconds=seconds)
+        else:
+            spent = Spent(file)  # the collector is killed and started again
+        assert uploaded.get(day, 0) <= cap
+        assert spent.of("a", day) >= uploaded.get(day, 0)
+
+
+def test_without_a_clock_nothing_goes_over_a_sim() -> None:
+    assert left_today(RULES, None, {}, 0, None) == 0
+
+
+def test_a_day_has_its_part_of_what_the_plan_will_have_left() -> None:
+    """2 GB, 50 MB a day by everything else, 10 days to the reset: what is left then, its half, in ten parts."""
+    by_day = {
+        (datetime(2026, 10, 15, tzinfo=UTC) + timedelta(days=n)).date().isoformat(): 50_000_000 for n in range(21)
+    }
+    now = datetime(2026, 11, 5, tzinfo=UTC)
+    rules = TracesConfig(metered_bytes_per_day=10**9)
+    spare = 2 * 10**9 - 31 * 50_000_000
+    assert abs(left_today(rules, PLAN, by_day, 0, now.timestamp()) - spare / 2 / 10) < 1000
+    used = {**by_day, "2026-11-05": 5_000_000}
+    assert left_today(rules, PLAN, used, 5_000_000, now.timestamp()) <= spare / 2 / 10 - 5_000_000 + 1000
+
+
+def test_what_was_about_to_go_when_the_power_went_counts(tmp_path: Path) -> None:
+    file = tmp_path / "traces" / "spent.json"
+    spent = Spent(file)
+    spent.reserve("a", "2026-11-21", 1000)
+    spent.settle("a", 600)
+    spent.reserve("a", "2026-11-21", 500)
+    assert Spent(file).of("a", "2026-11-21") == 1100
+    assert spent.of("a", "2026-11-21") == 600
+
+
+@given(st.text() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(repr))
+def test_any_text_is_an_account_or_told(text: str) -> None:
+    try:
+        days = parse_spent(text)
+    except (ValueError, RecursionError):
+        return
+    assert all(type(count) is int for row in days.values() for count in row.values())
+
+
+# --- the configuration -------------------------------------------------------------------------------------------------------
+
+GOOD = (Path(__file__).parent / "good.toml").read_text()
+
+
+def config(more: str) -> Config:
+    return parse(GOOD + "\n" + more, Path("/etc/tandem/config.toml"))
+
+
+def test_the_table_is_taken() -> None:
+    assert config("").traces == TracesConfig()
+    told = config('[traces]\nnight = "22:30-05:00"\nover = "any"\nkeep = "until_received"').traces
+    assert (told.night, told.over, told.keep) == ((22 * 60 + 30, 300), "any", "until_received")
+    assert config('[traces]\nnight = "off"').traces.night is None
+
+
+@pytest.mark.parametrize("night", ["1:00-5:00", "25:00-05:00", "01:00", "05:00-05:00", "at night"])
+def test_no_night(night: str) -> None:
+    with pytest.raises(ConfigError, match=r"traces.night: .*; mend: as in 01:00-05:00"):
+        config(f'[traces]\nnight = "{night}"')
+
+
+def test_a_path_is_metered_where_it_has_a_modem_unless_it_says_otherwise() -> None:
+    paths = config(
+        '[[path]]\nname = "w"\ninterface = "wlan0"\n[[path]]\nname = "m"\ninterface = "mifi0"\nmetered = true'
+    ).paths
+    assert [(p.name, p.is_metered) for p in paths if p.name in "wm"] == [("w", False), ("m", True)]
+    assert all(p.is_metered for p in paths if p.modem is not None)
