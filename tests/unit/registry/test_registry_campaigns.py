@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from old_registry import to_version
 
 from tandem.schema.campaign_queue import MOST_QUEUED, Report
 from tandem_server.registry import QueueFull, Registry
@@ -89,8 +90,7 @@ def test_a_registry_of_the_first_version_gets_the_table(tmp_path):
     with Registry(file) as made:
         token = made.probes.add("probe-1")
     with sqlite3.connect(file) as old:
-        old.execute("DROP TABLE campaigns")
-        old.execute("PRAGMA user_version = 1")
+        to_version(old, 1)
     with Registry(file) as opened:
         assert opened.probes.of_token(token) == "probe-1"
         push(opened)

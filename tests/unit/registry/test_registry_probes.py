@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from hypothesis import given
@@ -121,3 +122,21 @@ def test_a_file_that_is_no_registry_is_refused_in_one_line(tmp_path):
         Registry(other)
     with pytest.raises(RegistryError, match="mend: "):
         Registry(tmp_path / "registry.sqlite" / "below-a-file.sqlite")
+
+
+def test_an_old_token_works_as_long_as_was_said_and_no_longer(registry, monkeypatch):
+    first = registry.probes.add("probe-1")
+    second = registry.probes.rotate("probe-1", keep_old_s=100)
+    third = registry.probes.rotate("probe-1", keep_old_s=50)
+    now = time.time_ns()
+    for later_s, good in ((0, {first, second, third}), (60, {first, third}), (110, {third})):
+        monkeypatch.setattr(time, "time_ns", lambda later_s=later_s: now + later_s * 10**9)
+        assert {token for token in (first, second, third) if registry.probes.of_token(token) == "probe-1"} == good
+
+
+def test_a_thief_keeps_nothing_of_an_overlap(registry):
+    first = registry.probes.add("probe-1")
+    second = registry.probes.rotate("probe-1", keep_old_s=100)
+    registry.probes.revoke("probe-1")
+    third = registry.probes.rotate("probe-1", keep_old_s=100)
+    assert [registry.probes.of_token(token) for token in (first, second, third)] == [None, None, "probe-1"]

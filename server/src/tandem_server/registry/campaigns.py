@@ -98,6 +98,14 @@ class CampaignQueue:
         found = [row.pushed for row in self.all(probe) if not row.settled]
         return sorted(found, key=lambda one: one.turn)
 
+    def under_way_since(self) -> dict[str, int]:
+        """By probe, since when a campaign of its queue is under way, UTC ns."""
+        with self._read() as connection:
+            rows = connection.execute(
+                "SELECT probe, min(state_utc_ns) FROM campaigns WHERE state = 'running' GROUP BY probe"
+            ).fetchall()
+        return dict(rows)
+
     def text(self, campaign: str, probe: str) -> tuple[str | None] | None:
         """The file (None: the probe has it itself) of a campaign of this probe; None when it has no such campaign."""
         with self._read() as connection:

@@ -9,12 +9,19 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from tandem_server.registry import counted, enrolments, late, ledger_runs, probes, seen, trace_offers, traces
 from tandem_server.registry.campaigns import CampaignQueue
+from tandem_server.registry.counted import Counted
+from tandem_server.registry.enrolments import Enrolments
+from tandem_server.registry.late import LateHours
+from tandem_server.registry.ledger_runs import LedgerRuns
 from tandem_server.registry.probes import Probes
 from tandem_server.registry.runs import Runs
+from tandem_server.registry.seen import Seen
 from tandem_server.registry.sessions import Sessions
+from tandem_server.registry.trace_offers import TraceOffers
+from tandem_server.registry.traces import Traces
 
-_VERSION = 2
 _SCHEMA = """
 CREATE TABLE probes (
     name TEXT PRIMARY KEY,
@@ -66,8 +73,20 @@ CREATE TABLE campaigns (
 ) STRICT;
 CREATE INDEX campaigns_of_probe ON campaigns (probe, pushed_utc_ns);
 """
-_STEPS = (_SCHEMA, _CAMPAIGNS)
+_STEPS = (
+    _SCHEMA,
+    _CAMPAIGNS,
+    traces.SCHEMA + trace_offers.SCHEMA,
+    seen.SCHEMA + counted.SCHEMA,
+    probes.SCHEMA,
+    ledger_runs.SCHEMA,
+    late.SCHEMA,
+    enrolments.SCHEMA,
+)
 """What each version added, from the first on: a file of an earlier one gets what it lacks."""
+
+_VERSION = len(_STEPS)
+_BUSY_MS, _UPDATE_MS = 10_000, 300_000
 
 
 class RegistryError(RuntimeError):
@@ -75,24 +94,48 @@ class RegistryError(RuntimeError):
 
 
 class Registry:
-    """``probes``, ``sessions``, ``runs`` and ``campaigns`` of one file. Each thread has its own connection; writers wait up to 10 s."""
+    """The tables of one file. Each thread has its own connection; writers wait up to 10 s. ``read_only``: SQLite refuses every change,
+    and the file must be there and of this version."""
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, file: Path, *, read_only: bool = False) -> None:
+        self.file, self._read_only = file, read_only
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
         self.probes = Probes(self._read, self._write)
+        self.enrolments = Enrolments(self._read, self._write)
         self.sessions = Sessions(self._read, self._write)
         self.runs = Runs(self._read, self._write)
         self.campaigns = CampaignQueue(self._read, self._write)
+        self.traces = Traces(self._read, self._write)
+        self.trace_offers = TraceOffers(self._read, self._write)
+        self.seen = Seen(self._read, self._write)
+        self.counted = Counted(self._read, self._write)
+        self.ledger_runs = LedgerRuns(self._read, self._write)
+        self.late = LateHours(self._read, self._write)
+        if read_only:
+            self._check()
+            return
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+            # A file of six months takes its time to be brought up to date; several processes start at once, and wait for that.
+            self._connection().execute(f"PRAGMA busy_timeout = {_UPDATE_MS}")
             with self._write() as connection:
                 self._prepare(connection)
+            self._connection().execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
         except (OSError, sqlite3.Error) as error:
             raise RegistryError(f"{file}: {error}; mend: name a registry file that can be written") from error
+
+    def _check(self) -> None:
+        try:
+            version = self._connection().execute("PRAGMA user_version").fetchone()[0]
+        except (OSError, sqlite3.Error) as error:
+            mend = "mend: start the gateway first, as the same user"
+            raise RegistryError(f"{self.file}: {error}; {mend}") from error
+        if version != _VERSION:
+            mend = "start the gateway of this version, which brings it up to date"
+            raise RegistryError(f"{self.file}: version {version}, this one reads {_VERSION}; mend: {mend}")
 
     def close(self) -> None:
         """Close the connections of all threads; none may be in use."""
@@ -115,9 +158,8 @@ class Registry:
                 f"{self.file}: made by another, later version ({version}, this one reads {_VERSION}); mend: use that version"
             )
         for step in _STEPS[version:]:
-            for statement in step.split(";"):
-                if statement.strip():
-                    connection.execute(statement)
+            for statement in _statements(step):
+                connection.execute(statement)
         if version < _VERSION:
             connection.execute(f"PRAGMA user_version = {_VERSION}")
 
@@ -142,11 +184,25 @@ class Registry:
         mine: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if mine is None:
             # Used by its own thread; another one only closes it, in close().
-            mine = sqlite3.connect(self.file, timeout=10.0, isolation_level=None, check_same_thread=False)
-            mine.execute("PRAGMA journal_mode = WAL")
-            mine.execute("PRAGMA synchronous = FULL")
-            mine.execute("PRAGMA foreign_keys = ON")
+            place = f"{self.file.resolve().as_uri()}?mode={'ro' if self._read_only else 'rwc'}"
+            mine = sqlite3.connect(
+                place, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False, uri=True
+            )
+            if not self._read_only:
+                mine.execute("PRAGMA journal_mode = WAL")
+                mine.execute("PRAGMA synchronous = FULL")
+                mine.execute("PRAGMA foreign_keys = ON")
             self._local.connection = mine
             with self._lock:
                 self._connections.append(mine)
         return mine
+
+
+def _statements(text: str) -> Iterator[str]:
+    """One after the other: a trigger's body has semicolons of its own."""
+    statement = ""
+    for part in text.split(";"):
+        statement += part + ";"
+        if part.strip() and sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

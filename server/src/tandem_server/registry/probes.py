@@ -14,18 +14,28 @@ from dataclasses import dataclass
 Opening = Callable[[], AbstractContextManager[sqlite3.Connection]]
 """Opens this thread's connection for reading, or for one transaction of writing."""
 
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS old_tokens (
+    token_sha256 BLOB PRIMARY KEY,
+    probe TEXT NOT NULL REFERENCES probes(name),
+    until_utc_ns INTEGER NOT NULL
+) STRICT;
+"""
+"""Tokens that were replaced and still work for a while."""
+
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _TOKEN = re.compile(r"tandem_[A-Za-z0-9_-]{43}\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One probe; times in UTC ns, None when it never happened."""
+    """One probe; times in UTC ns, None when it never happened. ``old_until_utc_ns``: a token of before works until then."""
 
     name: str
     created_utc_ns: int
     rotated_utc_ns: int | None
     revoked_utc_ns: int | None
+    old_until_utc_ns: int | None = None
 
 
 def valid_name(name: str) -> bool:
@@ -43,7 +53,7 @@ class Probes:
         """Register ``name`` and return its token. ValueError when the name is taken or no valid one."""
         if not valid_name(name):
             raise ValueError(f"{name!r} is no probe name; use lower-case letters, digits and inner hyphens, at most 63")
-        token = _new_token()
+        token = new_token()
         try:
             with self._write() as connection:
                 connection.execute(
@@ -54,33 +64,53 @@ class Probes:
             raise ValueError(f"there is a probe {name} already; use rotate for a new token") from None
         return token
 
-    def rotate(self, name: str) -> str:
-        """A new token for ``name``; the old one is void at once, a revocation is lifted. KeyError when unknown."""
-        token = _new_token()
+    def rotate(self, name: str, keep_old_s: float = 0.0) -> str:
+        """A new token for ``name``; a revocation is lifted. KeyError when unknown.
+
+        The token of before works for ``keep_old_s`` more, so that a probe in the field can be given the new one first; with 0 it is void
+        at once, and so is any older one. A revoked token stays void.
+        """
+        token, now = new_token(), time.time_ns()
         with self._write() as connection:
-            changed = connection.execute(
+            row = connection.execute(
+                "SELECT token_sha256, revoked_utc_ns FROM probes WHERE name = ?", (name,)
+            ).fetchone()
+            if row is None:
+                raise KeyError(name)
+            if keep_old_s > 0 and row[1] is None:
+                connection.execute("DELETE FROM old_tokens WHERE until_utc_ns <= ?", (now,))
+                until = now + int(keep_old_s * 1e9)
+                connection.execute("INSERT INTO old_tokens VALUES (?, ?, ?)", (row[0], name, until))
+            else:
+                connection.execute("DELETE FROM old_tokens WHERE probe = ?", (name,))
+            connection.execute(
                 "UPDATE probes SET token_sha256 = ?, rotated_utc_ns = ?, revoked_utc_ns = NULL WHERE name = ?",
-                (_digest(token), time.time_ns(), name),
-            ).rowcount
-        if not changed:
-            raise KeyError(name)
+                (_digest(token), now, name),
+            )
         return token
 
-    def revoke(self, name: str) -> None:
-        """Void the token of ``name``; what it sent stays. KeyError when unknown."""
+    def revoke(self, name: str, keep_peer: bool = False) -> bool:
+        """Void every token of ``name``, its code and, unless ``keep_peer``, its tunnel's key; what it sent stays. Whether that changed
+        anything. KeyError when unknown."""
         with self._write() as connection:
-            changed = connection.execute(
-                "UPDATE probes SET revoked_utc_ns = coalesce(revoked_utc_ns, ?) WHERE name = ?",
-                (time.time_ns(), name),
-            ).rowcount
-        if not changed:
+            known = connection.execute("SELECT revoked_utc_ns FROM probes WHERE name = ?", (name,)).fetchone()
+            connection.execute(
+                "UPDATE probes SET revoked_utc_ns = coalesce(revoked_utc_ns, ?) WHERE name = ?", (time.time_ns(), name)
+            )
+            connection.execute("DELETE FROM old_tokens WHERE probe = ?", (name,))
+            invited = connection.execute("DELETE FROM invitations WHERE probe = ?", (name,)).rowcount > 0
+            peer = not keep_peer and forget_keys(connection, name)
+        if known is None and not invited:
             raise KeyError(name)
+        return invited or peer or (known is not None and known[0] is None)
 
     def all(self) -> list[Probe]:
         """Every probe, by name."""
         with self._read() as connection:
             rows = connection.execute(
-                "SELECT name, created_utc_ns, rotated_utc_ns, revoked_utc_ns FROM probes ORDER BY name"
+                "SELECT name, created_utc_ns, rotated_utc_ns, revoked_utc_ns,"
+                " (SELECT max(until_utc_ns) FROM old_tokens WHERE probe = name AND until_utc_ns > ?) FROM probes ORDER BY name",
+                (time.time_ns(),),
             ).fetchall()
         return [Probe(*row) for row in rows]
 
@@ -91,10 +121,15 @@ class Probes:
         """
         if not _TOKEN.match(token):
             return None
+        digest = _digest(token)
         with self._read() as connection:
             row = connection.execute(
-                "SELECT name FROM probes WHERE token_sha256 = ? AND revoked_utc_ns IS NULL", (_digest(token),)
+                "SELECT name FROM probes WHERE token_sha256 = ? AND revoked_utc_ns IS NULL", (digest,)
             ).fetchone()
+            if row is None:
+                row = connection.execute(
+                    "SELECT probe FROM old_tokens WHERE token_sha256 = ? AND until_utc_ns > ?", (digest, time.time_ns())
+                ).fetchone()
         return None if row is None else str(row[0])
 
     def active(self, name: str) -> bool:
@@ -106,8 +141,26 @@ class Probes:
         return row is not None
 
 
-def _new_token() -> str:
+def new_token() -> str:
+    """256 random bits."""
     return "tandem_" + secrets.token_urlsafe(32)
+
+
+def take_token(connection: sqlite3.Connection, name: str, token: str, now_utc_ns: int) -> None:
+    """Within a transaction: ``token`` is the probe's only one from now on; it is registered, and no longer revoked."""
+    connection.execute(
+        "INSERT INTO probes (name, token_sha256, created_utc_ns) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (name) DO UPDATE SET token_sha256 = ?2, rotated_utc_ns = ?3, revoked_utc_ns = NULL",
+        (name, _digest(token), now_utc_ns),
+    )
+    connection.execute("DELETE FROM old_tokens WHERE probe = ?", (name,))
+
+
+def forget_keys(connection: sqlite3.Connection, name: str) -> bool:
+    """Within the revocation's transaction: it is no peer any more; the address stays its own. Whether it was one."""
+    keyless = "wireguard_public_key = NULL, ssh_host_keys = '[]', enrolled_utc_ns = NULL"
+    where = "probe = ? AND enrolled_utc_ns IS NOT NULL"
+    return connection.execute(f"UPDATE enrolments SET {keyless} WHERE {where}", (name,)).rowcount > 0  # noqa: S608  (constants)
 
 
 def _digest(token: str) -> bytes:

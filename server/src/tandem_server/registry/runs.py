@@ -9,6 +9,8 @@ from typing import Any
 
 from tandem_server.registry.probes import Opening
 
+_NEAR_NS = 2 * 86_400 * 10**9
+
 
 class LedgerConflict(ValueError):  # noqa: N818  (it reads as what it is)
     """The run's id is taken by another probe's run."""
@@ -35,9 +37,11 @@ class Runs:
         """Enter a run, or replace it: the last manifest holds, the first arrival's time stays. LedgerConflict."""
         text = json.dumps(manifest, separators=(",", ":"), sort_keys=True)
         with self._write() as connection:
-            owner = connection.execute("SELECT probe FROM runs WHERE id = ?", (run,)).fetchone()
-            if owner is not None and owner[0] != probe:
+            before = connection.execute("SELECT probe, manifest FROM runs WHERE id = ?", (run,)).fetchone()
+            if before is not None and before[0] != probe:
                 raise LedgerConflict(f"run {run} belongs to another probe")
+            if before is not None and before[1] != text:  # another promise: what was found complete is not
+                connection.execute("DELETE FROM complete_runs WHERE run = ?", (run,))
             connection.execute(
                 "INSERT INTO runs (id, probe, manifest, received_utc_ns, status) VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT (id) DO UPDATE SET manifest = excluded.manifest, status = excluded.status",
@@ -52,13 +56,34 @@ class Runs:
             ).fetchone()
         return None if row is None else _run(row)
 
-    def all(self, probe: str | None = None) -> list[Run]:
-        """Every run in the order of arrival, of one probe when named."""
+    def of_pair(self, probe: str, pair: str, about_utc_ns: int) -> list[Run]:
+        """The runs of ``probe`` that name this pair and arrived within two days of ``about_utc_ns``, at most 64: a pair's manifests go up
+        one after the other, and the others need not be read."""
         with self._read() as connection:
             rows = connection.execute(
                 "SELECT id, probe, manifest, received_utc_ns, status FROM runs"
-                " WHERE ?1 IS NULL OR probe = ?1 ORDER BY received_utc_ns, id",
-                (probe,),
+                " WHERE received_utc_ns BETWEEN ?1 - ?2 AND ?1 + ?2 AND probe = ?3"
+                # What a manifest holds is not trusted to be JSON as SQLite knows it (1e999).
+                " AND CASE WHEN json_valid(manifest) THEN json_extract(manifest, '$.pair') END = ?4"
+                " ORDER BY received_utc_ns, id LIMIT 64",
+                (about_utc_ns, _NEAR_NS, probe, pair),
+            ).fetchall()
+        return [_run(row) for row in rows]
+
+    def newest(self) -> dict[str, int]:
+        """By probe, when its newest manifest came, UTC ns."""
+        with self._read() as connection:
+            rows = connection.execute("SELECT probe, max(received_utc_ns) FROM runs GROUP BY probe").fetchall()
+        return dict(rows)
+
+    def all(self, probe: str | None = None, *, uncounted: bool = False) -> list[Run]:
+        """Every run in the order of arrival, of one probe when named; ``uncounted``: without those that were found complete."""
+        with self._read() as connection:
+            rows = connection.execute(
+                "SELECT id, probe, manifest, received_utc_ns, status FROM runs"
+                " WHERE (?1 IS NULL OR probe = ?1) AND (NOT ?2 OR id NOT IN (SELECT run FROM complete_runs))"
+                " ORDER BY received_utc_ns, id",
+                (probe, uncounted),
             ).fetchall()
         return [_run(row) for row in rows]
 

@@ -25,6 +25,19 @@ class SessionRow:
     sent_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Lone:
+    """The sessions of a run that no manifest names; times in UTC ns, ``ended_utc_ns`` None while one is open."""
+
+    run: str
+    probe: str
+    kind: str
+    opened_utc_ns: int
+    ended_utc_ns: int | None
+    ended_why: str | None
+    sent_bytes: int
+
+
 class Sessions:
     """The table of sessions."""
 
@@ -66,6 +79,28 @@ class Sessions:
                 (probe, utc_ns),
             ).fetchone()
         return int(row[0])
+
+    def lone(self, probe: str | None = None, run: str | None = None) -> list[Lone]:
+        """Runs that are known by their sessions only, one row each, the oldest first; of one probe, and one run of it, when named."""
+        of = "(?1 IS NULL OR probe = ?1)" if run is None else "probe = ?1 AND run = ?2"
+        with self._read() as connection:
+            rows = connection.execute(
+                "SELECT run, probe, kind, min(opened_utc_ns),"  # noqa: S608  constants
+                " iif(count(*) = count(ended_utc_ns), max(ended_utc_ns), NULL), max(ended_why), sum(sent_bytes) FROM sessions"
+                f" WHERE {of} AND NOT EXISTS"
+                " (SELECT 1 FROM runs WHERE runs.id = sessions.run AND runs.probe = sessions.probe)"
+                " GROUP BY probe, run ORDER BY min(opened_utc_ns), run",
+                (probe,) if run is None else (probe, run),
+            ).fetchall()
+        return [Lone(*row) for row in rows]
+
+    def open_since(self) -> dict[str, int]:
+        """By probe, when the oldest session opened that has not ended, UTC ns."""
+        with self._read() as connection:
+            rows = connection.execute(
+                "SELECT probe, min(opened_utc_ns) FROM sessions WHERE ended_utc_ns IS NULL GROUP BY probe"
+            ).fetchall()
+        return dict(rows)
 
     def all(self) -> list[SessionRow]:
         """Every session, oldest first."""

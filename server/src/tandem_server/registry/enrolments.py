@@ -1,0 +1,188 @@
+"""Invitations (one-time codes), and what a probe told of its keys when it used one. A code is 256 random bits, kept as SHA-256 only."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+import re
+import secrets
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tandem_server.registry.probes import Opening, new_token, take_token, valid_name
+
+SCHEMA = """
+CREATE TABLE invitations (
+    probe TEXT PRIMARY KEY,
+    code_sha256 BLOB NOT NULL UNIQUE,
+    expires_utc_ns INTEGER NOT NULL,
+    used_utc_ns INTEGER,
+    used_key TEXT
+) STRICT;
+CREATE TABLE enrolments (
+    probe TEXT PRIMARY KEY,
+    address TEXT UNIQUE,
+    wireguard_public_key TEXT UNIQUE,
+    ssh_host_keys TEXT NOT NULL,
+    enrolled_utc_ns INTEGER
+) STRICT;
+"""
+"""An enrolment's row begins with the invitation, which reserves the address; it stays with the probe's name for good."""
+
+HUB_AND_PEOPLE = 15
+"""Of the tunnel's network the first address is the hub's, the next are for people's machines; probes get those after."""
+
+_AGAIN_S = 86_400
+"""A used code may be asked with again for so long at least, also where it expires: its answer was lost."""
+_CODE = re.compile(r"invite_[A-Za-z0-9_-]{43}\Z")
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class BadCode(ValueError):  # noqa: N818  (an answer, no accident)
+    """No good code. ``told``: why, for the server's log; the asker learns nothing. None: nothing worth a line."""
+
+    def __init__(self, told: str | None) -> None:
+        super().__init__(told or "unknown")
+        self.told = told
+
+
+class KeyTaken(ValueError):  # noqa: N818  (an answer, no accident)
+    """The WireGuard key is another probe's."""
+
+
+class NetworkFullError(RuntimeError):
+    """The tunnel's network has no address left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """A code, shown once; ``address``: in the tunnel, None without one. ``known``: the probe is registered and not revoked already."""
+
+    probe: str
+    code: str
+    expires_utc_ns: int
+    address: str | None
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Enrolment:
+    """A probe's public keys as it told them; ``invited_until_utc_ns``: end of its code, also past, None
+    without one or once it was used."""
+
+    probe: str
+    address: str | None
+    wireguard_public_key: str | None
+    ssh_host_keys: tuple[str, ...]
+    enrolled_utc_ns: int | None
+    invited_until_utc_ns: int | None
+
+
+class Enrolments:
+    """The tables of invitations and enrolments."""
+
+    def __init__(self, read: Opening, write: Opening) -> None:
+        self._read, self._write = read, write
+
+    def invite(self, name: str, lifetime_s: float, network: Network | None) -> Invitation:
+        """A code for ``name``, which need not be registered yet; one of before is void. ValueError for no valid name, NetworkFullError."""
+        if not valid_name(name):
+            raise ValueError(f"{name!r} is no probe name; use lower-case letters, digits and inner hyphens, at most 63")
+        code = "invite_" + secrets.token_urlsafe(32)
+        expires = time.time_ns() + int(lifetime_s * 1e9)
+        with self._write() as connection:
+            address = _reserve(connection, name, network)
+            connection.execute(
+                "INSERT OR REPLACE INTO invitations (probe, code_sha256, expires_utc_ns) VALUES (?, ?, ?)",
+                (name, _digest(code), expires),
+            )
+            known = connection.execute(
+                "SELECT 1 FROM probes WHERE name = ? AND revoked_utc_ns IS NULL", (name,)
+            ).fetchone()
+        return Invitation(name, code, expires, address, known is not None)
+
+    def redeem(
+        self, name: str, code: str, wireguard_key: str, ssh_host_keys: Sequence[str], network: Network | None
+    ) -> tuple[str, str | None]:
+        """The probe's new token, which voids those of before, and its address. BadCode, KeyTaken, NetworkFullError.
+
+        An answer that was lost is asked for again with the same code and key: another token, until one of them has been used.
+        """
+        now = time.time_ns()
+        with self._write() as connection:
+            digest = _digest(code) if _CODE.match(code) else b""
+            _check(connection, name, digest, wireguard_key, now)
+            if connection.execute(
+                "SELECT 1 FROM enrolments WHERE wireguard_public_key = ? AND probe <> ?", (wireguard_key, name)
+            ).fetchone():
+                raise KeyTaken
+            token = new_token()
+            take_token(connection, name, token, now)
+            address = _reserve(connection, name, network)
+            connection.execute(
+                "UPDATE enrolments SET wireguard_public_key = ?, ssh_host_keys = ?, enrolled_utc_ns = ? WHERE probe = ?",
+                (wireguard_key, json.dumps(list(ssh_host_keys)), now, name),
+            )
+            connection.execute(
+                "UPDATE invitations SET used_utc_ns = ?, used_key = ?, expires_utc_ns = max(expires_utc_ns, ?)"
+                " WHERE probe = ? AND used_utc_ns IS NULL",
+                (now, wireguard_key, now + _AGAIN_S * 10**9, name),
+            )
+        return token, address
+
+    def all(self) -> list[Enrolment]:
+        """Every probe that was ever invited, by name; of a revoked one the keys are gone."""
+        with self._read() as connection:
+            rows = connection.execute(
+                "SELECT e.probe, address, wireguard_public_key, ssh_host_keys, enrolled_utc_ns,"
+                " (SELECT expires_utc_ns FROM invitations i WHERE i.probe = e.probe AND used_utc_ns IS NULL)"
+                " FROM enrolments e ORDER BY e.probe"
+            ).fetchall()
+        return [Enrolment(row[0], row[1], row[2], tuple(json.loads(row[3])), row[4], row[5]) for row in rows]
+
+
+def _check(connection: sqlite3.Connection, name: str, digest: bytes, wireguard_key: str, now: int) -> None:
+    """BadCode unless this probe may use it, now, with this key. The look-up is by digest: its time tells nothing about a code."""
+    row = connection.execute(
+        "SELECT probe, expires_utc_ns, used_utc_ns, used_key FROM invitations WHERE code_sha256 = ?", (digest,)
+    ).fetchone()
+    if row is None:
+        raise BadCode(None)
+    probe, expires, used, used_key = row
+    if probe != name:
+        raise BadCode(f"the code of {probe} came with another name")
+    if expires <= now:
+        raise BadCode(f"the code of {probe} came after its end; mend: probe invite {probe}")
+    if used is None:
+        return
+    if used_key != wireguard_key:
+        raise BadCode(f"the code of {probe} came again with another key: two cards, or someone who has the image")
+    seen = connection.execute("SELECT last_utc_ns FROM seen WHERE probe = ?", (probe,)).fetchone()
+    if seen is not None and seen[0] > used:
+        raise BadCode(f"the code of {probe} came again after its token had been used")
+
+
+def _reserve(connection: sqlite3.Connection, name: str, network: Network | None) -> str | None:
+    """The address of ``name``: the one of before if it is of this network, else the lowest that is free."""
+    connection.execute("INSERT OR IGNORE INTO enrolments (probe, ssh_host_keys) VALUES (?, '[]')", (name,))
+    if network is None:
+        return None
+    row = connection.execute("SELECT address FROM enrolments WHERE probe = ?", (name,)).fetchone()
+    if row[0] is not None and ipaddress.ip_address(row[0]) in network:
+        return str(row[0])
+    taken = {one for (one,) in connection.execute("SELECT address FROM enrolments WHERE address IS NOT NULL")}
+    last = int(network.network_address) + network.num_addresses - 2
+    for number in range(int(network.network_address) + HUB_AND_PEOPLE + 1, last + 1):
+        address = str(type(network.network_address)(number))
+        if address not in taken:
+            connection.execute("UPDATE enrolments SET address = ? WHERE probe = ?", (address, name))
+            return address
+    raise NetworkFullError(f"{network} has no address left for {name}")
+
+
+def _digest(code: str) -> bytes:
+    return hashlib.sha256(code.encode()).digest()

@@ -1,0 +1,220 @@
+"""Invitations: good once, for one probe, for a while; an answer that was lost can be asked for again; the peers follow."""
+
+import base64
+import ipaddress
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from old_registry import to_version
+
+from tandem_server.registry import HUB_AND_PEOPLE, BadCode, KeyTaken, NetworkFullError, Registry
+from tandem_server.registry.peers import FILE, known_hosts, peers, write_peers
+
+NETWORK = ipaddress.ip_network("10.87.0.0/16")
+HOST_KEYS = ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGtleQ"]
+
+
+def key():
+    return base64.b64encode(os.urandom(32)).decode()
+
+
+@pytest.fixture
+def registry(tmp_path):
+    with Registry(tmp_path / "registry.sqlite") as opened:
+        yield opened
+
+
+def redeem(registry, name, code, its_key, network=NETWORK):
+    return registry.enrolments.redeem(name, code, its_key, HOST_KEYS, network)
+
+
+def test_a_code_registers_its_probe_and_gives_it_a_token_and_an_address(registry):
+    made = registry.enrolments.invite("probe-1", 3600, NETWORK)
+    assert (made.address, made.known) == (f"10.87.0.{HUB_AND_PEOPLE + 1}", False)
+    assert registry.probes.all() == []
+    token, address = redeem(registry, "probe-1", made.code, key())
+    assert registry.probes.of_token(token) == "probe-1"
+    assert address == made.address
+    assert registry.enrolments.invite("probe-1", 3600, NETWORK).known
+
+
+def test_the_file_holds_no_code(registry):
+    code = registry.enrolments.invite("probe-1", 3600, NETWORK).code
+    registry.close()
+    written = b"".join(path.read_bytes() for path in registry.file.parent.iterdir())
+    assert code.encode() not in written
+    assert code.removeprefix("invite_").encode() not in written
+
+
+def test_a_lost_answer_is_given_again_to_the_same_key_until_a_token_was_used(registry):
+    code, mine = registry.enrolments.invite("probe-1", 3600, NETWORK).code, key()
+    first, address = redeem(registry, "probe-1", code, mine)
+    second, again = redeem(registry, "probe-1", code, mine)
+    assert again == address
+    assert [registry.probes.of_token(token) for token in (first, second)] == [None, "probe-1"]
+    with pytest.raises(BadCode, match="another key"):
+        redeem(registry, "probe-1", code, key())
+    assert registry.probes.of_token(second) == "probe-1"
+    registry.seen.note({"probe-1": time.time_ns()})
+    with pytest.raises(BadCode, match="had been used"):
+        redeem(registry, "probe-1", code, mine)
+    assert registry.probes.of_token(second) == "probe-1"
+
+
+def test_what_was_seen_of_the_card_before_does_not_end_the_new_ones_repeats(registry):
+    registry.probes.add("probe-1")
+    registry.seen.note({"probe-1": time.time_ns()})
+    code, mine = registry.enrolments.invite("probe-1", 3600, None).code, key()
+    redeem(registry, "probe-1", code, mine)
+    redeem(registry, "probe-1", code, mine)
+
+
+def test_a_code_ends_with_its_time_but_a_used_one_not_before_a_day(registry, monkeypatch):
+    now = time.time_ns()
+    codes = {name: registry.enrolments.invite(name, 3600, NETWORK).code for name in ("late", "lost")}
+    mine = key()
+
+    def at(hours):
+        monkeypatch.setattr(time, "time_ns", lambda: now + int(hours * 3600e9))
+
+    at(0.99)
+    redeem(registry, "lost", codes["lost"], mine)
+    at(1.01)
+    with pytest.raises(BadCode, match="after its end"):
+        redeem(registry, "late", codes["late"], key())
+    redeem(registry, "lost", codes["lost"], mine)
+    at(24.98)
+    redeem(registry, "lost", codes["lost"], mine)
+    at(25.1)
+    with pytest.raises(BadCode, match="after its end"):
+        redeem(registry, "lost", codes["lost"], mine)
+
+
+def test_every_other_code_is_refused_and_changes_nothing(registry):
+    token = registry.probes.add("probe-2")
+    code = registry.enrolments.invite("probe-1", 3600, NETWORK).code
+    newer = registry.enrolments.invite("probe-1", 3600, NETWORK).code
+    for name, told in (("probe-1", code), ("probe-1", newer[:-1]), ("probe-1", ""), ("probe-2", newer)):
+        with pytest.raises(BadCode):
+            redeem(registry, name, told, key())
+    registry.enrolments.invite("probe-3", 3600, NETWORK)
+    registry.probes.revoke("probe-3")  # it never came: its code is void all the same
+    assert [one.name for one in registry.probes.all()] == ["probe-2"]
+    assert registry.probes.of_token(token) == "probe-2"
+    assert redeem(registry, "probe-1", newer, key())
+
+
+@given(st.text())
+def test_no_text_is_a_code(text):
+    with Registry(SHARED) as registry, pytest.raises(BadCode):
+        redeem(registry, "probe-1", text, "k")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _shared_file(tmp_path_factory):
+    global SHARED
+    SHARED = tmp_path_factory.mktemp("registry") / "registry.sqlite"
+    with Registry(SHARED) as registry:
+        registry.enrolments.invite("probe-1", 3600, NETWORK)
+
+
+def test_a_new_card_voids_the_token_and_key_of_the_one_before_and_keeps_the_address(registry):
+    first, address = redeem(registry, "probe-1", registry.enrolments.invite("probe-1", 60, NETWORK).code, key())
+    kept = registry.probes.rotate("probe-1", keep_old_s=1000)
+    mine = key()
+    second, again = redeem(registry, "probe-1", registry.enrolments.invite("probe-1", 60, NETWORK).code, mine)
+    assert again == address
+    assert [registry.probes.of_token(token) for token in (first, kept, second)] == [None, None, "probe-1"]
+    assert peers(registry.enrolments.all()) == f"# probe-1\n[Peer]\nPublicKey = {mine}\nAllowedIPs = {address}/32\n"
+
+
+def test_two_probes_never_have_one_key_or_one_address(registry):
+    mine = key()
+    redeem(registry, "probe-1", registry.enrolments.invite("probe-1", 60, NETWORK).code, mine)
+    invited = registry.enrolments.invite("probe-2", 60, NETWORK)
+    with pytest.raises(KeyTaken):
+        redeem(registry, "probe-2", invited.code, mine)
+    assert redeem(registry, "probe-2", invited.code, key())[1] == f"10.87.0.{HUB_AND_PEOPLE + 2}"
+
+
+def test_a_revoked_probe_is_no_peer_and_keeps_its_address_for_a_new_invitation(registry, tmp_path):
+    for name in ("probe-1", "probe-2"):
+        redeem(registry, name, registry.enrolments.invite(name, 60, NETWORK).code, key())
+    write_peers(tmp_path, registry.enrolments)
+    assert (tmp_path / FILE).read_text().count("[Peer]") == 2
+    registry.probes.revoke("probe-1")
+    write_peers(tmp_path, registry.enrolments)
+    assert (tmp_path / FILE).read_text() == peers(registry.enrolments.all())
+    assert "probe-1" not in peers(registry.enrolments.all()) + known_hosts(registry.enrolments.all())
+    assert registry.enrolments.invite("probe-3", 60, NETWORK).address == f"10.87.0.{HUB_AND_PEOPLE + 3}"
+    assert registry.enrolments.invite("probe-1", 60, NETWORK).address == f"10.87.0.{HUB_AND_PEOPLE + 1}"
+
+
+def test_a_revoked_probe_can_stay_a_peer_until_it_is_wiped(registry):
+    token, _ = redeem(registry, "probe-1", registry.enrolments.invite("probe-1", 60, NETWORK).code, key())
+    assert registry.probes.revoke("probe-1", keep_peer=True)
+    assert registry.probes.of_token(token) is None
+    assert "probe-1" in peers(registry.enrolments.all())
+    assert not registry.probes.revoke("probe-1", keep_peer=True)
+    assert registry.probes.revoke("probe-1")
+    assert "probe-1" not in peers(registry.enrolments.all())
+    assert not registry.probes.revoke("probe-1")
+
+
+def test_a_network_that_is_full_says_so_and_one_that_was_changed_gives_new_addresses(registry):
+    small = ipaddress.ip_network("192.168.9.0/27")
+    given = [registry.enrolments.invite(f"probe-{n}", 60, small).address for n in range(15)]
+    assert (given[0], given[-1], len(set(given))) == ("192.168.9.16", "192.168.9.30", 15)
+    with pytest.raises(NetworkFullError, match="no address left"):
+        registry.enrolments.invite("one-more", 60, small)
+    assert registry.enrolments.invite("probe-0", 60, ipaddress.ip_network("fd00:87::/64")).address == "fd00:87::10"
+
+
+def test_without_a_tunnel_there_are_host_keys_and_no_peers(registry):
+    code = registry.enrolments.invite("probe-1", 60, None).code
+    assert redeem(registry, "probe-1", code, key(), None)[1] is None
+    assert peers(registry.enrolments.all()) == ""
+    assert known_hosts(registry.enrolments.all()) == f"probe-1 {HOST_KEYS[0]}\n"
+
+
+def test_a_registry_of_before_gets_the_tables(tmp_path):
+    file = tmp_path / "registry.sqlite"
+    with Registry(file) as registry:
+        token = registry.probes.add("probe-1")
+        with registry._write() as connection:
+            to_version(connection, 7)
+    with Registry(file) as registry:
+        assert registry.probes.of_token(token) == "probe-1"
+        assert registry.enrolments.all() == []
+
+
+ENROL_MANY = """
+import base64, ipaddress, os, pathlib, sys
+from tandem_server.registry import Registry
+from tandem_server.registry.peers import write_peers
+file = pathlib.Path(sys.argv[1])
+network = ipaddress.ip_network("10.87.0.0/16")
+with Registry(file) as registry:
+    for i in range(12):
+        name = f"{sys.argv[2]}-{i}"
+        code = registry.enrolments.invite(name, 60, network).code
+        key = base64.b64encode(os.urandom(32)).decode()
+        registry.enrolments.redeem(name, code, key, ["ssh-ed25519 AAAA"], network)
+        write_peers(file.parent, registry.enrolments)
+"""
+
+
+def test_several_processes_enrol_at_once_and_the_hubs_file_has_all(tmp_path):
+    file = tmp_path / "registry.sqlite"
+    processes = [subprocess.Popen([sys.executable, "-c", ENROL_MANY, str(file), name]) for name in ("a", "b", "c")]
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    with Registry(file) as registry:
+        enrolled = registry.enrolments.all()
+        assert len({one.address for one in enrolled}) == 36
+        assert (tmp_path / FILE).read_text() == peers(enrolled)
+        assert peers(enrolled).count("[Peer]") == 36
