@@ -153,7 +153,7 @@ def test_a_database_that_refuses_everything_is_not_asked_for_ever(grumpy):
 def test_a_connection_closed_while_idle_is_opened_again(private_influx):
     client = private_influx.client()
     client.ping()
-    for connection in client._idle:
+    for connection in client._link._idle:
         connection.sock.shutdown(2)
     assert client.write([f"reopened v=1 {NOW}"]) == []
     client.close()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tandem_server.store import Influx, PrivateInflux, StoreDown, StoreStartError, find_influxd
+from tandem_server.store.preparing import Kept
 
 NOW = 1_700_000_000 * 10**9
 
@@ -42,19 +43,19 @@ def test_the_everyday_account_has_its_own_database_only(store):
 
 
 def test_passwords_are_the_owners_only(private_influx):
-    for name in ("admin.password", "tandem.password"):
+    for name in ("admin.password", "tandem.password", "reader.password"):
         assert stat.S_IMODE((private_influx.folder / name).stat().st_mode) == 0o600
     assert stat.S_IMODE(private_influx.folder.stat().st_mode) == 0o700
 
 
 def test_points_survive_a_restart_and_the_accounts_too(influx_binary, tmp_path):
     for turn in range(2):
-        with PrivateInflux(influx_binary, tmp_path / "influx", 0, retention_days=3650) as database:
+        with PrivateInflux(influx_binary, tmp_path / "influx", 0, kept=Kept(3650)) as database:
             client = database.client()
             client.write([f"kept v={turn} {NOW + turn}"])
             (series,) = client.query('SELECT "v" FROM "kept"')
             assert series.column("v") == list(range(turn + 1))
-            assert client.query("SHOW RETENTION POLICIES")[0].column("duration") == ["87600h0m0s"]
+            assert client.query("SHOW RETENTION POLICIES")[0].rows[0][:2] == ["kept", "87600h0m0s"]
             client.close()
         assert database.pid is None
 

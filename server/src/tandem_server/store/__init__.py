@@ -1,16 +1,23 @@
-"""Time series: an InfluxDB 1.x spoken to over HTTP, and a private instance of it on loopback."""
+"""Time series: an InfluxDB spoken to over HTTP, a private instance of it on loopback, or VictoriaMetrics."""
 
-from tandem_server.store.influx import Influx, QueryError, Rejected, StoreDown
+from tandem_server.store.influx import Influx
+from tandem_server.store.influx2 import Influx2
+from tandem_server.store.kinds import LinesRefused, QueryError, Rejected, SeriesStore, StoreDown
 from tandem_server.store.private import PrivateInflux, StoreStartError, find_influxd
 from tandem_server.store.series import Series
+from tandem_server.store.victoria import Victoria
 
 __all__ = [
     "Influx",
+    "Influx2",
+    "LinesRefused",
     "PrivateInflux",
     "QueryError",
     "Rejected",
     "Series",
+    "SeriesStore",
     "StoreDown",
     "StoreStartError",
+    "Victoria",
     "find_influxd",
 ]

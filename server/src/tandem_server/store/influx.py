@@ -1,79 +1,60 @@
-"""Client of an InfluxDB 1.x (``/write``, ``/query``, ``/ping``) over kept-alive connections; safe to share between threads."""
+"""Client of an InfluxDB 1.x (``/write``, ``/query``, ``/ping``), and of a 2.x by its token and ``/api/v2/write``."""
 
 from __future__ import annotations
 
 import base64
 import gzip
-import http.client
 import json
 import re
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
+from tandem_server.store.http import Link
+from tandem_server.store.kinds import LinesRefused, QueryError, Rejected, StoreDown
 from tandem_server.store.series import AnswerError, Series, read_answer
 
 _DROPPED = re.compile(r" dropped=([0-9]+)\s*\Z")
 _FAULT_OF_A_LINE = re.compile(
-    r"unable to parse|partial write|field type conflict|max key length|invalid field|too large"
+    r"unable to parse|partial write|field type conflict|max key length|invalid field|too large|beyond retention|outside retention"
 )
-"""Only these reasons speak of lines. Any other 400 is about the database: then no line may be given up."""
+"""Only these reasons speak of lines. Any other 400 is about the database, or about who knows what: then no line may be given up."""
 _CHUNK_ROWS = 10_000
-
-
-class StoreDown(RuntimeError):  # noqa: N818  (the contract's name)
-    """The database does not answer, refuses the account, or cannot store now: nothing may be acknowledged."""
-
-
-class QueryError(ValueError):
-    """The database understood the request and says that the query is wrong."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """A line that the database will never take: ``index`` in the list written, and the database's reason."""
-
-    index: int
-    reason: str
 
 
 class Influx:
     """One database at ``url`` (``http://host:port``). ``timeout_s`` holds for connecting and for each read."""
 
     def __init__(self, url: str, database: str, user: str, password: str, timeout_s: float = 30.0) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{url!r} is no http:// or https:// address")
-        self.url, self.database, self.user = url.rstrip("/"), database, user
-        self._tls = parts.scheme == "https"
-        self._host, self._port = parts.hostname, parts.port or (443 if self._tls else 8086)
-        self._timeout_s = timeout_s
         login = base64.b64encode(f"{user}:{password}".encode()).decode()
-        self._headers = {"Authorization": f"Basic {login}"} if user else {}
-        self._idle: list[http.client.HTTPConnection] = []
-        self._lock = threading.Lock()
+        self._link = Link(url, {"Authorization": f"Basic {login}"} if user else {}, timeout_s, 8086)
+        self._password = password
+        self.url, self.database, self.user = self._link.url, database, user
+        self._write_path = "/write?" + urlencode({"db": database, "precision": "ns"})
+
+    def patient(self, timeout_s: float) -> Influx:
+        """Another client of the same database and account (1.x) that waits so long."""
+        return Influx(self.url, self.database, self.user, self._password, timeout_s)
 
     def ping(self) -> str:
         """The server's version; StoreDown when it does not answer. Says nothing about the account."""
-        status, headers, _ = self._request("GET", "/ping")
+        status, headers, _ = self._link.request("GET", "/ping")
         if status not in (200, 204):
             raise StoreDown(f"{self.url}: ping answered {status}")
         return headers.get("X-Influxdb-Version", "")
 
-    def write(self, lines: list[str]) -> list[Rejected]:
-        """Store line protocol with times in ns. On return every line is in the database, or is named with the reason.
+    def write(self, lines: list[str], policy: str | None = None) -> list[Rejected]:
+        """See ``SeriesStore``. ``policy``: the retention policy (1.x), None: the database's default one.
 
         When the database refuses part of a batch it is halved until each bad line stands alone: at most
-        2·k·log2(n) + 1 requests for k bad among n lines. StoreDown when the database cannot take anything now; part
-        of the lines may be in then, and writing them again does no harm.
+        2·k·log2(n) + 1 requests for k bad among n lines.
         """
+        path = self._write_path if policy is None else f"{self._write_path}&{urlencode({'rp': policy})}"
         rejected: list[Rejected] = []
         pending = [(0, len(lines))] if lines else []
         while pending:
             start, end = pending.pop()
-            reason = self._write_once(lines[start:end])
+            reason = self._write_once(lines[start:end], path)
             if reason is None:
                 continue
             dropped = _DROPPED.search(reason)
@@ -85,10 +66,7 @@ class Influx:
         return rejected
 
     def query(self, influxql: str, params: dict[str, Any] | None = None) -> list[Series]:
-        """One InfluxQL statement; ``params`` fill its ``$name`` placeholders. Times are ns since 1970 UTC.
-
-        QueryError when the statement is wrong, StoreDown when the database does not answer. The answer is read in chunks.
-        """
+        """See ``SeriesStore``. The answer is read in chunks."""
         form = {
             "db": self.database,
             "q": influxql,
@@ -98,7 +76,8 @@ class Influx:
         }
         if params:
             form["params"] = json.dumps(params)
-        status, _, body = self._request("POST", "/query", urlencode(form).encode(), "application/x-www-form-urlencoded")
+        content_type = {"Content-Type": "application/x-www-form-urlencoded"}
+        status, _, body = self._link.request("POST", "/query", urlencode(form).encode(), content_type)
         if status == 400:
             raise QueryError(_reason(body))
         if status != 200:
@@ -110,10 +89,7 @@ class Influx:
 
     def close(self) -> None:
         """Close the connections kept alive; the client can be used again."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        self._link.close()
 
     def __enter__(self) -> Influx:
         return self
@@ -121,55 +97,22 @@ class Influx:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _write_once(self, lines: list[str]) -> str | None:
+    def _write_once(self, lines: list[str], path: str) -> str | None:
         """None when all are stored, the reason when the database refused some of them."""
-        body = gzip.compress("\n".join(lines).encode(), compresslevel=1)
-        path = "/write?" + urlencode({"db": self.database, "precision": "ns"})
-        status, _, answer = self._request("POST", path, body, "text/plain; charset=utf-8", {"Content-Encoding": "gzip"})
+        body = "\n".join(lines).encode()
+        headers = {"Content-Type": "text/plain; charset=utf-8"}
+        if not self._link.near:
+            body, headers["Content-Encoding"] = gzip.compress(body, compresslevel=1), "gzip"
+        status, _, answer = self._link.request("POST", path, body, headers)
         if status == 204:
             return None
         reason = _reason(answer)
         if status == 413:
             return "too large for the database"
-        if status == 400 and _FAULT_OF_A_LINE.search(reason):
+        if status in (400, 422) and _FAULT_OF_A_LINE.search(reason):
             return reason[:500] if len(lines) == 1 else reason
-        raise StoreDown(f"{self.url}: write answered {status}: {reason}")
-
-    def _request(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        content_type: str | None = None,
-        extra: dict[str, str] | None = None,
-    ) -> tuple[int, dict[str, str], bytes]:
-        headers = {**self._headers, **(extra or {})}
-        if content_type:
-            headers["Content-Type"] = content_type
-        while True:
-            with self._lock:
-                reused = bool(self._idle)
-                connection = self._idle.pop() if reused else self._connection()
-            try:
-                connection.request(method, path, body, headers)
-                response = connection.getresponse()
-                answer = response.read()
-            except (OSError, http.client.HTTPException) as error:
-                connection.close()
-                # The server may close a connection that stood idle; every request here may be sent twice, so once more.
-                if reused and isinstance(error, ConnectionError | http.client.BadStatusLine):
-                    continue
-                raise StoreDown(f"{self.url} does not answer: {error}") from error
-            if response.will_close:
-                connection.close()
-            else:
-                with self._lock:
-                    self._idle.append(connection)
-            return response.status, dict(response.getheaders()), answer
-
-    def _connection(self) -> http.client.HTTPConnection:
-        kind = http.client.HTTPSConnection if self._tls else http.client.HTTPConnection
-        return kind(self._host, self._port, timeout=self._timeout_s)
+        refused = LinesRefused if status in (400, 422) else StoreDown
+        raise refused(f"{self.url}: write answered {status}: {reason}")
 
 
 def _documents(body: bytes) -> Iterator[bytes]:
@@ -183,6 +126,9 @@ def _reason(body: bytes) -> str:
         answer = json.loads(body)
     except ValueError:
         return body[:200].decode(errors="replace").strip()
-    if isinstance(answer, dict) and "error" in answer:
-        return str(answer["error"])
+    if isinstance(answer, dict):
+        # 1.x says {"error": …}, 2.x {"code": …, "message": …}.
+        for key in ("error", "message"):
+            if key in answer:
+                return str(answer[key])
     return str(answer)[:200]

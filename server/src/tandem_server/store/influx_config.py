@@ -18,6 +18,8 @@ bind-address = "127.0.0.1:{backup_port}"
   wal-fsync-delay = "0s"
   index-version = "tsi1"
   query-log-enabled = false
+  # More than the default 25m: fewer and larger files, less CPU a line under the load of a thousand probes.
+  cache-snapshot-memory-size = "64m"
   # A run's id is a tag, so values only ever grow; a limit would refuse good points one day.
   max-series-per-database = 0
   max-values-per-tag = 0
@@ -26,6 +28,7 @@ bind-address = "127.0.0.1:{backup_port}"
 [subscriber]
   enabled = false
 [continuous_queries]
+  # Whoever may read may make one, and it would run with the right to write: roll-ups are the gateway's (ingest/rolling.py).
   enabled = false
 [http]
   bind-address = "127.0.0.1:{port}"

@@ -13,8 +13,11 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from tandem_server.store.influx import Influx, QueryError, StoreDown
+from tandem_server.store.influx import Influx
 from tandem_server.store.influx_config import render
+from tandem_server.store.kinds import QueryError, StoreDown
+from tandem_server.store.preparing import READER, Kept, forget_continuous_queries, prepare, prepare_reader
+from tandem_server.store.rollup_queries import quoted
 
 LEAST_FREE_BYTES = 64 * 1024 * 1024
 """Below this the database is not started: it would fail within minutes, in the middle of a campaign."""
@@ -46,15 +49,21 @@ def find_influxd() -> Path:
 
 
 def account_password(folder: Path, user: str = USER) -> str:
-    """The password that ``PrivateInflux`` made for ``user`` (``tandem`` or ``admin``) in ``folder``; FileNotFoundError before."""
-    return (folder / f"{user}.password").read_text().strip()
+    """The password that ``PrivateInflux`` made for ``user`` (``tandem``, ``admin`` or ``reader``) in ``folder``; FileNotFoundError before.
+
+    A service that may not read the folder has it as a credential of systemd (LoadCredential=).
+    """
+    given = os.environ.get("CREDENTIALS_DIRECTORY")
+    handed_over = None if given is None else Path(given) / f"{user}.password"
+    file = handed_over if handed_over is not None and handed_over.is_file() else folder / f"{user}.password"
+    return file.read_text().strip()
 
 
 class PrivateInflux:
     """``start()`` and ``stop()`` one ``influxd``. ``port`` 0 takes a free one. Start it from a thread that outlives it.
 
-    In ``folder``: data, ``influxd.log``, ``admin.password`` and ``tandem.password`` (mode 0600, made at the first start).
-    Points are kept for ever, or for ``retention_days``.
+    In ``folder``: data, ``influxd.log``, and with mode 0600, made at the first start, ``admin.password``, ``tandem.password`` and
+    ``reader.password``. Retention policies are made as ``preparing.py`` has them.
     """
 
     def __init__(
@@ -63,9 +72,9 @@ class PrivateInflux:
         folder: Path,
         port: int,
         database: str = "tandem",
-        retention_days: int | None = None,
+        kept: Kept | None = None,
     ) -> None:
-        self.binary, self.folder, self.database, self.retention_days = binary, folder, database, retention_days
+        self.binary, self.folder, self.database, self.kept = binary, folder, database, kept or Kept()
         self.port = port or _free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -79,9 +88,9 @@ class PrivateInflux:
         """The process id of ``influxd`` while it runs."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
-    def client(self) -> Influx:
-        """A client with the account ``tandem``."""
-        return Influx(self.url, self.database, USER, account_password(self.folder))
+    def client(self, user: str = USER) -> Influx:
+        """A client with the account ``tandem``, or another one."""
+        return Influx(self.url, self.database, user, account_password(self.folder, user))
 
     def start(self, timeout_s: float = 30.0) -> Influx:
         """Start, wait until it answers, make accounts and database where missing. StoreStartError says what is wrong."""
@@ -90,7 +99,9 @@ class PrivateInflux:
         config.write_text(render(self.folder, self.port, _free_port()))
         command = [str(self.binary), "-config", str(config)]
         setpriv = shutil.which("setpriv")
-        if setpriv:  # so that not even a kill -9 of this process leaves a database behind that holds the port
+        # So that not even a kill -9 of this process leaves a database behind that holds the port. systemd ends a service's processes
+        # together by itself, and its sandbox refuses capset, which newer setpriv calls whatever it is asked for.
+        if setpriv and not _of_systemd():
             command = [setpriv, "--pdeathsig", "TERM", *command]
         with (self.folder / "influxd.log").open("ab") as log:
             environment = {k: v for k, v in os.environ.items() if not k.startswith("INFLUXDB_")}
@@ -200,10 +211,8 @@ class PrivateInflux:
             ) from error
 
     def _make_database(self, admin: Influx) -> None:
-        duration = f"{self.retention_days}d" if self.retention_days else "INF"
-        name = _quoted(self.database)
-        admin.query(f'CREATE DATABASE {name} WITH DURATION {duration} REPLICATION 1 SHARD DURATION 7d NAME "kept"')
-        admin.query(f'ALTER RETENTION POLICY "kept" ON {name} DURATION {duration} SHARD DURATION 7d DEFAULT')
+        prepare(admin, self.kept)
+        forget_continuous_queries(admin)
         if not (self.folder / f"{USER}.password").exists():
             password = _new_password(self.folder / f"{USER}.password.new")
             if any(row[0] == USER for series in admin.query("SHOW USERS") for row in series.rows):
@@ -211,7 +220,10 @@ class PrivateInflux:
             else:
                 admin.query(f"CREATE USER {USER} WITH PASSWORD '{password}'")
             (self.folder / f"{USER}.password.new").rename(self.folder / f"{USER}.password")
-        admin.query(f"GRANT ALL ON {name} TO {USER}")
+        admin.query(f"GRANT ALL ON {quoted(self.database)} TO {USER}")
+        if not (self.folder / f"{READER}.password").exists():
+            prepare_reader(admin, _new_password(self.folder / f"{READER}.password.new"))
+            (self.folder / f"{READER}.password.new").rename(self.folder / f"{READER}.password")
 
 
 _KNOWN_ENDS = {
@@ -233,8 +245,9 @@ def _new_password(path: Path) -> str:
     return password
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def _of_systemd() -> bool:
+    """Whether the system's manager started this process as a service."""
+    return "INVOCATION_ID" in os.environ and os.getppid() == 1
 
 
 def _free_port() -> int:

@@ -1,0 +1,51 @@
+"""What every store of time series answers to, and what can go wrong. The gateway and the recorder write; ledger and report ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tandem_server.store.series import Series
+
+
+class StoreDown(RuntimeError):  # noqa: N818  (the contract's name)
+    """The database does not answer, refuses the account, or cannot store now: nothing may be acknowledged."""
+
+
+class LinesRefused(StoreDown):
+    """The database refused the lines as a whole, for a reason that names none of them: as with ``StoreDown``, nothing is acknowledged."""
+
+
+class QueryError(ValueError):
+    """The database understood the request and says that the query is wrong, or it has no such queries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A line that the database will never take: ``index`` in the list written, and the database's reason."""
+
+    index: int
+    reason: str
+
+
+class SeriesStore(Protocol):
+    """One database. Safe to share between threads."""
+
+    def ping(self) -> str:
+        """The server's version; StoreDown when it does not answer. Says nothing about the account."""
+        ...
+
+    def write(self, lines: list[str]) -> list[Rejected]:
+        """Store line protocol with times in ns. On return every line is in the database, or is named with the reason.
+
+        StoreDown when the database cannot take anything now; part of the lines may be in then, and writing them again does no harm.
+        """
+        ...
+
+    def query(self, influxql: str, params: dict[str, Any] | None = None) -> list[Series]:
+        """One InfluxQL statement; ``params`` fill its ``$name`` placeholders. Times are ns since 1970 UTC. QueryError, StoreDown."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections kept alive; the client can be used again."""
+        ...

@@ -1,0 +1,158 @@
+"""What a database is given beside its records, and an account that can only read."""
+
+import pytest
+
+from tandem.schema.rollups import RESOLUTIONS, ROLLUPS, resolution_query
+from tandem_server.store import Influx, PrivateInflux, QueryError, StoreDown
+from tandem_server.store.preparing import Kept, look, prepare, prepare_reader, runs_continuous_queries
+from tandem_server.store.rollup_queries import of_minutes, of_raw
+
+NOW = 1_700_000_000 * 10**9
+
+
+@pytest.fixture
+def admin(private_influx):
+    with private_influx.client("admin") as client:
+        yield client
+
+
+@pytest.fixture
+def reader(private_influx):
+    with private_influx.client("reader") as client:
+        yield client
+
+
+def test_a_private_database_has_all_of_it(store):
+    found = look(store)
+    assert set(found.policies) == {"kept", "minute", "hour", "boards"}
+    assert found.mapping
+    assert found.lacks == []
+
+
+def test_preparing_again_mends_what_is_wrong(admin):
+    try:
+        admin.query('DROP SERIES FROM "resolution" WHERE "step" = \'1\'')
+        assert look(admin).lacks == ["mapping"]
+        prepare(admin, Kept(3650, 400, None))
+        mended = look(admin)
+        assert mended.mapping
+        assert mended.policies == {"kept": "87600h0m0s", "minute": "9600h0m0s", "hour": "0s", "boards": "0s"}
+    finally:
+        prepare(admin, Kept())
+    assert set(look(admin).policies.values()) == {"0s"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "resolution", "rolled"),
+    [
+        (300, "kept", "minute"),
+        (3 * 3600, "kept", "minute"),
+        (3 * 3600 + 2, "minute", "minute"),
+        (7 * 86_400, "minute", "minute"),
+        (8 * 86_400, "hour", "hour"),
+        (10 * 365 * 86_400, "hour", "hour"),
+    ],
+)
+def test_the_reader_learns_the_resolution_from_the_time_range(reader, seconds, resolution, rolled):
+    to_ms = 1_790_000_000_000
+    for field, expected in (("resolution", resolution), ("rolled", rolled)):
+        asked = resolution_query(field).replace("$__to", str(to_ms)).replace("$__from", str(to_ms - seconds * 1000))
+        (series,) = reader.query(asked)
+        assert series.column(field) == [expected]
+
+
+def test_the_reader_reads_every_policy_and_sees_names(store, reader):
+    store.write([f"radio,probe=seen,path=a rsrp_dbm=-90 {NOW}"])
+    assert reader.query('SELECT "rsrp_dbm" FROM "kept"."radio" WHERE "probe" = \'seen\'')[0].column("rsrp_dbm") == [-90]
+    values = [row for s in reader.query('SHOW TAG VALUES FROM "radio" WITH KEY = "probe"') for row in s.rows]
+    assert ["probe", "seen"] in values
+    for one in RESOLUTIONS:
+        reader.query(f'SELECT "records" FROM "{one.policy}"."radio" LIMIT 1')  # noqa: S608  of the schema
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'SELECT "rsrp_dbm" INTO "hour"."stolen" FROM "kept"."radio"',
+        'DROP MEASUREMENT "radio"',
+        'DROP SERIES FROM "radio"',
+        'DELETE FROM "radio"',
+        'DROP DATABASE "tandem"',
+        'CREATE DATABASE "mine"',
+        'CREATE RETENTION POLICY "mine" ON "tandem" DURATION 1d REPLICATION 1',
+        'ALTER RETENTION POLICY "kept" ON "tandem" DURATION 1d',
+        'DROP RETENTION POLICY "hour" ON "tandem"',
+        "CREATE USER mine WITH PASSWORD 'mine' WITH ALL PRIVILEGES",
+        "SET PASSWORD FOR admin = 'mine'",
+        "SET PASSWORD FOR reader = 'mine'",
+        "GRANT ALL ON tandem TO reader",
+        "GRANT ALL PRIVILEGES TO reader",
+        "DROP USER tandem",
+        "SHOW USERS",
+        "SHOW GRANTS FOR tandem",
+        "DROP SHARD 1",
+        'CREATE SUBSCRIPTION "s" ON "tandem"."kept" DESTINATIONS ALL \'udp://127.0.0.1:9\'',
+        "KILL QUERY 1",
+    ],
+)
+def test_the_reader_can_change_nothing(store, reader, statement):
+    store.write([f"radio,probe=seen,path=a rsrp_dbm=-90 {NOW}"])
+    with pytest.raises((StoreDown, QueryError), match=r"not authorized|requires admin|error authorizing"):
+        reader.query(statement)
+    assert store.query('SELECT "rsrp_dbm" FROM "kept"."radio" WHERE "probe" = \'seen\'')
+
+
+def test_the_reader_cannot_write(store, reader):
+    for policy in (None, "kept", "minute", "hour", "boards"):
+        with pytest.raises(StoreDown, match="403"):
+            reader.write([f"stolen v=1 {NOW}"], policy=policy)
+    assert store.query('SELECT * FROM "stolen"') == []
+
+
+def test_a_reader_that_was_given_more_is_given_back_its_one_right(admin, private_influx):
+    admin.query("GRANT ALL ON tandem TO reader")
+    password = (private_influx.folder / "reader.password").read_text().strip()
+    prepare_reader(admin, password)
+    with private_influx.client("reader") as reader, pytest.raises(StoreDown, match="403"):
+        reader.write([f"stolen v=1 {NOW}"])
+
+
+def test_a_password_with_quotes_is_one(admin, private_influx):
+    try:
+        prepare_reader(admin, 'it\'s \\ "so"')
+        with Influx(private_influx.url, "tandem", "reader", 'it\'s \\ "so"') as reader:
+            reader.query("SHOW MEASUREMENTS")
+    finally:
+        prepare_reader(admin, (private_influx.folder / "reader.password").read_text().strip())
+
+
+def test_a_lost_readers_password_is_made_anew(influx_binary, tmp_path):
+    with PrivateInflux(influx_binary, tmp_path, 0):
+        old = (tmp_path / "reader.password").read_text()
+    (tmp_path / "reader.password").unlink()
+    with PrivateInflux(influx_binary, tmp_path, 0) as database, database.client("reader") as reader:
+        reader.query("SHOW MEASUREMENTS")
+        assert (tmp_path / "reader.password").read_text() != old
+
+
+def test_a_continuous_query_of_the_readers_does_nothing_and_is_forgotten(influx_binary, tmp_path):
+    """InfluxDB 1.x lets who may only read make one, and would run it with the right to write: so none runs here."""
+    query = (
+        'CREATE CONTINUOUS QUERY "mine" ON "tandem" BEGIN SELECT mean("v") INTO "stolen" FROM "x" GROUP BY time(1s) END'
+    )
+    with PrivateInflux(influx_binary, tmp_path, 0) as database:
+        with database.client("reader") as reader:
+            reader.query(query)
+        with database.client("admin") as admin:
+            assert not runs_continuous_queries(admin)
+    with PrivateInflux(influx_binary, tmp_path, 0) as database, database.client("admin") as admin:
+        assert [row for series in admin.query("SHOW CONTINUOUS QUERIES") for row in series.rows] == []
+
+
+@pytest.mark.parametrize("measurement", ROLLUPS)
+def test_every_statement_is_understood(store, measurement):
+    """Each name and function of the table, by the database itself; with no record of that time there is nothing to write."""
+    for step in ("minute", "hour"):
+        for statement in of_raw(measurement, step, "tandem", 0, 7200, "it's \\ one"):
+            assert [row[1] for series in store.query(statement) for row in series.rows] == [0]
+    assert [row[1] for series in store.query(of_minutes(measurement, "tandem", 0, 7200)) for row in series.rows] == [0]
