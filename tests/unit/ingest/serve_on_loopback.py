@@ -81,6 +81,8 @@ measurement_port = {ports[2]}
 [store]
 binary = "{binary}"
 port = {ports[3]}
+[limits]
+requests_at_once = 16
 """
     )
     made = command("tls", "--folder", folder / "tls", "--name", "server.tandem.test", "--address", "127.0.0.1")

@@ -116,6 +116,14 @@ def test_what_is_no_manifest_is_refused_by_name(change, reason):
             read_manifest(json.dumps(without), "run-1", "probe-1")
 
 
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity"])
+def test_a_number_that_nobody_else_reads_is_refused(number):
+    text = json.dumps({**MANIFEST, "modems": {"a": {"level": 5.5}}})
+    assert read_manifest(text, "run-1", "probe-1")["modems"] == {"a": {"level": 5.5}}
+    with pytest.raises(NoManifest, match=f"not JSON: {number} "):
+        read_manifest(text.replace("5.5", number), "run-1", "probe-1")
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

@@ -11,6 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from serve_on_loopback import Server, await_ready, command, end, lay_out, start
 from test_ingest_body import MANIFEST
 
+from tandem.schema.metrics import SERVER_MEASUREMENTS
+from tandem_server import __version__
+
 
 def line(seq, **more):
     tags = "".join(f",{k}={v}" for k, v in more.items())
@@ -69,21 +72,58 @@ def test_a_run_goes_into_the_ledger_and_the_ledger_tells_what_is_missing(server)
     for _ in range(2):
         assert server.gateway("PUT", "/v1/runs/run-l", json.dumps(manifest))[::2] == (200, {"ok": True})
     config = server.folder / "server.toml"
-    status, listed, _ = command("ledger", "--config", config, "--json")
+    status, listed, _ = command("ledger", "--config", config, "--json", "--manifests")
     assert status == 1
-    (row,) = [row for row in json.loads(listed) if row["id"] == "run-l"]
-    assert (row["status"], row["missing"], row["manifest"]) == ("measured", {"subflow": 2}, manifest)
+    (row,) = [row for row in json.loads(listed)["runs"] if row["id"] == "run-l"]
+    assert (row["status"], row["records"], row["manifest"]) == (
+        "measured",
+        {"subflow": {"promised": 2, "arrived": 0}},
+        manifest,
+    )
+    assert [(lack["what"], lack["name"], lack["count"]) for lack in row["missing"]] == [("records", "subflow", 2)]
     now = time.time_ns()
     lines = [
         f"subflow,boot=b,run=run-l,end=probe,subflow=1 rtt_ms=5,seq={i}i,monotonic_ns=1i {now + i}" for i in (1, 2)
     ]
     assert server.gateway("POST", "/v1/records", "\n".join(lines))[2]["accepted"] == 2
     status, listed, _ = command("ledger", "--config", config)
-    assert (status, "measured; complete" in listed) == (0, True)
+    assert (status, [line.split()[1:5] for line in listed.splitlines() if "run-l" in line]) == (
+        0,
+        [["run-l", "probe-1", "mptcp", "complete"]],
+    )
+
+
+def test_what_only_the_server_records_is_refused_from_a_probe(server):
+    now = time.time_ns()
+    lines = [f"{name},boot=b seen=1i,seq=1i,monotonic_ns=1i {now}" for name in SERVER_MEASUREMENTS]
+    told = server.gateway("POST", "/v1/records", "\n".join(lines))[2]
+    assert told["accepted"] == 0
+    assert all("recorded by the server alone" in row["reason"] for row in told["rejected"])
+
+
+def test_the_gateway_writes_the_expected_series_and_sees_who_asks(server):
+    assert server.gateway("POST", "/v1/records", "")[0] == 200
+    config = server.folder / "server.toml"
+    # Requests are noted every ten seconds; the first point comes at the gateway's start.
+    deadline = time.monotonic() + 60
+    while not (row := json.loads(command("probe", "list", "--config", config, "--json")[1])[0])["last_seen_utc_ns"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert row["state"] in ("idle", "measuring", "online_not_measuring", "not_uploading")
+    with server.store() as store:
+        found = store.query('SELECT last("seen") FROM "expected" GROUP BY "probe"')
+    assert "probe-1" in {series.tags["probe"] for series in found}
+    assert command("probe", "list", "--config", config)[1].split()[:2] == ["probe-1", row["state"]]
 
 
 def test_health_needs_no_token(server):
     assert server.gateway("GET", "/v1/health", token="")[2]["ok"] is True
+
+
+def test_a_probe_is_told_whose_its_token_is_and_which_collector_is_expected(server):
+    status, _, told = server.gateway("GET", "/v1/probe")
+    assert (status, told) == (200, {"probe": "probe-1", "collector_version": __version__})
+    assert server.gateway("GET", "/v1/probe", token="")[0] == 401
 
 
 def test_many_probes_at_once_are_served_or_told_to_come_later(server):
@@ -160,3 +200,18 @@ def test_a_connection_that_says_nothing_keeps_nobody_waiting(server):
         done = threading.Event()
         threading.Thread(target=lambda: (server.gateway("GET", "/v1/health"), done.set())).start()
         assert done.wait(10)
+
+
+def test_a_head_without_an_end_is_ended(server):
+    context = ssl.create_default_context(cafile=server.folder / "tls/ca.pem")
+    raw = socket.create_connection(("127.0.0.1", server.gateway_port))
+    with context.wrap_socket(raw, server_hostname="127.0.0.1") as tls:
+        tls.sendall(b"GET /v1/health HTTP/1.1\r\n")
+        tls.settimeout(30)
+        try:
+            for _ in range(12):
+                tls.sendall(b"X-More: " + b"x" * 8000 + b"\r\n")
+            assert tls.recv(100).startswith(b"HTTP/1.1 400 ")
+        except (ConnectionError, ssl.SSLError):
+            pass  # closed while we were still sending: an end as well
+    assert server.gateway("GET", "/v1/health", token="")[0] == 200

@@ -51,6 +51,13 @@ def test_the_defaults_are_a_whole_configuration(tmp_path):
         ("[probes.probe-1]\nbytes = 3", 2, "mend: one of bytes_per_day, sessions_at_once"),
         ("[probes.probe-1]\n\nbytes_per_day = 1.5", 3, "mend: write a whole number"),
         ("[probes.probe-1]\nsessions_at_once = 0", 2, "mend: a number above 0"),
+        ("[wireguard]\nendpoint = 'a:1'", 2, "endpoint without network"),
+        ("[wireguard]\nnetwork = '10.87.0.0/16'", 2, "network without endpoint; mend: add endpoint"),
+        ("[wireguard]\nnetwork = '10.87.0.1/16'", 2, "has host bits set; mend: as 10.87.0.0/16"),
+        ("[wireguard]\nnetwork = '10.87.0.0/28'\nendpoint = 'a:1'", 2, "has 16 addresses"),
+        ("[wireguard]\nnetwork = 'fd00::/64'\nendpoint = 'https://a'", 3, "mend: HOST:PORT"),
+        ("[wireguard]\nnetwork = 'fd00::/64'\nendpoint = '[::1]:65536'", 3, "mend: HOST:PORT"),
+        ("[series]\nevery_s = 1", 2, "mend: 2 to 600 seconds"),
         ("[capture]\nallowed = 1", 2, "mend: write true or false"),
         ("[capture]\nbudget_bytes = 0", 2, "mend: a number above 0"),
         ("limits = 3", 1, "mend: write [limits]"),
@@ -189,4 +196,4 @@ def test_certificates_are_not_replaced_unasked(tmp_path):
     assert (tmp_path / "server.pem").read_bytes() != before
     assert command("tls", "--folder", tmp_path, "--name", "bad name")[0] == 2
     assert command("tls", "--folder", tmp_path, "--name", "x", "--address", "1.2.3")[0] == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ca.pem", "server.key", "server.pem"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ca.key", "ca.pem", "server.key", "server.pem"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable
@@ -16,25 +17,37 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tandem_server import __version__
+from tandem_server.door import come_in, count_lines, received_bytes
 from tandem_server.ingest.body import Unreadable, decode, receive
+from tandem_server.ingest.budget import Budget, Busy
 from tandem_server.ingest.campaigns import NoReport, ProbesCampaigns
-from tandem_server.ingest.lines import BYTES_LIMIT, TimeWindow, TooMuch, sift
+from tandem_server.ingest.enrolment import Enrolling, Tunnel
+from tandem_server.ingest.group_commit import GroupCommit
+from tandem_server.ingest.known_lines import KnownHeads
+from tandem_server.ingest.late_notes import LateNotes
+from tandem_server.ingest.lines import BYTES_LIMIT, Sifted, TimeWindow, TooMuch, sift
+from tandem_server.ingest.meter import NOBODY_READS, Meter
 from tandem_server.ingest.run_manifest import RUN_ID, NoManifest, read_manifest
+from tandem_server.ingest.trace_desk import TraceDesk
+from tandem_server.ingest.traces import ProbesTraces
 from tandem_server.registry import LedgerConflict, Registry
 from tandem_server.registry.bearer import probe_of
-from tandem_server.store import Influx, StoreDown
+from tandem_server.store import SeriesStore, StoreDown
 
 _LOG = logging.getLogger("tandem.gateway")
 _MANIFEST_LIMIT_BYTES = 1024 * 1024
 _LATER_S = 5
+_SMALL_BYTES, _SMALL_LINES = 64 * 1024, 200
+"""A batch up to this is checked on the event loop: that takes less than to hand it to a thread and back."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayLimits:
-    """``in_flight`` requests with a body at once, of which ``at_work`` are being checked and stored; the rest are told
-    503. ``body_s``: within which a body must be whole. ``future_s``: how far a probe's clock may run ahead."""
+    """``in_flight`` requests at once, and ``bytes_in_flight`` of theirs held in memory; the rest are told 503. ``at_work``: large batches
+    checked at once. ``body_s``: within which a body must be whole. ``future_s``: how far a probe's clock may run ahead."""
 
-    in_flight: int = 16
+    in_flight: int = 2048
+    bytes_in_flight: int = 64 * 1024 * 1024
     at_work: int = 2
     body_s: float = 60.0
     future_s: float = 600.0
@@ -42,13 +55,34 @@ class GatewayLimits:
 
 
 class Gateway:
-    """Answers probes. Every store and registry call runs in a worker thread."""
+    """Answers probes. Every store and registry call runs in a worker thread, but for the look-up of a token. ``saw``: told of each
+    request with a good token. ``meter`` counts. ``late``: told of all lines that are stored, before the probe is. ``tunnel``: of the
+    probes that enrol; ``peers_changed``: called when one did. ``collector_version``: that probes shall run."""
 
-    def __init__(self, registry: Registry, store: Influx, limits: GatewayLimits) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        store: SeriesStore,
+        limits: GatewayLimits,
+        traces: TraceDesk,
+        saw: Callable[[str], None] = lambda _: None,
+        meter: Meter | None = None,
+        late: LateNotes | None = None,
+        tunnel: Tunnel | None = None,
+        peers_changed: Callable[[], None] = lambda: None,
+        collector_version: str = __version__,
+    ) -> None:
+        self._meter = Meter() if meter is None else meter
         self._registry, self._store, self._limits = registry, store, limits
+        self._saw, self._late = saw, late
+        self._collector_version = collector_version
         self._in_flight = 0
+        self._bytes = Budget(limits.bytes_in_flight)
+        self._heads, self._commit = KnownHeads(), GroupCommit(store.write, self._meter)
         self._at_work = asyncio.Semaphore(limits.at_work)
         self._campaigns = ProbesCampaigns(registry.campaigns, limits.body_s)
+        self._traces = ProbesTraces(traces, limits.body_s)
+        self._enrolling = Enrolling(registry.enrolments, tunnel, limits.body_s, self._meter, peers_changed)
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -59,22 +93,44 @@ class Gateway:
                 Route("/v1/campaigns", self._guarded(self._campaigns.listed), methods=["GET"]),
                 Route("/v1/campaigns/{campaign}", self._guarded(self._campaigns.file), methods=["GET"]),
                 Route("/v1/campaigns/{campaign}/state", self._guarded(self._campaigns.state), methods=["PUT"]),
+                Route("/v1/traces", self._guarded(self._traces.offer), methods=["POST"]),
+                Route("/v1/traces/{sha256}", self._guarded(self._traces.append, counted=False), methods=["PATCH"]),
+                Route("/v1/traces/{sha256}", self._guarded(self._traces.state), methods=["GET"]),
+                Route("/v1/probe", self._guarded(self._probe), methods=["GET"]),
+                Route("/v1/enrol", self._enrolling.answer, methods=["POST"]),
                 Route("/v1/health", self._health, methods=["GET"]),
             ]
         )
 
     def _guarded(
-        self, answer: Callable[[Request, str], Awaitable[Response]]
+        self, answer: Callable[[Request, str], Awaitable[Response]], counted: bool = True
     ) -> Callable[[Request], Awaitable[Response]]:
-        """Token, back-pressure and the answers that all requests with a body share."""
+        """Token, back-pressure and the answers that all requests with a body share. Not ``counted``: one that may take
+        long and has bounds of its own."""
 
         async def guarded(request: Request) -> Response:
-            probe = await run_in_threadpool(probe_of, self._registry, request.headers.get("authorization"))
+            try:
+                # 15 µs out of SQLite's memory, a tenth of the way to a thread and back. Nothing is remembered here: a
+                # revoked token is void at once.
+                probe = probe_of(self._registry, request.headers.get("authorization"))
+            except sqlite3.Error as error:
+                return _registry_down(error)
             if probe is None:
+                self._meter.stranger()
                 return JSONResponse({"error": "no good token"}, 401, {"WWW-Authenticate": "Bearer"})
-            if self._in_flight >= self._limits.in_flight:
+            self._saw(probe)
+            response = await answered(request, probe)
+            self._meter.answered(probe, response.status_code, received_bytes(request))
+            return response
+
+        async def answered(request: Request, probe: str) -> Response:
+            if wait_s := come_in(request, probe):
+                why = {"error": "more than this probe may send a minute"}
+                return JSONResponse(why, 429, {"Retry-After": str(wait_s)})
+            if counted and self._in_flight >= self._limits.in_flight:
                 return _later("too many requests at once", 1)
-            self._in_flight += 1
+            self._in_flight += counted
+            self._meter.at_once(self._in_flight, self._bytes.held)
             try:
                 return await answer(request, probe)
             except TooMuch as error:
@@ -83,36 +139,62 @@ class Gateway:
                 return JSONResponse({"error": str(error)}, 400)
             except TimeoutError:
                 return JSONResponse({"error": f"the body did not come within {self._limits.body_s:g} s"}, 408)
+            except Busy as error:
+                return _later(str(error), 1)
             except StoreDown as error:
                 _LOG.warning("store: %s", error)
                 return _later("the database does not take records now", _LATER_S)
             except sqlite3.Error as error:
-                _LOG.warning("registry: %s", error)
-                return _later("the registry does not answer now", _LATER_S)
+                return _registry_down(error)
             except ClientDisconnect:
-                return Response(status_code=400)  # nobody reads it
+                return Response(status_code=NOBODY_READS)
             finally:
-                self._in_flight -= 1
+                self._in_flight -= counted
 
         return guarded
 
     async def _records(self, request: Request, probe: str) -> Response:
-        async with asyncio.timeout(self._limits.body_s):
-            body = await receive(request.stream(), BYTES_LIMIT)
-        encoding = request.headers.get("content-encoding")
-        async with self._at_work:
-            accepted, rejected = await run_in_threadpool(self._store_lines, body, encoding, probe)
-        if rejected:
-            _LOG.warning("%s: %d lines rejected, the first: %s", probe, len(rejected), rejected[0]["reason"])
-        return JSONResponse({"accepted": accepted, "rejected": rejected})
-
-    def _store_lines(self, body: bytes, encoding: str | None, probe: str) -> tuple[int, list[dict[str, object]]]:
-        window = TimeWindow.at(time.time_ns(), self._limits.future_s, self._limits.retention_days)
-        sifted = sift(decode(body, encoding, BYTES_LIMIT), probe, window)
-        refused = self._store.write(sifted.lines)
+        with self._bytes.share() as held:
+            async with asyncio.timeout(self._limits.body_s):
+                body = await receive(request.stream(), BYTES_LIMIT, held.take)
+            began_s = time.perf_counter()
+            encoding = request.headers.get("content-encoding")
+            sifted = self._sift_small(body, encoding, probe)
+            if sifted is None:
+                async with self._at_work:
+                    sifted = await run_in_threadpool(self._sift_any, body, encoding, probe)
+            size = sum(map(len, sifted.lines))
+            held.take(2 * size)  # they are held as lines and, while they are written, as one text
+            del body
+            self._meter.at_once(self._in_flight, self._bytes.held)
+            refused = await self._commit.store(sifted.lines, size)
+            if self._late is not None:
+                await self._late.note(probe, sifted.lines)
         rejected = sifted.rejected + [(sifted.origins[one.index], one.reason) for one in refused]
         told = [{"line": line, "reason": reason[:500]} for line, reason in sorted(rejected)]
-        return len(sifted.lines) - len(refused), told
+        count_lines(request, len(sifted.lines) + len(sifted.rejected))
+        accepted, reason = len(sifted.lines) - len(refused), max(rejected)[1][:500] if rejected else None
+        self._meter.lines(probe, accepted, len(told), reason, time.perf_counter() - began_s)
+        if told:
+            _LOG.warning("%s: %d lines rejected, the first: %s", probe, len(told), told[0]["reason"])
+        return JSONResponse({"accepted": accepted, "rejected": told})
+
+    def _sift_small(self, body: bytes, encoding: str | None, probe: str) -> Sifted | None:
+        """At once, or None when the batch is not small."""
+        if len(body) > _SMALL_BYTES:
+            return None
+        try:
+            text = decode(body, encoding, _SMALL_BYTES)
+        except TooMuch:
+            return None
+        return self._sift(text, probe) if text.count("\n") < _SMALL_LINES else None
+
+    def _sift_any(self, body: bytes, encoding: str | None, probe: str) -> Sifted:
+        return self._sift(decode(body, encoding, BYTES_LIMIT), probe)
+
+    def _sift(self, text: str, probe: str) -> Sifted:
+        window = TimeWindow.at(time.time_ns(), self._limits.future_s, self._limits.retention_days)
+        return sift(text, probe, window, self._heads)
 
     async def _run(self, request: Request, probe: str) -> Response:
         run = request.path_params["run"]
@@ -124,6 +206,9 @@ class Gateway:
         await run_in_threadpool(self._registry.runs.put, run, probe, read_manifest(text, run, probe))
         return JSONResponse({"ok": True})
 
+    async def _probe(self, _request: Request, probe: str) -> Response:
+        return JSONResponse({"probe": probe, "collector_version": self._collector_version})
+
     async def _health(self, _request: Request) -> Response:
         try:
             await run_in_threadpool(self._store.ping)
@@ -133,4 +218,10 @@ class Gateway:
 
 
 def _later(why: str, seconds: int) -> JSONResponse:
-    return JSONResponse({"error": why}, 503, {"Retry-After": str(seconds)})
+    """503. Those told at one moment come back spread over ``seconds`` to three times as long."""
+    return JSONResponse({"error": why}, 503, {"Retry-After": str(random.randint(seconds, 3 * seconds))})
+
+
+def _registry_down(error: sqlite3.Error) -> JSONResponse:
+    _LOG.warning("registry: %s", error)
+    return _later("the registry does not answer now", _LATER_S)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from tandem.schema.line_protocol import encode_point, parse
 from tandem.schema.record import RecordError, check
+from tandem_server.ingest.known_lines import KnownHeads, known
 
 LINES_LIMIT = 10_000
 BYTES_LIMIT = 8 * 1024 * 1024
@@ -43,23 +44,32 @@ class Sifted:
     rejected: list[tuple[int, str]] = field(default_factory=list)
 
 
-def sift(body: str, probe: str, window: TimeWindow) -> Sifted:
+def sift(body: str, probe: str, window: TimeWindow, heads: KnownHeads | None = None) -> Sifted:
     """Check every line of ``body`` against the schema and the window, and set its tag ``probe``. TooMuch above 10,000 lines.
 
-    Lines are written anew from what was understood: what the database reads is what was checked. Empty lines count in
-    the numbering and are otherwise passed over.
+    Lines are written anew from what was understood: what the database reads is what was checked. With ``heads``, those that
+    are spelt as the exporter does pass as they came (``known_lines.py``): the same points. Empty lines count in the numbering
+    and are otherwise passed over.
     """
     if body.count("\n") - body.endswith("\n") >= LINES_LIMIT:
         raise TooMuch(f"more than {LINES_LIMIT} lines")
     sifted = Sifted()
+    mine = {} if heads is None else heads.of(probe)
+    oldest, newest = window.oldest_utc_ns, window.newest_utc_ns
     for number, line in enumerate(body.split("\n")):
         if not line:
             continue
-        try:
-            sifted.lines.append(_checked(line, probe, window))
-            sifted.origins.append(number)
-        except RecordError as error:
-            sifted.rejected.append((number, str(error)))
+        stored = known(line, mine, oldest, newest)
+        if stored is None:
+            try:
+                stored = _checked(line, probe, window)
+            except RecordError as error:
+                sifted.rejected.append((number, str(error)))
+                continue
+            if heads is not None:
+                heads.learn(probe, line, stored)
+        sifted.lines.append(stored)
+        sifted.origins.append(number)
     return sifted
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, NoReturn, get_args
 
@@ -49,7 +50,7 @@ class NoManifest(ValueError):  # noqa: N818  (an answer, no accident)
 def read_manifest(text: str, run: str, probe: str) -> dict[str, Any]:
     """The manifest in ``text``, which must be of this run and of this probe; NoManifest names the first fault."""
     try:
-        manifest = json.loads(text, parse_constant=_no_constant)
+        manifest = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise NoManifest(f"not JSON: {error}") from None
     if not isinstance(manifest, dict):
@@ -87,6 +88,13 @@ def read_manifest(text: str, run: str, probe: str) -> dict[str, Any]:
 def _check_kind(key: str, value: object, kinds: tuple[type, ...]) -> None:
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         raise NoManifest(f"{key} is {json.dumps(value)[:60]}, expected {' or '.join(k.__name__ for k in kinds)}")
+
+
+def _finite(number: str) -> float:
+    """1e999 would be kept as Infinity, at which SQLite's JSON functions fail, for all runs at once."""
+    if not math.isfinite(value := float(number)):
+        raise ValueError(f"{number[:20]} is beyond any number kept here")
+    return value
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -1,0 +1,146 @@
+"""Lines of many requests in one write to the database: each request is answered only when its own lines are stored or named.
+
+A write costs the database a sync and both ends their overhead; for a batch of twenty lines that is more than the lines. So a
+request waits a moment for others, at most ``wait_s``, or while writes are under way; what then waits goes together, up to
+``most_bytes``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from tandem_server.ingest.meter import Meter
+from tandem_server.store import LinesRefused, Rejected, StoreDown
+
+_ENOUGH_BYTES = 128 * 1024
+"""Of these a write is mostly its lines: a backlog's batch does not wait for others."""
+
+Write = Callable[[list[str]], list[Rejected]]
+"""``Store.write``."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    lines: list[str]
+    size: int
+    answer: asyncio.Future[list[Rejected]]
+
+
+class GroupCommit:
+    """``write`` is called from at most ``writers`` threads; ``meter`` is told of each. All methods are the event loop's."""
+
+    def __init__(
+        self,
+        write: Write,
+        meter: Meter | None = None,
+        *,
+        wait_s: float = 0.01,
+        most_bytes: int = 1 << 20,
+        writers: int = 4,
+    ) -> None:
+        self._meter = Meter() if meter is None else meter
+        self._write, self._wait_s, self._most_bytes, self._writers = write, wait_s, most_bytes, writers
+        self._waiting: deque[_Waiting] = deque()
+        self._waiting_bytes = 0
+        self._writing: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._threads = ThreadPoolExecutor(writers, thread_name_prefix="writer")
+
+    async def store(self, lines: list[str], size: int) -> list[Rejected]:
+        """Those of ``lines`` (``size`` bytes together) that the database will never take; all others are in it. StoreDown."""
+        if not lines:
+            return []
+        loop = asyncio.get_running_loop()
+        mine = _Waiting(lines, size, loop.create_future())
+        self._waiting.append(mine)
+        self._waiting_bytes += size
+        if self._waiting_bytes >= min(_ENOUGH_BYTES, self._most_bytes):
+            self._begin()
+        elif self._timer is None:
+            self._timer = loop.call_later(self._wait_s, self._begin)
+        return await mine.answer
+
+    def _begin(self) -> None:
+        """Start a write of what waits, unless enough are under way: then the first that ends does."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._waiting or len(self._writing) >= self._writers:
+            return
+        group = [self._take()]
+        room = self._most_bytes - group[0].size
+        while self._waiting and self._waiting[0].size <= room:
+            group.append(self._take())
+            room -= group[-1].size
+        task = asyncio.get_running_loop().create_task(self._commit(group))
+        self._writing.add(task)
+        task.add_done_callback(self._ended)
+
+    def _take(self) -> _Waiting:
+        one = self._waiting.popleft()
+        self._waiting_bytes -= one.size
+        return one
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._writing.discard(task)
+        self._begin()
+
+    async def _commit(self, group: list[_Waiting]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            rejected = await loop.run_in_executor(
+                self._threads, self._metered, [line for one in group for line in one.lines]
+            )
+        except LinesRefused as error:
+            # The database blames the lines without saying which. One request's must not cost the others': each by itself.
+            if len(group) == 1:
+                _fail(group, error)
+                return
+            for one in group:
+                await self._commit([one])
+        except StoreDown as error:
+            # Who waits behind would only find the same: they are told at once, and come again.
+            while self._waiting:
+                group.append(self._take())
+            _fail(group, error)
+        except BaseException as error:
+            _fail(group, error)
+            raise
+        else:
+            _tell(group, rejected)
+
+    def _metered(self, lines: list[str]) -> list[Rejected]:
+        began_s = time.perf_counter()
+        try:
+            rejected = self._write(lines)
+        except StoreDown:
+            self._meter.write_failed()
+            raise
+        self._meter.wrote(len(lines) - len(rejected), time.perf_counter() - began_s)
+        return rejected
+
+
+def _tell(group: list[_Waiting], rejected: list[Rejected]) -> None:
+    """To each its own lines, numbered as it gave them."""
+    first = 0
+    named = sorted(rejected, key=lambda one: one.index)
+    at = 0
+    for one in group:
+        end, mine = first + len(one.lines), []
+        while at < len(named) and named[at].index < end:
+            mine.append(Rejected(named[at].index - first, named[at].reason))
+            at += 1
+        if not one.answer.done():
+            one.answer.set_result(mine)
+        first = end
+
+
+def _fail(group: list[_Waiting], error: BaseException) -> None:
+    for one in group:
+        if not one.answer.done():
+            one.answer.set_exception(error)

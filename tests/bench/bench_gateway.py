@@ -1,0 +1,339 @@
+"""The gateway under load, in front of the real database: how fast it drains, and what a thousand probes cost it.
+
+``drain``: a backlog of batches of 1000 lines, gzipped as the exporter does it, over a few kept connections; the same lines straight into
+InfluxDB by ``/write``, in the same run, turn by turn. ``probes``: a thousand probes with tokens and connections of their own, each
+a batch of 20 lines a second (``gateway_load.py``), while a client asks the database when records can be read (``gateway_watch.py``).
+
+    python tests/bench/bench_gateway.py [drain|probes …] [--seconds 300] [--probes 1000] [--processes 1] [--json FILE]
+
+The load, the client, the gateway and the database share the machine: ``cpu_share`` says what each took of a core.
+"""
+
+import argparse
+import contextlib
+import gzip
+import http.client
+import json
+import os
+import platform
+import random
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import gateway_batches
+from bench_server import cpu_s, free_ports
+
+from tandem_server.registry import Registry
+from tandem_server.store import Influx, find_influxd
+from tandem_server.store.private import account_password
+
+HERE = Path(__file__).parent
+MARKED = 5
+WATCH_S = 0.1
+WARM_S = 15
+"""Of load before anything is counted: the first batches of a thousand probes make all their series at once, as they never would again."""
+BATCH = 1000
+
+
+def tree(pid):
+    """The process and all that it started."""
+    found = [pid]
+    for one in found:
+        with contextlib.suppress(OSError):
+            found += map(int, Path(f"/proc/{one}/task/{one}/children").read_text().split())
+    return found
+
+
+def rss_mib(pids):
+    """Resident memory; pages that processes share count once for each."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            total += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return total * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+class Rig:
+    """Database and gateway, as ``tandem-server serve`` runs them, with ``probes`` registered."""
+
+    def __init__(self, folder, probes, processes, more=""):
+        self.folder = folder
+        gateway, control, measurement, database = free_ports(4)
+        self.port, self.database_port = gateway, database
+        text = f'[listen]\nhost = "127.0.0.1"\ngateway_port = {gateway}\ncontrol_port = {control}\nmeasurement_port = {measurement}\n'
+        if processes:
+            text += f"gateway_processes = {processes}\n"
+        text += f'[store]\nport = {database}\nbinary = "{find_influxd()}"\n{more}'
+        # All of them come from one address and at once, which no thousand probes do.
+        text += "[limits]\nnew_connections_per_address = 1_000_000\nhttps_strangers = 2000\nhttps_strangers_per_address = 2000\n"
+        text += "probe_requests_per_minute = 1_000_000\nprobe_lines_per_minute = 1_000_000_000\n"
+        text += "probe_sent_bytes_per_minute = 1_000_000_000_000\n"
+        (folder / "server.toml").write_text(text)
+        program = [sys.executable, "-m", "tandem_server"]
+        tls = ["tls", "--folder", str(folder / "tls"), "--name", "x", "--address", "127.0.0.1"]
+        subprocess.run([*program, *tls], check=True)
+        with Registry(folder / "registry.sqlite") as registry:
+            self.tokens = [registry.probes.add(f"load-{i:04d}") for i in range(probes)]
+        self.processes, self.pids = {}, {}
+        for role in ("database", "gateway"):
+            serve = [*program, "serve", role, "--config", str(folder / "server.toml")]
+            with (folder / f"{role}.log").open("wb") as log:
+                self.processes[role] = subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=log, text=True)
+            for line in self.processes[role].stdout:
+                if line.startswith(f"ready {role}"):
+                    break
+        self.ca = folder / "tls/ca.pem"
+        self.password = account_password(folder / "influxdb")
+
+    def store(self):
+        return Influx(f"http://127.0.0.1:{self.database_port}", "tandem", "tandem", self.password)
+
+    def cpu(self):
+        """CPU seconds so far by part. The database's watcher counts with it."""
+        return {role: sum(map(cpu_s, tree(process.pid))) for role, process in self.processes.items()}
+
+    def gateway_pids(self):
+        return tree(self.processes["gateway"].pid)
+
+    def stop(self):
+        for process in reversed(self.processes.values()):
+            process.terminate()
+            process.stdout.close()
+            process.wait()
+
+
+def share(before, after, took_s):
+    return {name: round((after[name] - before[name]) / took_s, 3) for name in before}
+
+
+# --- drain -----------------------------------------------------------------------------------------------------------
+
+
+def backlog(batches, boot):
+    """Texts of ``BATCH`` lines, each line once, times apart."""
+    chance, texts = random.Random(boot), []
+    whole = "\n".join(
+        gateway_batches.template(chance, "load-0000", boot, "run-backlog")
+        for _ in range(BATCH // gateway_batches.LINES)
+    )
+    first_ns = time.time_ns() - batches * BATCH * 50_000_000
+    for batch in range(batches):
+        numbers = []
+        for part in range(BATCH // gateway_batches.LINES):
+            seq = batch * BATCH + part * gateway_batches.LINES
+            at_ns = first_ns + (seq + gateway_batches.LINES) * 50_000_000
+            numbers += gateway_batches.numbers(seq + 1, 10**12 + at_ns - first_ns, at_ns)
+        texts.append(whole % tuple(numbers))
+    return texts
+
+
+def in_turn(items, connections, each):
+    """``each(item, state)`` for all of them by so many threads; seconds taken."""
+    waiting, lock = list(reversed(items)), threading.Lock()
+
+    def work():
+        state = {}
+        while True:
+            with lock:
+                if not waiting:
+                    return
+                item = waiting.pop()
+            each(item, state)
+
+    threads = [threading.Thread(target=work) for _ in range(connections)]
+    began_s = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.monotonic() - began_s
+
+
+def drain(rig, seconds, connections):
+    """Lines a second through the gateway and straight, turn by turn; each turn has lines of its own."""
+    context = ssl.create_default_context(cafile=rig.ca)
+    head = {"Authorization": f"Bearer {rig.tokens[0]}", "Content-Encoding": "gzip"}
+    again = {"n": 0}
+
+    def through(body, state):
+        link = state.setdefault("link", http.client.HTTPSConnection("127.0.0.1", rig.port, context=context))
+        while True:
+            link.request("POST", "/v1/records", body, head)
+            answer = link.getresponse()
+            told = json.loads(answer.read())
+            if answer.status == 200:
+                break
+            again["n"] += 1
+            time.sleep(float(answer.headers["Retry-After"]))
+        if told["accepted"] != BATCH:
+            raise SystemExit(f"lines were rejected: {told['rejected'][:1]}")
+
+    straight = rig.store()
+    batches, rounds = max(4, round(seconds * 6)), []
+    for turn in range(3):
+        texts = backlog(batches, f"through-{turn}-{connections}")
+        bodies = [gzip.compress(text.encode(), 6, mtime=0) for text in texts]
+        before, began_s = rig.cpu(), time.monotonic()
+        through_s = in_turn(bodies, connections, through)
+        cpu = share(before, rig.cpu(), time.monotonic() - began_s)
+        lines = [text.split("\n") for text in backlog(batches, f"straight-{turn}-{connections}")]
+        straight_s = in_turn(lines, connections, lambda part, _: straight.write(part))
+        count = batches * BATCH
+        rounds.append(
+            {
+                "through": round(count / through_s),
+                "straight": round(count / straight_s),
+                "ratio": round(straight_s / through_s, 3),
+                "cpu_share": cpu,
+            }
+        )
+        counted = straight.query(f'SELECT count("seq") FROM subflow WHERE "boot" = \'through-{turn}-{connections}\'')  # noqa: S608
+        if counted[0].rows[0][1] != count * 12 // 20:
+            raise SystemExit("the database does not hold what was acknowledged")
+    return {"connections": connections, "lines_a_turn": batches * BATCH, "told_503": again["n"], "turns": rounds}
+
+
+# --- probes ----------------------------------------------------------------------------------------------------------
+
+
+def started(script, asked):
+    process = subprocess.Popen(
+        [sys.executable, str(HERE / script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    process.stdin.write(json.dumps(asked) + "\n")
+    process.stdin.flush()
+    if process.stdout.readline() != "ready\n":
+        raise SystemExit(f"{script} did not start")
+    return process
+
+
+def told(process, line="\n"):
+    process.stdin.write(line)
+    process.stdin.flush()
+
+
+def probes(rig, seconds):
+    """A thousand probes for ``seconds``."""
+    idle = rss_mib(rig.gateway_pids())
+    login = {"url": f"http://127.0.0.1:{rig.database_port}", "user": "tandem", "password": rig.password}
+    names = [f"load-{i:04d}" for i in range(0, len(rig.tokens), max(1, len(rig.tokens) // MARKED - 1))][:MARKED]
+    load = started(
+        "gateway_load.py",
+        {"port": rig.port, "ca": str(rig.ca), "tokens": rig.tokens, "seconds": seconds, "warm_s": WARM_S},
+    )
+    connected = rss_mib(rig.gateway_pids())
+    told(load)
+    load.stdout.readline()  # warm: all series are there
+    watch = started("gateway_watch.py", {**login, "probes": names, "period_s": WATCH_S})
+    before = {**rig.cpu(), "load": cpu_s(load.pid), "watch": cpu_s(watch.pid)}
+    began_s, series = time.monotonic(), []
+    end = threading.Event()
+
+    def measure():
+        while not end.wait(1.0):
+            series.append(
+                (
+                    time.monotonic() - began_s,
+                    rss_mib(rig.gateway_pids()),
+                    rss_mib(tree(rig.processes["database"].pid)[1:]),
+                )
+            )
+
+    measuring = threading.Thread(target=measure)
+    measuring.start()
+    result = json.loads(load.stdout.readline())
+    after_s = time.monotonic()
+    after = {**rig.cpu(), "load": cpu_s(load.pid), "watch": cpu_s(watch.pid)}
+    end.set()
+    measuring.join()
+    time.sleep(2 * WATCH_S)  # the client's period, twice: it has seen what came last
+    told(watch)
+    seen = json.loads(watch.stdout.readline())
+    for process in (load, watch):
+        process.stdin.close()
+        process.stdout.close()
+        process.wait()
+    with rig.store() as store:
+        counts = [store.query(f'SELECT count("seq") FROM "{kind}"') for kind in gateway_batches.COUNTS]  # noqa: S608
+    held = sum(answer[0].rows[0][1] for answer in counts if answer)
+    answers = sum(result["statuses"].values())
+    of_newest = sorted(seen["newest_ms"])
+    of_all = sorted(ms + 50 * k for ms in of_newest for k in range(gateway_batches.LINES))
+    return {
+        "probes": len(rig.tokens),
+        "seconds": seconds,
+        "answers_share": {code: round(count / answers, 5) for code, count in result["statuses"].items()},
+        "records_acknowledged": result["acknowledged"],
+        "records_in_database": held,
+        "made_to_queryable_ms": {"p50": at(of_all, 0.5), "p99": at(of_all, 0.99), "samples": len(of_newest)},
+        "sent_to_queryable_ms": {"p50": at(of_newest, 0.5), "p99": at(of_newest, 0.99), "most": at(of_newest, 1.0)},
+        "counted_s": round(after_s - began_s, 1),
+        "gateway_rss_mib": {
+            "idle": round(idle, 1),
+            "connected": round(connected, 1),
+            "peak": round(max(one[1] for one in series), 1),
+            "slope_mib_a_minute": round(60 * slope(series), 2),
+        },
+        "database_peak_rss_mib": round(max(one[2] for one in series)),
+        "cpu_share": share(before, after, after_s - began_s),
+        "load": {k: v for k, v in result.items() if k not in ("statuses", "began_utc_ns")},
+        "watch": {"queries": seen["queries"], "slowest_query_s": round(seen["slowest_query_s"], 3)},
+    }
+
+
+def at(ordered, portion):
+    """The value below which this portion lies; None of none."""
+    return None if not ordered else round(ordered[min(len(ordered) - 1, int(portion * len(ordered)))], 1)
+
+
+def slope(series):
+    """MiB a second by least squares, without the first fifth (caches fill)."""
+    kept = series[len(series) // 5 :]
+    mean_s, mean = sum(s for s, *_ in kept) / len(kept), sum(one[1] for one in kept) / len(kept)
+    spread = sum((s - mean_s) ** 2 for s, *_ in kept)
+    return sum((one[0] - mean_s) * (one[1] - mean) for one in kept) / spread if spread else 0.0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", choices=("drain", "probes"), default=["drain", "probes"])
+    parser.add_argument(
+        "--seconds", type=int, default=300, help="of the probes' load; the drain takes a tenth of it a turn"
+    )
+    parser.add_argument("--probes", type=int, default=1000)
+    parser.add_argument("--processes", type=int, default=0, help="[listen] gateway_processes; 0: its default")
+    parser.add_argument("--connections", type=int, nargs="+", default=[1, 4], help="that drain at once")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    results = {
+        "machine": {
+            "cores": os.cpu_count(),
+            "kernel": platform.release(),
+            "python": platform.python_version(),
+            "load_before": os.getloadavg()[0],
+        }
+    }
+    for what in dict.fromkeys(args.what):
+        with tempfile.TemporaryDirectory() as name:
+            rig = Rig(Path(name), args.probes if what == "probes" else 1, args.processes)
+            try:
+                if what == "drain":
+                    results["drain"] = [drain(rig, min(10, args.seconds / 10), n) for n in args.connections]
+                else:
+                    results["probes"] = probes(rig, args.seconds)
+            finally:
+                rig.stop()
+            results[f"{what}_log"] = (Path(name) / "gateway.log").read_text()[-600:].splitlines()[-3:]
+    text = json.dumps(results, indent=1)
+    print(text)
+    if args.json:
+        args.json.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""What may be taken a minute, and tables that no number of addresses fills."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem_server.door import Buckets, Door, DoorBounds, ProbeRates, RateShare
+from tandem_server.door.admission import address_of
+
+
+class Clock:
+    def __init__(self):
+        self.now_s = 1000.0
+
+    def __call__(self):
+        return self.now_s
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 30)), max_size=60))
+def test_never_more_than_a_minutes_worth_and_the_rate(steps):
+    """Whatever is asked when: taken when allowed, it is at most the bucket and what flowed in since."""
+    clock = Clock()
+    bucket, taken, begun_s = Buckets(10, now=clock), 0, clock.now_s
+    for wanted, pause_s in steps:
+        clock.now_s += pause_s
+        if wanted and bucket.wait_s("a", wanted) == 0:
+            bucket.take("a", wanted)
+            taken += wanted
+        assert taken <= 10 + (clock.now_s - begun_s) * 10 / 60 + 1e-6
+        wait_s = bucket.wait_s("a", 1)
+        assert 0 <= wait_s <= 6.01
+
+
+def test_after_the_wait_that_was_told_it_goes_on():
+    clock = Clock()
+    bucket = Buckets(6, now=clock)
+    for _ in range(6):
+        assert bucket.wait_s("a") == 0
+        bucket.take("a")
+    wait_s = bucket.wait_s("a")
+    assert wait_s == pytest.approx(10)
+    assert bucket.wait_s("b") == 0
+    clock.now_s += wait_s
+    assert bucket.wait_s("a") == pytest.approx(0, abs=1e-9)
+
+
+def test_a_table_stays_small():
+    bucket = Buckets(6, most=100)
+    for number in range(10_000):
+        bucket.take(str(number))
+    assert len(bucket) == 100
+
+
+def test_a_large_batch_is_paid_for_afterwards():
+    rates = ProbeRates(RateShare(60, 1000, 10**6), {"little": RateShare(lines_per_minute=10)})
+    assert rates.wait_s("a") == 0
+    rates.take("a", requests=1, lines=1500)
+    assert 29 < rates.wait_s("a") < 31
+    rates.take("little", lines=15)
+    assert 29 < rates.wait_s("little") < 37
+    assert rates.wait_s("b") == 0
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+    ],
+)
+def test_what_counts_as_one_address(host, address):
+    assert address_of(host) == address
+
+
+class Peer:
+    """A connection's socket, as far as the door looks at it."""
+
+    def __init__(self, number):
+        self.number, self.ended = number, False
+
+    def getsockname(self):
+        return ("192.0.2.250", 443)
+
+    def shutdown(self, _how):
+        self.ended = True
+
+    def setsockopt(self, *_):
+        pass
+
+    def close(self):
+        self.ended = True
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["come", "known", "leave"]), st.integers(0, 5), st.integers(0, 30)), max_size=150
+    )
+)
+def test_its_counts_are_right_and_within_bounds_whatever_happens(steps):
+    door = Door(DoorBounds(strangers=8, strangers_per_address=3, known=5, known_per_probe=2, new_per_minute=10**6))
+    here = []
+    for number, (step, address, which) in enumerate(steps):
+        if step == "come":
+            peer = Peer(number)
+            admitted = door.admit(peer, (f"192.0.2.{address}", 1024 + number))
+            if admitted is not None:
+                here.append(admitted)
+        elif here:
+            one = here[which % len(here)]
+            if step == "known" and not one.socket.ended:
+                door.is_known(one, f"probe-{address}")
+            elif step == "leave":
+                here.remove(one)
+                door.left(one)
+                door.left(one)
+        for one in [one for one in here if one.socket.ended]:  # as a transport does once it is aborted
+            here.remove(one)
+            door.left(one)
+        strangers = [one for one in here if one.probe is None]
+        assert door.strangers == len(strangers) <= 8
+        assert door.known == len(here) - len(strangers)
+        by_address = [sum(one.address == f"192.0.2.{a}" for one in strangers) for a in range(6)]
+        assert max(by_address) <= 3
+        assert all(door.find(one.ends) is one for one in here)
+
+
+def test_known_ones_are_bounded_by_probe_and_in_all():
+    door = Door(DoorBounds(known=3, known_per_probe=2, new_per_minute=10**6))
+    made = [door.admit(Peer(n), ("192.0.2.1", 1024 + n)) for n in range(4)]
+    assert [door.is_known(one, "probe-1") for one in made[:3]] == [True, True, False]
+    assert door.admit(Peer(9), ("192.0.2.1", 9000)) is None
+    door.left(made[0])
+    assert door.admit(Peer(9), ("192.0.2.1", 9000)) is not None
+
+
+def test_an_address_of_good_tokens_makes_room_last():
+    door = Door(DoorBounds(strangers=4, strangers_per_address=4, new_per_minute=10**6))
+    good = door.admit(Peer(0), ("192.0.2.1", 1000))
+    assert door.is_known(good, "probe-1")
+    again = door.admit(Peer(1), ("192.0.2.1", 1001))
+    crowd = [door.admit(Peer(n), (f"192.0.2.{n}", 2000 + n)) for n in range(10, 30)]
+    assert not again.socket.ended
+    assert sum(not one.socket.ended for one in crowd) == 3

@@ -1,0 +1,109 @@
+"""Without --config every command takes the environment's file, else ./server.toml, else /etc/tandem/server.toml."""
+
+import argparse
+import contextlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+from serve_on_loopback import command
+
+from tandem_server.cli.config_file import VARIABLE, config_file, found_config_file
+from tandem_server.cli.main import parser
+from tandem_server.cli.stop import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path, monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+
+@pytest.fixture
+def places(tmp_path):
+    return tmp_path / "here/server.toml", tmp_path / "etc.toml"
+
+
+def test_the_nearest_file_is_taken(tmp_path, places):
+    with pytest.raises(ConfigError, match=r"neither .*here/server.toml nor .*etc.toml is there; mend: .*--config"):
+        config_file(None, {}, places)
+    for place, environment in ((places[1], {}), (places[0], {}), (tmp_path / "told.toml", "told.toml")):
+        place.write_text("")
+        variable = {VARIABLE: str(tmp_path / environment)} if environment else {}
+        assert config_file(None, variable, places) == place
+    assert config_file(tmp_path / "named", {VARIABLE: str(tmp_path / "told.toml")}, places) == tmp_path / "named"
+    assert config_file(None, {VARIABLE: ""}, places) == places[0]
+
+
+def test_a_folder_that_one_may_not_look_into_is_passed_over_and_a_whole_path_there_is_not(tmp_path, monkeypatch):
+    def refused(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    meant = tmp_path / "etc.toml"
+    monkeypatch.setattr(Path, "is_file", refused)
+    assert config_file(None, {}, (Path("server.toml"), meant)) == meant
+
+
+def test_what_the_environment_names_is_not_passed_over(tmp_path, places):
+    places[0].write_text("")
+    with pytest.raises(ConfigError, match=rf"gone.toml: no such file, says {VARIABLE}; mend"):
+        config_file(None, {VARIABLE: str(tmp_path / "gone.toml")}, places)
+
+
+@contextlib.contextmanager
+def as_nobody():
+    """Root may read everything."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+def test_a_folder_that_may_not_be_read_is_told_as_such(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(0)
+    with as_nobody():
+        assert config_file(None, {}, (closed / "server.toml",)) == closed / "server.toml"
+
+
+def test_the_commands_work_as_they_are_written(tmp_path, monkeypatch):
+    status, out, told = command("ledger", "--json")
+    assert (status, out, told.count("\n")) == (2, "", 1)
+    assert told.startswith(
+        "tandem-server: no server.toml: neither server.toml nor /etc/tandem/server.toml is there; mend"
+    )
+    assert found_config_file() is None
+    (tmp_path / "here/server.toml").write_text("")
+    assert command("probe", "add", "probe-1")[1].startswith("tandem_")
+    assert [row["name"] for row in json.loads(command("probe", "list", "--json")[1])] == ["probe-1"]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/server.toml").write_text("")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "other/server.toml"))
+    assert json.loads(command("probe", "list", "--json")[1]) == []
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "gone"))
+    assert command("probe", "list")[2].startswith(f"tandem-server: {tmp_path}/gone: no such file, says {VARIABLE}")
+
+
+def test_each_command_that_takes_a_config_has_the_same_default():
+    found = []
+    for name, sub in _subparsers(parser()):
+        for action in sub._actions:
+            if "--config" in action.option_strings:
+                assert (action.default, action.required) == (None, False), name
+                assert f"${VARIABLE}, else ./server.toml, else /etc/tandem/server.toml" in action.help, name
+                found.append(name.split()[0])
+    assert set(found) >= {"campaign", "dash", "ledger", "page", "probe", "report", "serve"}
+
+
+def _subparsers(top, name=""):
+    for action in top._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, sub in action.choices.items():
+                yield f"{name}{word}", sub
+                yield from _subparsers(sub, f"{name}{word} ")

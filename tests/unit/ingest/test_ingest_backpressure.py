@@ -1,0 +1,142 @@
+"""While the database is slow the gateway holds a bounded number of bytes: what is more is told to come later, and loses nothing by it."""
+
+import asyncio
+import gzip
+import json
+import threading
+import time
+
+import pytest
+
+from tandem_server.cli.configuration import load
+from tandem_server.cli.trace_stores import trace_desk
+from tandem_server.ingest.gateway import Gateway, GatewayLimits
+from tandem_server.registry import Registry
+
+
+class Slow:
+    """A database that takes nothing until it is let."""
+
+    url = ""
+
+    def __init__(self):
+        self.let, self.stored = threading.Event(), []
+
+    def ping(self):
+        return ""
+
+    def write(self, lines):
+        self.let.wait()
+        self.stored += lines
+        return []
+
+    def query(self, influxql, params=None):
+        raise NotImplementedError
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def registry(tmp_path):
+    with Registry(tmp_path / "registry.sqlite") as registry:
+        yield registry
+
+
+@pytest.fixture
+def traces(tmp_path, registry):
+    (tmp_path / "server.toml").write_text("")
+    return trace_desk(load(tmp_path / "server.toml"), registry)
+
+
+def lines(boot, count):
+    now = time.time_ns()
+    return [f"health,boot={boot},probe=probe-1 monotonic_ns=1i,seq={i + 1}i {now + i}" for i in range(count)]
+
+
+async def post(app, token, chunks, headers=()):
+    """Status, headers and JSON of one request to the application itself; ``chunks`` may be awaited."""
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "https", "path": "/v1/records",
+        "raw_path": b"/v1/records", "query_string": b"", "root_path": "", "server": ("x", 1), "client": ("x", 1),
+        "headers": [(b"authorization", f"Bearer {token}".encode()), *headers],
+    }  # fmt: skip
+    sent, left = [], list(chunks)
+
+    async def receive():
+        body = left.pop(0) if left else b""
+        return {
+            "type": "http.request",
+            "body": await body if asyncio.iscoroutine(body) else body,
+            "more_body": bool(left),
+        }
+
+    async def send(message):
+        sent.append(message)
+
+    await app(scope, receive, send)
+    return sent[0]["status"], dict(sent[0]["headers"]), json.loads(sent[1]["body"])
+
+
+def test_bytes_in_flight_are_bounded_and_nothing_told_200_is_missing(registry, traces):
+    token, database = registry.probes.add("probe-1"), Slow()
+    gateway = Gateway(registry, database, GatewayLimits(bytes_in_flight=100_000), traces)
+    app = gateway.app()
+    batches = [lines(f"b{i}", 20) for i in range(200)]
+    most = 0
+
+    async def run():
+        nonlocal most
+        asked = [asyncio.ensure_future(post(app, token, ["\n".join(batch).encode()])) for batch in batches]
+        while not any(one.done() for one in asked):
+            await asyncio.sleep(0)
+        for _ in range(50):
+            await asyncio.sleep(0)
+            most = max(most, gateway._bytes.held)
+        early = [one.result() for one in asked if one.done()]
+        database.let.set()
+        return early, await asyncio.gather(*asked)
+
+    early, answers = asyncio.run(run())
+    assert 0 < most <= 100_000
+    assert gateway._bytes.held == 0
+    assert {status for status, _, _ in early} == {503}
+    assert len({int(headers[b"retry-after"]) for _, headers, _ in early}) > 1  # they do not come back as one
+    taken = [line for batch, answer in zip(batches, answers, strict=True) if answer[0] == 200 for line in batch]
+    assert taken
+    assert sorted(database.stored) == sorted(taken)
+
+
+def test_a_length_that_is_only_claimed_holds_nothing(registry, traces):
+    token, database = registry.probes.add("probe-1"), Slow()
+    database.let.set()
+    gateway = Gateway(registry, database, GatewayLimits(bytes_in_flight=100_000), traces)
+    app = gateway.app()
+
+    async def run():
+        rest = asyncio.Event()
+
+        async def later():
+            await rest.wait()
+            return b""
+
+        claims = [(b"content-length", b"8000000")]
+        slow = [asyncio.ensure_future(post(app, token, [b"#" * 100, later()], claims)) for _ in range(50)]
+        await asyncio.sleep(0.01)
+        held = gateway._bytes.held
+        good = await post(app, token, ["\n".join(lines("b", 20)).encode()])
+        rest.set()
+        await asyncio.gather(*slow)
+        return held, good
+
+    held, good = asyncio.run(run())
+    assert held == 50 * 100
+    assert good[0] == 200
+
+
+def test_a_small_bomb_is_told_so_and_leaves_nothing_behind(registry, traces):
+    token, database = registry.probes.add("probe-1"), Slow()
+    gateway = Gateway(registry, database, GatewayLimits(), traces)
+    bomb = gzip.compress(bytes(32 << 20))
+    assert asyncio.run(post(gateway.app(), token, [bomb], [(b"content-encoding", b"gzip")]))[0] == 413
+    assert gateway._bytes.held == 0
