@@ -1,0 +1,290 @@
+"""The ledger over a real database and a real registry: what is taken away is named, and nothing else."""
+
+import time
+
+import pytest
+from told import Probe, S, file_of, ledger, receive
+
+from tandem_server.ledger.as_json import as_json
+from tandem_server.ledger.table import WIDTH, lines
+from tandem_server.registry import Registry
+
+
+@pytest.fixture
+def registry(tmp_path):
+    with Registry(tmp_path / "registry.sqlite") as opened:
+        opened.probes.add("probe-1")
+        opened.probes.add("probe-2")
+        opened.seen.note({"probe-1": time.time_ns(), "probe-2": time.time_ns()})
+        yield opened
+
+
+def put(registry, manifest):
+    registry.runs.put(manifest["id"], manifest["probe"], manifest)
+
+
+def row(found, run):
+    (one,) = [r for r in found.runs if r.id == run]
+    return one
+
+
+def lacks(found, run):
+    return [(lack.what, lack.name, lack.count, lack.why) for lack in row(found, run).missing]
+
+
+def test_what_arrived_whole_is_complete_and_adds_up(registry, store):
+    probe = Probe()
+    probe.polls(20)
+    put(registry, probe.run("run-1", files=[file_of("captures/1.pcap", b"abc")]))
+    probe.tell()
+    probe.send(store)
+    receive(registry, "probe-1", "captures/1.pcap", b"abc", "run-1")
+    found = ledger(registry, store)
+    assert (row(found, "run-1").state, row(found, "run-1").counts) == ("complete", (11, 11, 1, 1))
+    (account,) = found.accounts
+    assert (account.made, account.arrived, account.waiting, account.unexplained) == (32, 32, 0, 0)
+    assert not found.lacks
+    told = as_json(found)
+    assert told["complete"] is True
+    assert told["totals"]["by_state"] == {"complete": 1}
+
+
+def test_records_taken_away_are_named_by_run_and_by_number(registry, store):
+    probe = Probe()
+    for n in range(3):
+        probe.polls(10)
+        put(registry, probe.run(f"run-{n}"))
+    probe.tell()
+    probe.send(store)
+    store.query('DROP SERIES FROM "subflow", "connection" WHERE "run" = \'run-1\'')
+    found = ledger(registry, store)
+    assert [r.state for r in found.runs] == ["complete", "missing", "complete"]
+    assert lacks(found, "run-1") == [
+        ("records", "subflow", 5, "unexplained"),
+        ("records", "connection", 5, "unexplained"),
+    ]
+    (account,) = found.accounts
+    assert (account.unexplained, account.missing) == (10, ((32, 41),))
+    assert found.lacks
+    # What nobody can explain is looked for again: here it comes back.
+    again = Probe(seq=31, now_ns=row(found, "run-1").ended_utc_ns - 11 * S // 10)
+    again.run("run-1")
+    again.send(store)
+    assert not ledger(registry, store).lacks
+
+
+def test_what_was_found_complete_is_not_counted_again_unless_asked(registry, store):
+    probe = Probe()
+    manifest = probe.run("run-1")
+    put(registry, manifest)
+    probe.tell()
+    probe.send(store)
+    assert not ledger(registry, store).lacks
+    store.query('DROP SERIES FROM "subflow" WHERE "run" = \'run-1\'')
+    assert not ledger(registry, store).lacks
+    found = ledger(registry, store, recount=True)
+    assert lacks(found, "run-1") == [("records", "subflow", 5, "unexplained")]
+    # Another manifest is another promise: that run is counted again by itself.
+    put(registry, {**manifest, "records": {"run": 1}})
+    assert row(ledger(registry, store), "run-1").state == "complete"
+    put(registry, manifest)
+    assert row(ledger(registry, store), "run-1").state == "missing"
+
+
+def test_only_what_changed_is_counted_again(registry, store):
+    asked = []
+    query, store.query = store.query, lambda q, p=None: asked.append(q) or query(q, p)
+    probe = Probe()
+    for n in range(4):
+        probe.polls(30)
+        put(registry, probe.run(f"run-{n}"))
+        probe.tell()
+        probe.send(store)
+        found = ledger(registry, store)
+        assert not found.lacks
+        assert found.accounts[0].arrived == found.accounts[0].made
+    # One query for the runs, however many there are, and none that lists numbers.
+    assert sum('GROUP BY "probe", "run"' in q for q in asked) == 4
+    assert not any(q.startswith('SELECT "seq"') for q in asked)
+    del asked[:]
+    ledger(registry, store)
+    assert not any('GROUP BY "probe", "run"' in q for q in asked)
+    store.query = query
+
+
+def test_files_are_known_by_their_hash(registry, store):
+    probe = Probe()
+    here, other, later = (file_of(f"captures/{n}.pcap", n.encode()) for n in ("here", "other", "later"))
+    put(registry, probe.run("run-1", files=[here, other, later, {"name": 3}, "x"]))
+    probe.tell()
+    probe.send(store)
+    receive(registry, "probe-1", "captures/here.pcap", b"here", "run-1")
+    receive(registry, "probe-1", "captures/other.pcap", b"changed", "run-1")
+    receive(registry, "probe-1", "captures/stray.pcap", b"stray", "run-1")
+    receive(registry, "probe-2", "captures/later.pcap", b"later", None)  # another probe's is no answer
+    found = ledger(registry, store)
+    assert lacks(found, "run-1") == [
+        ("file", "captures/other.pcap", 1, "other_hash"),
+        ("file", "captures/later.pcap", 1, "not_received"),
+    ]
+    assert [trace.name for trace in found.unpromised] == ["captures/stray.pcap"]
+    assert row(found, "run-1").state == "missing"
+    assert row(ledger(registry, store, with_files=False), "run-1").state == "complete"
+    # The same content under another name is the content.
+    receive(registry, "probe-1", "captures/moved.pcap", b"later", None)
+    assert lacks(ledger(registry, store), "run-1") == [("file", "captures/other.pcap", 1, "other_hash")]
+
+
+def test_why_records_are_not_here(registry, store):
+    probe = Probe()
+    put(registry, probe.run("run-1"))
+    probe.lines.clear()
+    assert lacks(ledger(registry, store), "run-1")[0][3] == "not_heard"  # no report at all
+    probe.tell(waiting=probe.seq)
+    probe.send(store)
+    found = ledger(registry, store)
+    assert {lack[3] for lack in lacks(found, "run-1")} == {"not_sent"}
+    assert (row(found, "run-1").state, found.accounts[0].waiting, found.accounts[0].unexplained) == ("waiting", 11, 0)
+    probe.gone["dropped"] = 11
+    probe.tell()
+    probe.send(store)
+    found = ledger(registry, store)
+    assert {lack[3] for lack in lacks(found, "run-1")} == {"refused"}
+    (account,) = found.accounts
+    assert (account.dropped, account.waiting, account.unexplained, account.missing) == (11, 0, 0, ((1, 11),))
+    put(registry, probe.run("run-2"))
+    probe.lines.clear()
+    assert lacks(ledger(registry, store), "run-2")[0][3] == "not_heard"  # the last report is older
+
+
+def test_a_run_that_opened_a_session_and_never_came(registry, store):
+    probe = Probe()
+    session = registry.sessions.open("probe-1", "run-x", "tcp", 1000, 60.0)
+    found = ledger(registry, store)
+    assert (row(found, "run-x").state, found.lacks) == ("under_way", False)
+    registry.sessions.end(session, 700, "closed")
+    with registry._write() as connection:
+        connection.execute(
+            "UPDATE sessions SET opened_utc_ns = opened_utc_ns - ?1, ended_utc_ns = ended_utc_ns - ?1", (3600 * S,)
+        )
+    assert lacks(ledger(registry, store), "run-x") == [("manifest", "run-x", 1, "no_manifest")]
+    probe.now_ns = time.time_ns() - 5 * S
+    probe.tell(manifests=1)
+    probe.send(store)
+    found = ledger(registry, store)
+    assert (lacks(found, "run-x"), row(found, "run-x").state) == ([("manifest", "run-x", 1, "not_sent")], "waiting")
+    probe.tell()
+    probe.send(store)
+    found = ledger(registry, store)
+    assert (lacks(found, "run-x"), row(found, "run-x").state) == ([("manifest", "run-x", 1, "cut_off")], "missing")
+    assert "700 bytes sent" in row(found, "run-x").missing[0].detail
+    put(registry, {**probe.run("run-x"), "records": {}})
+    assert row(ledger(registry, store), "run-x").state == "complete"
+
+
+def test_a_new_card_begins_at_1_again_and_both_add_up(registry, store):
+    old = Probe()
+    old.polls(30)
+    old.tell()
+    old.polls(5)
+    old.send(store)
+    new = Probe(boot="b2", spool="bbbbbbbbbbbb", now_ns=old.now_ns + 60 * S)
+    new.tell()
+    new.polls(12)
+    new.lost(4)
+    new.polls(3)
+    new.tell()
+    new.send(store)
+    found = ledger(registry, store)
+    told = {a.spool: (a.made, a.arrived, a.waiting, a.unexplained, a.missing, a.current) for a in found.accounts}
+    assert told == {
+        "aaaaaaaaaaaa": (36, 36, 0, 0, (), False),
+        "bbbbbbbbbbbb": (21, 17, 0, 4, ((14, 17),), True),
+    }
+    again = {a.spool: a.arrived for a in ledger(registry, store).accounts}
+    assert again == {"aaaaaaaaaaaa": 36, "bbbbbbbbbbbb": 17}
+
+
+def test_a_number_at_two_times_is_told(registry, store):
+    probe = Probe()
+    probe.polls(10)
+    probe.seq -= 1
+    probe.polls(1)
+    probe.tell()
+    probe.send(store)
+    (account,) = ledger(registry, store).accounts
+    assert (account.made, account.arrived, account.twice, account.unexplained) == (11, 11, 1, 0)
+    assert ledger(registry, store).lacks
+
+
+def test_a_gap_and_a_double_do_not_hide_each_other(registry, store):
+    probe = Probe()
+    probe.polls(10)
+    probe.seq -= 1
+    probe.polls(1)  # 10 twice
+    probe.lost(1)  # and 11 not at all: the count is right
+    probe.tell()
+    probe.send(store)
+    (account,) = ledger(registry, store).accounts
+    assert (account.twice, account.unexplained, account.missing) == (1, 1, ((11, 11),))
+
+
+def test_what_retention_took_is_expired_not_missing(registry, store):
+    probe = Probe(now_ns=time.time_ns() - 20 * 86_400 * S)
+    manifest = probe.run("run-1")
+    probe.lines.clear()  # the database has forgotten
+    put(registry, manifest)
+    probe.now_ns = time.time_ns() - 3600 * S
+    probe.polls(10)
+    probe.tell()
+    probe.send(store)
+    with registry._write() as connection:
+        connection.execute("UPDATE probes SET created_utc_ns = created_utc_ns - ?", (30 * 86_400 * S,))
+    found = ledger(registry, store, retention_days=7)
+    (account,) = found.accounts
+    assert (account.expired, account.arrived, account.unexplained, account.missing) == (11, 11, 0, ())
+    assert (row(found, "run-1").state, row(found, "run-1").missing, found.lacks) == ("expired", (), False)
+    assert ledger(registry, store, retention_days=30, recount=True).lacks
+
+
+def test_records_without_a_report_are_counted_and_no_more_is_claimed(registry, store):
+    probe = Probe()
+    probe.polls(7)
+    probe.lost(2)
+    probe.polls(1)
+    probe.send(store)
+    (account,) = ledger(registry, store).accounts
+    assert (account.spool, account.arrived, account.made, account.missing) == (None, 8, None, ())
+
+
+def test_the_table_is_at_most_100_columns_and_tells_all(registry, store):
+    probe = Probe()
+    put(
+        registry,
+        {**probe.run("run-0123456789ab"), "result": None, "failure": {"reason": "no route " * 30, "retry": True}},
+    )
+    probe.lines.clear()
+    probe.lost(3)
+    probe.gone["rejected"] = 1
+    for _ in range(40):
+        probe.polls(1)
+        probe.lost(1)
+    probe.tell()
+    probe.send(store)
+    receive(registry, "probe-1", "captures/" + "x" * 120, b"stray", "run-0123456789ab")
+    registry.sessions.open("probe-1", "run-x", "tcp", 1000, 60.0)
+    found = ledger(registry, store)
+    for incomplete in (False, True):
+        text = list(lines(found, incomplete=incomplete))
+        assert max(map(len, text)) <= WIDTH
+        whole = " ".join(" ".join(text).split())
+        for word in (
+            "run-0123456789ab",
+            "5 subflow",
+            "unexplained",
+            "never promised",
+            "numbers 1-14, 16",
+            "more ranges",
+        ):
+            assert word in whole, word
+        assert text[-1].startswith("records of runs 0 of 11, files 0 of 0")
