@@ -73,5 +73,5 @@ def test_without_the_database_neither():
 
 @given(st.sets(st.integers(1, 60)), st.integers(0, 60))
 def test_gaps_and_numbers_part_the_whole(found, last):
-    gaps = {n for a, b in ranges_missing(found, last) for n in range(a, b + 1)}
+    gaps = {n for a, b in ranges_missing(found, 1, last) for n in range(a, b + 1)}
     assert gaps == set(range(1, last + 1)) - found

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tandem.schema.metrics import MEASUREMENTS
-from tandem_server.analysis import activity, drops, handovers, mobility
+from tandem_server.analysis import activity, boots, drops, handovers, mobility
 from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.folder import CampaignFolder, missing_files
 from tandem_server.analysis.ledger import Account, account
-from tandem_server.analysis.reading import mapping, number, text, whole
+from tandem_server.analysis.reading import mapping, number, whole
 from tandem_server.analysis.recorded import Event, Recorded, load, name_by_run
 from tandem_server.analysis.runs import Run, join, run_paths
 from tandem_server.analysis.source import Source, SourceError
 from tandem_server.analysis.tables.results import Results, results
 from tandem_server.analysis.truth import TrueDrop
 
+_MOVEMENT = ("mobility_start", "mobility_stop")
 LATE_MS = 100.0
 """A poll that begins later than this after it was due is late (server/spec/campaign-folder.md)."""
 
@@ -60,6 +61,7 @@ def evaluate(campaign: CampaignFolder, source: Source | str, in_ledger: Collecti
         missing.append(source)
     else:
         try:
+            clock = _of_boot(clock, campaign, source)
             recorded, found = _ask(campaign, source, clock)
         except SourceError as error:
             missing.append(str(error))
@@ -67,9 +69,9 @@ def evaluate(campaign: CampaignFolder, source: Source | str, in_ledger: Collecti
     known = None if isinstance(in_ledger, str) else set(in_ledger)
     if isinstance(in_ledger, str):
         missing.append(in_ledger)
-    changes = [
-        (e.t_s, e.kind == "mobility_start") for e in recorded.events if e.kind in ("mobility_start", "mobility_stop")
-    ]
+    changes = [(e.t_s, e.kind == "mobility_start") for e in recorded.events if e.kind in _MOVEMENT]
+    # Detectors that begin anew know of no movement.
+    changes = sorted([*changes, *((t, False) for t in recorded.starts)], key=lambda change: change[0])
     truth = campaign.truth
 
     def doing(start_s: float, end_s: float) -> str | None:
@@ -122,12 +124,15 @@ def _ask(campaign: CampaignFolder, source: Source, clock: Clock) -> tuple[Record
         None if started is None else started - BEFORE_NS,
         None if ended is None else ended + AFTER_NS,
     )
-    boot = text(campaign.collector or {}, "boot") or next(
-        (b for m in campaign.manifests if (b := text(m, "boot")) is not None), None
-    )
-    if boot is None:
-        boot = next((r.tags["boot"] for r in source.rows("radio", campaign.probe, None, None) if "boot" in r.tags), "")
-    return recorded, {name: source.numbers(name, campaign.probe, boot) for name in MEASUREMENTS}
+    counted = boots.of_account(campaign, source)
+    return recorded, {name: source.numbers(name, campaign.probe, counted) for name in MEASUREMENTS}
+
+
+def _of_boot(clock: Clock, campaign: CampaignFolder, source: Source) -> Clock:
+    """With the boot of the bench, where the probe recorded in more than one."""
+    if clock.start_monotonic_ns is None:
+        return clock
+    return replace(clock, boot=boots.of_bench(campaign, source, clock.start_utc_ns - clock.start_monotonic_ns))
 
 
 def _account(campaign: CampaignFolder, found: dict[str, list[int]] | None) -> Account:
@@ -164,10 +169,9 @@ def _scores(
     campaign: CampaignFolder, recorded: Recorded, changes: list[mobility.Change]
 ) -> tuple[handovers.HandoverScore | None, drops.DropScore | None, mobility.MobilityScore | None]:
     truth = campaign.truth
-    times = [t for series in recorded.radio.values() for t in (series.t_s[0], series.t_s[-1])]
-    if truth is None or not times:
+    polled = sorted(float(t) for series in recorded.radio.values() for t in series.t_s)
+    if truth is None or not polled:
         return None, None, None
-    first, last = float(min(times)), float(max(times))
     polls = {
         s.operator: [handovers.CellPoll(float(t), eci) for t, eci in zip(s.t_s, s.eci, strict=True) if eci is not None]
         for s in recorded.radio.values()
@@ -183,18 +187,21 @@ def _scores(
             if level is not None:
                 begun = series.t_s[heard]
                 ended = begun + np.nan_to_num(series.duration_ms[heard]) / 1e3
-                drops_found += drops.at_polls(series.operator, level, begun, ended, least_db, surely=surely)
+                for a, b in handovers.lives(begun.tolist(), recorded.starts):
+                    own = (begun >= a) & (begun <= b)
+                    drops_found += drops.at_polls(
+                        series.operator, level, begun[own], ended[own], least_db, surely=surely
+                    )
         return drops_found
 
-    played = [h for h in truth.handovers if first <= h.t_s <= last]
     return (
-        handovers.score(played, polls, found("handover")),
+        handovers.score(truth.handovers, polls, found("handover"), starts=recorded.starts),
         drops.score(
             fell(drops.LEAST_DB, surely=True),
             found("signal_drop"),
             fell(drops.LEAST_DB - drops.ROUNDING_DB, surely=False),
         ),
-        mobility.score(truth.mobility, changes, first, last),
+        mobility.score_lives(truth.mobility, changes, handovers.lives(polled, recorded.starts)),
     )
 
 
@@ -202,7 +209,7 @@ def _polls_late(campaign: CampaignFolder, recorded: Recorded, asked: bool) -> in
     polls = mapping(campaign.collector or {}, "polls")
     late = [whole(entry, "late") for entry in polls.values() if isinstance(entry, dict)]
     known = [n for n in late if n is not None]
-    if known:
+    if known and not recorded.starts:  # the collector's own account is that of its last life
         return sum(known)
     return sum(int(np.sum(s.late_ms > LATE_MS)) for s in recorded.radio.values()) if asked else None
 

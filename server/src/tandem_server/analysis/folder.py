@@ -131,7 +131,14 @@ def _manifests(folder: Path, problems: list[str]) -> list[dict[str, Any]]:
             problems.append(f"{path.name} is no run's manifest: id or kind is missing")
             continue
         found.append(manifest)
-    return sorted(found, key=lambda m: whole(m, "started_monotonic_ns") or whole(m, "started_utc_ns") or 0)
+    begun: dict[str | None, int] = {}  # a boot's monotonic times are compared with each other only
+    for manifest in found:
+        boot, utc = text(manifest, "boot"), whole(manifest, "started_utc_ns") or 0
+        begun[boot] = min(utc, begun.get(boot, utc))
+    return sorted(
+        found,
+        key=lambda m: (begun[text(m, "boot")], whole(m, "started_monotonic_ns") or whole(m, "started_utc_ns") or 0),
+    )
 
 
 def _operators(campaign: dict[str, Any], manifests: list[dict[str, Any]]) -> dict[str, str]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.analysis.source import Row, SourceError
-from tandem_server.store import Influx, QueryError, Series, StoreDown
+from tandem_server.store import QueryError, Series, SeriesStore, StoreDown
 
 
 class InfluxSource:
     """``analysis.source.Source`` over a store's client."""
 
-    def __init__(self, influx: Influx) -> None:
+    def __init__(self, influx: SeriesStore) -> None:
         self._influx = influx
 
     def rows(self, measurement: str, probe: str, start_utc_ns: int | None, end_utc_ns: int | None) -> list[Row]:
@@ -21,17 +23,20 @@ class InfluxSource:
             f'SELECT * FROM "{_known(measurement)}" WHERE "probe" = $probe{span} GROUP BY *',  # noqa: S608  (see _known)
             probe=probe,
         )
-        out = [row for series in answer for row in _rows(series)]
+        out = [row for series in answer for row in rows_of(series)]
         return sorted(out, key=lambda row: row.utc_ns)
 
-    def numbers(self, measurement: str, probe: str, boot: str) -> list[int]:
+    def numbers(self, measurement: str, probe: str, boots: Collection[str]) -> list[int]:
         """See ``Source``."""
-        answer = self._ask(
-            f'SELECT "seq" FROM "{_known(measurement)}" WHERE "probe" = $probe AND "boot" = $boot',  # noqa: S608  (see _known)
-            probe=probe,
-            boot=boot,
-        )
-        return [int(n) for series in answer for n in series.column("seq") if n is not None]
+        out: list[int] = []
+        for boot in sorted(boots):
+            answer = self._ask(
+                f'SELECT "seq" FROM "{_known(measurement)}" WHERE "probe" = $probe AND "boot" = $boot',  # noqa: S608  (see _known)
+                probe=probe,
+                boot=boot,
+            )
+            out += [int(n) for series in answer for n in series.column("seq") if n is not None]
+        return out
 
     def _ask(self, influxql: str, **params: str) -> list[Series]:
         try:
@@ -45,7 +50,8 @@ def _known(measurement: str) -> str:
     return MEASUREMENTS[measurement].name
 
 
-def _rows(series: Series) -> list[Row]:
+def rows_of(series: Series) -> list[Row]:
+    """The records of a series; absent fields and tags are left out."""
     tags = {name: value for name, value in series.tags.items() if value}
     names = series.columns[1:]
     return [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+
+from tandem_server.ledger.numbers import ranges_missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,23 +20,6 @@ class Account:
     by_measurement: dict[str, int]
     missing: list[tuple[int, int]]
     lost: int | None
-
-
-def ranges_missing(found: Iterable[int], last: int) -> list[tuple[int, int]]:
-    """The gaps in 1 to ``last``, both ends included."""
-    gaps: list[tuple[int, int]] = []
-    expected = 1
-    for n in sorted(set(found)):
-        if n < expected:
-            continue
-        if n > last:
-            break
-        if n > expected:
-            gaps.append((expected, n - 1))
-        expected = n + 1
-    if expected <= last:
-        gaps.append((expected, last))
-    return gaps
 
 
 def account(
@@ -55,7 +39,7 @@ def account(
         return Account(made, sent, pending, rejected, dropped, None, {}, [], None)
     numbers = {n for values in found.values() for n in values if n >= 1}
     last = max(max(numbers, default=0), made or 0)
-    missing = ranges_missing(numbers, last)
+    missing = list(ranges_missing(numbers, 1, last))
     lost = None
     if made is not None:
         lost = max(0, last - len(numbers) - (rejected or 0) - (dropped or 0))

@@ -49,6 +49,34 @@ def spans(
     return out
 
 
+def score_lives(
+    true: Sequence[Change],
+    found: Sequence[Change],
+    lives: Sequence[tuple[float, float]],
+    tolerance_s: float = TOLERANCE_S,
+) -> MobilityScore:
+    """Over a collector's lives, each from its first poll to its last: each begins as one that knows of no movement, and what is between
+    them nobody could see. Movement that goes on over an end was missed only if no life of it said so; its lag is the first one's."""
+    agreed = seconds = 0.0
+    false, lags, saw, told = 0, [], set(), set()
+    moving = [(a, b) for a, b, state in spans(true, lives[0][0], lives[-1][1]) if state] if lives else []
+    for start_s, end_s in lives:
+        own = [(t, state) for t, state in found if start_s <= t <= end_s]
+        part = score(true, own, start_s, end_s, tolerance_s)
+        agreed, seconds = agreed + (part.accuracy or 0.0) * (end_s - start_s), seconds + end_s - start_s
+        false += part.false_starts
+        said = [(a, b) for a, b, state in spans(own, start_s, end_s) if state]
+        for number, (a, b) in enumerate(moving):
+            if a >= end_s or b <= start_s:
+                continue
+            times = [max(c, a) for c, d in said if min(b, d) > max(a, c)]
+            if times and number not in told and a >= start_s:
+                lags.append(min(times) - a)
+            saw.add(number)
+            told |= {number} if times else set()
+    return MobilityScore(agreed / seconds if seconds else None, false, len(saw - told), lags)
+
+
 def score(
     true: Sequence[Change], found: Sequence[Change], start_s: float, end_s: float, tolerance_s: float = TOLERANCE_S
 ) -> MobilityScore:

@@ -14,6 +14,8 @@ from tandem_server.analysis.source import Row, Source
 
 Array = NDArray[np.float64]
 NAN = float("nan")
+_FIRST_POLL_S = 30.0
+"""Within which a modem is polled after the collector's start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +64,14 @@ class SubflowSeries:
 
 @dataclass(slots=True)
 class Recorded:
-    """All of it. ``connections``: goodput of whole connections at the probe, by run."""
+    """All of it. ``connections``: goodput of whole connections at the probe, by run. ``starts``: when the collector began anew, its first
+    start apart: what the detectors knew was gone."""
 
     radio: dict[str, RadioSeries] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     subflows: list[SubflowSeries] = field(default_factory=list)
     connections: dict[str, tuple[Array, Array]] = field(default_factory=dict)
+    starts: list[float] = field(default_factory=list)
 
     def of_run(self, run: str, end: str) -> list[SubflowSeries]:
         """The subflows of one run at one end, in order of path."""
@@ -89,12 +93,14 @@ def load(
 
     def timed(measurement: str) -> Iterable[tuple[float, Row]]:
         rows = source.rows(measurement, probe, start_utc_ns, end_utc_ns)
-        times = [(clock.seconds(row.utc_ns, _whole(row, "monotonic_ns")), row) for row in rows]
+        times = [(clock.seconds(row.utc_ns, _whole(row, "monotonic_ns"), row.tags.get("boot")), row) for row in rows]
         return sorted(((t, row) for t, row in times if t is not None), key=lambda pair: pair[0])
 
     polls: dict[str, list[tuple[float, Row]]] = defaultdict(list)
+    boots: dict[str, float] = {}
     for t, row in timed("radio"):
         polls[row.tags.get("path", "")].append((t, row))
+        boots.setdefault(row.tags.get("boot", ""), t)
     for modem, rows in sorted(polls.items()):
         operator = operators.get(modem) or rows[0][1].tags.get("operator") or modem
         out.radio[modem] = _radio(modem, operator, rows)
@@ -111,6 +117,7 @@ def load(
         )
         for t, row in timed("event")
     ]
+    out.starts = _starts([e.t_s for e in out.events if e.kind == "collector_start"], list(boots.values()))
     flows: dict[tuple[str, str, str], list[tuple[float, Row]]] = defaultdict(list)
     for t, row in timed("subflow"):
         flows[row.tags.get("run", ""), row.tags.get("end", ""), row.tags.get("subflow", "")].append((t, row))
@@ -144,6 +151,13 @@ def name_by_run(recorded: Recorded, paths_of_run: Mapping[str, Sequence[str]], o
         if series.path is None and len(paths) == 1:
             (path,) = paths
             recorded.subflows[i] = replace(series, path=path, operator=series.operator or operators.get(path))
+
+
+def _starts(told: list[float], boots: list[float]) -> list[float]:
+    """``told``: of each start's event; ``boots``: the first poll of each boot, whose start's event may be lost. In order of time."""
+    times = sorted(told)
+    times += [t for t in boots if not any(0 <= t - start <= _FIRST_POLL_S for start in told)]
+    return sorted(times)[1:]
 
 
 def _radio(path: str, operator: str, rows: list[tuple[float, Row]]) -> RadioSeries:

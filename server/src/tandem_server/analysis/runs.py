@@ -147,7 +147,9 @@ def run_paths(manifest: Mapping[str, Any]) -> list[str]:
 
 def _span(manifest: Mapping[str, Any], clock: Clock) -> tuple[float | None, float | None]:
     start, end = (
-        clock.seconds(whole(manifest, f"{name}_utc_ns"), whole(manifest, f"{name}_monotonic_ns"))
+        clock.seconds(
+            whole(manifest, f"{name}_utc_ns"), whole(manifest, f"{name}_monotonic_ns"), text(manifest, "boot")
+        )
         for name in ("started", "ended")
     )
     return start, end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,6 +29,6 @@ class Source(Protocol):
         """Records of ``measurement`` by ``probe`` in the time span (inclusive; None is open), by time; SourceError."""
         ...
 
-    def numbers(self, measurement: str, probe: str, boot: str) -> list[int]:
-        """The ``seq`` of every record of ``measurement`` that carries one, in any order; SourceError."""
+    def numbers(self, measurement: str, probe: str, boots: Collection[str]) -> list[int]:
+        """The ``seq`` of every record of ``measurement`` in these boots that carries one, in any order; SourceError."""
         ...

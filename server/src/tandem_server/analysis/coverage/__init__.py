@@ -1,0 +1,1 @@
+"""Radio, goodput, handovers and ways by place and mobility, and pairs of runs held against each other. Pure."""
