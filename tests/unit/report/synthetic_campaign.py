@@ -35,7 +35,7 @@ class MemorySource:
             if name == measurement and row.tags["probe"] == probe and low <= row.utc_ns <= high and seq not in self.lost
         ]
 
-    def numbers(self, measurement: str, probe: str, boot: str) -> list[int]:
+    def numbers(self, measurement: str, probe: str, boots: set[str]) -> list[int]:
         return [
             seq
             for name, seq, row in self.points
@@ -43,7 +43,7 @@ class MemorySource:
             and seq is not None
             and seq not in self.lost
             and row.tags["probe"] == probe
-            and row.tags["boot"] == boot
+            and row.tags["boot"] in boots
         ]
 
 

@@ -274,7 +274,9 @@ def test_manifests_with_anything_anywhere_raise_nothing(data):
         for key in where[:-1]:
             holder = holder[key]
         if where != ("id",) and where != ("kind",):
-            holder[where[-1]] = data.draw(BROKEN)
+            holder[where[-1]] = copy.deepcopy(
+                data.draw(BROKEN)
+            )  # drawn twice it may be one object: no JSON has itself within
 
     found = of_manifests(spoiled, Path("/nonexistent"), {})
     files(found)

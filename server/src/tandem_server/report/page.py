@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from importlib.resources import files
 from typing import Any
 
@@ -22,24 +23,29 @@ COLOURS = 4
 """Operators that have a colour of their own; further ones share the last."""
 
 
-def _text(name: str) -> str:
+def part_of_this_program(name: str) -> str:
+    """A template, the script or the style sheet."""
     return files("tandem_server.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FunctionLoader(_text),
+@functools.cache
+def environment() -> Environment:
+    """Of all pages: everything is escaped but what is part of this program."""
+    made = Environment(
+        loader=FunctionLoader(part_of_this_program),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=lambda value: words.visible(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     for name in ("count", "fixed", "mega", "percent", "size", "moment", "clock", "cell"):
-        environment.filters[name] = getattr(words, name)
+        made.filters[name] = getattr(words, name)
     # These two are part of this program, not from outside: they go into the page as they are.
-    environment.globals.update(style=Markup(_text("style.css")), script=Markup(_text("script.js")))  # noqa: S704
-    environment.globals.update(svg=Markup)  # bodies of plots: numbers and escaped names only (plot.py)
-    return environment
+    own = {name: Markup(part_of_this_program(file)) for name, file in (("style", "style.css"), ("script", "script.js"))}  # noqa: S704
+    made.globals.update(own)
+    made.globals.update(svg=Markup)  # bodies of plots: numbers and escaped names only (plot.py)
+    return made
 
 
 def render(e: Evaluation) -> str:
@@ -80,4 +86,4 @@ def render(e: Evaluation) -> str:
         "started_utc_ns": whole(e.campaign.campaign, "started_utc_ns"),
         "bench": truth is not None,
     }
-    return _environment().get_template("page.html.j2").render(context)
+    return environment().get_template("page.html.j2").render(context)

@@ -81,7 +81,7 @@ def rtt(e: Evaluation, css_of: dict[str, str]) -> Plot:
     signal drops as dots at the foot, one row an operator."""
     flows = [s for s in e.recorded.subflows if s.end == "server"]
     kinds = {r.id: r.kind for r in e.runs}
-    low, high = _span_log([s.rtt_ms for s in flows])
+    low, high = span_log([s.rtt_ms for s in flows])
     plot = Plot("rtt", "Round-trip time at the sender", Axis(low, high, "ms", log=True), 0.0, e.end_s, 200, 0)
     for row, (operator, css) in enumerate(css_of.items()):
         times = [ev.t_s for ev in e.events("handover") if ev.operator == operator]
@@ -160,7 +160,11 @@ def _top(e: Evaluation, offered: tuple[Array, Array] | None, operator: str | Non
             sums[s.run] = np.append(sums.get(s.run, np.empty(0)), most)
     if operator is None:
         tops += [float(np.sum(v)) for v in sums.values()]
-    top = max([1.0, *tops])
+    return round_top(max([1.0, *tops]))
+
+
+def round_top(top: float) -> float:
+    """A round end of an axis, a little above ``top``, which is above 0."""
     step = 10 ** np.floor(np.log10(top))
     return float(np.ceil(top * 1.04 / (step / 2)) * step / 2)
 
@@ -174,7 +178,8 @@ def _span(columns: Sequence[Array], default: tuple[float, float], step: float) -
     return (low, high) if high > low else (low, low + step)
 
 
-def _span_log(columns: Sequence[Array]) -> tuple[float, float]:
+def span_log(columns: Sequence[Array]) -> tuple[float, float]:
+    """The ends of a logarithmic axis for these values, in ms."""
     some = [c[np.isfinite(c) & (c > 0)] for c in columns]
     joined = np.concatenate(some) if some else np.empty(0)
     if len(joined) == 0:

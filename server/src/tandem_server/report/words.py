@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from datetime import UTC, datetime
 
 ABSENT = "–"
@@ -63,3 +64,16 @@ def clock(seconds: float | None) -> str:
 def cell(eci: int | None) -> str:
     """An LTE cell as eNodeB and sector."""
     return ABSENT if eci is None else f"{eci >> 8}/{eci & 255}"
+
+
+def visible(value: str) -> str:
+    """A text from outside that cannot move what stands around it: what no font shows (control characters, marks that turn the
+    direction of writing, halves of characters) as U+FFFD."""
+    if value.isprintable():
+        return value
+    return "".join("\ufffd" if unicodedata.category(one)[0] == "C" or one in "\u2028\u2029" else one for one in value)
+
+
+def plain(value: str, most: int = 300) -> str:
+    """The same, and not longer than ``most``."""
+    return visible(value[:most]) + ("…" if len(value) > most else "")
