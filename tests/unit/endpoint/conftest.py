@@ -3,17 +3,6 @@ from endpoint_on_loopback import Endpoint
 
 from tandem_server.endpoint.sessions import Limits
 from tandem_server.registry import Registry
-from tandem_server.store import PrivateInflux, StoreStartError, find_influxd
-
-
-@pytest.fixture(scope="session")
-def private_influx(tmp_path_factory):
-    try:
-        binary = find_influxd()
-    except StoreStartError as error:
-        pytest.skip(str(error))
-    with PrivateInflux(binary, tmp_path_factory.mktemp("influx"), 0) as database:
-        yield database
 
 
 @pytest.fixture

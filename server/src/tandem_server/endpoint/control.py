@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sqlite3
 from collections.abc import Sequence
@@ -9,12 +10,13 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from tandem_server.content.page.index import PageError, public
 from tandem_server.content.page.shelf import Shelf
+from tandem_server.door import come_in
 from tandem_server.endpoint.capture import CaptureRefused, Captures
 from tandem_server.endpoint.environment import read_environment
 from tandem_server.endpoint.options import OptionsError, negotiate
@@ -39,17 +41,18 @@ def control_app(
     measurement_tls_port: int | None = None,
     further_addresses: Sequence[str] = (),
     pages: Shelf | None = None,
+    body_s: float = 60.0,
 ) -> Starlette:
     """The ASGI application. ``captures``: None when none are allowed. ``reflector``: None when there is none; then its part of
     the answers is null. ``measurement_tls_port``: None when the measurement listener speaks no TLS. ``further_addresses``: where the
-    measurement listeners are reached besides. ``pages``: None: there are none."""
+    measurement listeners are reached besides. ``pages``: None: there are none. ``body_s``: within which a body must be whole."""
 
     async def post(request: Request) -> JSONResponse:
-        probe = await run_in_threadpool(probe_of, registry, request.headers.get("authorization"))
-        if probe is None:
-            return _unauthorised()
+        probe = await _probe(registry, request)
+        if isinstance(probe, JSONResponse):
+            return probe
         try:
-            body = await _body(request, _BODY_LIMIT_BYTES)
+            body = await _body(request, _BODY_LIMIT_BYTES, body_s)
             ask = read_session_ask(body)
             options = negotiate(ask.options)
             if ask.capture and captures is None:
@@ -91,23 +94,23 @@ def control_app(
         return JSONResponse(answer, 201)
 
     async def delete(request: Request) -> JSONResponse:
-        probe = await run_in_threadpool(probe_of, registry, request.headers.get("authorization"))
-        if probe is None:
-            return _unauthorised()
+        probe = await _probe(registry, request)
+        if isinstance(probe, JSONResponse):
+            return probe
         session = await run_in_threadpool(sessions.end, request.path_params["session"], probe)
         if session is None:
             return JSONResponse({"error": "no such session"}, 404)
         return JSONResponse(_sender_side(session))
 
     async def put_result(request: Request) -> JSONResponse:
-        probe = await run_in_threadpool(probe_of, registry, request.headers.get("authorization"))
-        if probe is None:
-            return _unauthorised()
+        probe = await _probe(registry, request)
+        if isinstance(probe, JSONResponse):
+            return probe
         session = await run_in_threadpool(sessions.get, request.path_params["session"])
         if session is None or session.probe != probe:
             return JSONResponse({"error": "no such session"}, 404)
         try:
-            body = await _body(request, RESULT_BYTES)
+            body = await _body(request, RESULT_BYTES, body_s)
             await run_in_threadpool(results.put, probe, session.run, session.id, body)
         except _TooLong as error:
             return JSONResponse({"error": str(error)}, 413)
@@ -121,14 +124,14 @@ def control_app(
         return JSONResponse({"bytes": len(body)})
 
     async def get_page(request: Request) -> JSONResponse:
-        if await run_in_threadpool(probe_of, registry, request.headers.get("authorization")) is None:
-            return _unauthorised()
+        if isinstance(refusal := await _probe(registry, request), JSONResponse):
+            return refusal
         status, told = await run_in_threadpool(_page, pages, request.path_params["page"])
         return JSONResponse(told, status)
 
     async def get_pages(request: Request) -> JSONResponse:
-        if await run_in_threadpool(probe_of, registry, request.headers.get("authorization")) is None:
-            return _unauthorised()
+        if isinstance(refusal := await _probe(registry, request), JSONResponse):
+            return refusal
         return JSONResponse({"pages": [] if pages is None else await run_in_threadpool(pages.names)})
 
     return Starlette(
@@ -139,7 +142,7 @@ def control_app(
             Route("/v1/sessions/{session}", delete, methods=["DELETE"]),
             Route("/v1/sessions/{session}/result", put_result, methods=["PUT"]),
         ],
-        exception_handlers={sqlite3.Error: _unwritable},
+        exception_handlers={sqlite3.Error: _unwritable, TimeoutError: _late, ClientDisconnect: _gone},
     )
 
 
@@ -155,12 +158,13 @@ class _TooLong(ValueError):  # noqa: N818  (an answer, no accident)
     """The body is longer than it may be."""
 
 
-async def _body(request: Request, limit: int) -> bytes:
+async def _body(request: Request, limit: int, within_s: float) -> bytes:
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit:
-            raise _TooLong(f"more than {limit} bytes")
+    async with asyncio.timeout(within_s):
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > limit:
+                raise _TooLong(f"more than {limit} bytes")
     return bytes(body)
 
 
@@ -170,6 +174,14 @@ def _unwritable(_request: Request, error: Exception) -> JSONResponse:
     return JSONResponse(
         {"error": f"the endpoint's registry does not take sessions now: {error}"}, 503, {"Retry-After": "10"}
     )
+
+
+def _late(_request: Request, _error: Exception) -> JSONResponse:
+    return JSONResponse({"error": "the body did not come in time"}, 408)
+
+
+def _gone(_request: Request, _error: Exception) -> JSONResponse:
+    return JSONResponse({"error": "the connection broke"}, 400)  # nobody reads it
 
 
 def _page(pages: Shelf | None, name: str) -> tuple[int, dict[str, Any]]:
@@ -192,5 +204,11 @@ def _sender_side(session: Session) -> dict[str, Any]:
     }
 
 
-def _unauthorised() -> JSONResponse:
-    return JSONResponse({"error": "no good token"}, 401, {"WWW-Authenticate": "Bearer"})
+async def _probe(registry: Registry, request: Request) -> str | JSONResponse:
+    """Whose token the request bears, or what it is told without a good one, or when it asks too much."""
+    probe = await run_in_threadpool(probe_of, registry, request.headers.get("authorization"))
+    if probe is None:
+        return JSONResponse({"error": "no good token"}, 401, {"WWW-Authenticate": "Bearer"})
+    if wait_s := come_in(request, probe):
+        return JSONResponse({"error": "more than this probe may ask a minute"}, 429, {"Retry-After": str(wait_s)})
+    return probe

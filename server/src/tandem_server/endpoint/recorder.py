@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tandem.schema.line_protocol import Point, encode_point
 from tandem.schema.record import RecordError, check
-from tandem_server.store import Influx, StoreDown
+from tandem_server.store import SeriesStore, StoreDown
 
 _LOG = logging.getLogger("tandem.endpoint.recorder")
 _BATCH = 2000
@@ -32,7 +32,7 @@ class Account:
 class Recorder:
     """``put`` never blocks. At most ``room`` records wait; when more come, the oldest are dropped and counted."""
 
-    def __init__(self, store: Callable[[], Influx], room: int = 50_000) -> None:
+    def __init__(self, store: Callable[[], SeriesStore], room: int = 50_000) -> None:
         self._store, self._room = store, room
         self._waiting: deque[Point] = deque()
         self._lock = threading.Condition()

@@ -17,6 +17,7 @@ import threading
 import time
 from collections import OrderedDict
 
+from tandem.stream.arrival import arrival_ns, stamp
 from tandem_server.endpoint.listener import family_of
 from tandem_server.endpoint.sessions import Session, SessionTable
 
@@ -25,7 +26,6 @@ HEADER = struct.Struct(">4sBBH16sIIQQQ16s")
 MAGIC, QUESTION, ANSWER = b"TdL1", 1, 2
 _TAG_AT, _TAG_BYTES = 56, 16
 _LONGEST = 2048
-_SO_TIMESTAMPNS = 35
 _IP_PKTINFO = 8
 _KNOWN_S = 1.0
 """So long a session is taken for open without asking: the asking reads the registry."""
@@ -46,7 +46,7 @@ def reflector_socket(host: str, port: int) -> socket.socket:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
         else:
             made.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
-        made.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        stamp(made)
         made.bind((host, port))
     except OSError as error:
         made.close()
@@ -93,7 +93,7 @@ class Reflector:
                 continue
             try:
                 raw, ancillary, _, peer = self._listener.recvmsg(_LONGEST, 256)
-                answer = self.answer(raw, _arrival_ns(ancillary))
+                answer = self.answer(raw, arrival_ns(ancillary))
                 if answer is not None:
                     self._listener.sendmsg([answer], _from_there(ancillary), 0, peer)
             except OSError as error:
@@ -155,18 +155,6 @@ def _from_there(ancillary: list[tuple[int, int, bytes]]) -> list[tuple[int, int,
         if (level, kind) == (socket.IPPROTO_IPV6, socket.IPV6_PKTINFO):
             return [(level, kind, content[:16] + bytes(4))]
     return []
-
-
-def _arrival_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
-    """When the kernel had the datagram, on CLOCK_MONOTONIC: its stamp is of the day's clock, so its age is taken off."""
-    now_ns = time.monotonic_ns()
-    for level, kind, content in ancillary:
-        if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS and len(content) >= 16:
-            seconds, nanoseconds = struct.unpack("@qq", content[:16])
-            age_ns = time.time_ns() - (int(seconds) * 10**9 + int(nanoseconds))
-            if 0 <= age_ns < 10**9:  # else the clock was set meanwhile
-                return now_ns - age_ns
-    return now_ns
 
 
 class _Timex(ctypes.Structure):

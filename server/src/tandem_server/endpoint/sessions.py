@@ -43,10 +43,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one probe may have where it differs from ``Limits``; None: as ``Limits`` has it. Bytes are payload, both ways."""
+    """What one probe may have where it differs from ``Limits``; None: as ``Limits`` has it. Bytes are payload, both ways; those
+    ``_per_minute`` are what is sent to gateway or control channel."""
 
     bytes_per_day: int | None = None
     sessions_at_once: int | None = None
+    requests_per_minute: int | None = None
+    lines_per_minute: int | None = None
+    sent_bytes_per_minute: int | None = None
 
 
 @dataclass(slots=True)
