@@ -12,12 +12,11 @@ from typing import Any
 
 from tandem.schema.campaign_queue import DEFAULT_PRIORITY, HIGHEST_PRIORITY, pushed_told
 from tandem_server.cli.campaign_source import checked, source
+from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import load
 from tandem_server.cli.stop import ConfigError, with_plain_ends
 from tandem_server.cli.stores import open_registry
 from tandem_server.registry import QueuedCampaign, QueueFull, Registry
-
-_CONFIG = Path("server.toml")
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -89,7 +88,7 @@ def _which(parser: argparse._ActionsContainer, what: str) -> None:
 
 
 def _common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, default=_CONFIG, metavar="FILE", help="default: %(default)s")
+    add_config(parser)
     parser.add_argument("--json", action="store_true", help="as JSON")
 
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from tandem_server.cli.bounds import Bounds
+from tandem_server.cli.collector_section import ExpectedCollector
+from tandem_server.cli.config_file import config_file
 from tandem_server.cli.further_addresses import addresses_fault
+from tandem_server.cli.pages_section import PageServing, check_pages
 from tandem_server.cli.stop import ConfigError
+from tandem_server.cli.store_section import Store, check_store
+from tandem_server.cli.trace_configuration import S3Bucket, TraceFiles, traces_fault
+from tandem_server.cli.wireguard_section import WireGuard, check_wireguard
 from tandem_server.endpoint.sessions import Share
+from tandem_server.ledger.states import Tolerances
 from tandem_server.registry import valid_name
 
 
@@ -19,7 +28,9 @@ class Listen:
     """Where the listeners are. ``host`` ``::``: every address of both families, of IPv4 alone where the kernel has no IPv6.
     ``measurement_tls_port``: measurements with TLS, too, on another port; None: none. ``multipath`` ``optional``: go on without
     Multipath TCP when the kernel has none. ``processes`` serve the measurements; 0: as many
-    as there are cores. ``further_addresses``: where the measurement listeners are reached besides, told to probes for more subflows."""
+    as there are cores. ``gateway_processes`` answer the probes' records. ``further_addresses``: where the measurement listeners
+    are reached besides, told to probes for more subflows. ``pages_port``: runs' reports and files for browsers (``[pages]``); None: not
+    served."""
 
     host: str = "::"
     gateway_port: int = 8443
@@ -28,7 +39,9 @@ class Listen:
     measurement_tls_port: int | None = None
     multipath: Literal["required", "optional"] = "required"
     processes: int = 0
+    gateway_processes: int = 1
     further_addresses: tuple[str, ...] = ()
+    pages_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +50,6 @@ class Tls:
 
     certificate: Path = Path("tls/server.pem")
     key: Path = Path("tls/server.key")
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    """``private``: ``binary`` (else looked for), ``folder``, ``port``. ``running``: ``url``, ``user``, ``password_file``."""
-
-    kind: Literal["private", "running"] = "private"
-    binary: Path | None = None
-    folder: Path = Path("influxdb")
-    port: int = 8086
-    url: str | None = None
-    user: str | None = None
-    password_file: Path | None = None
-    database: str = "tandem"
-    retention_days: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +83,10 @@ class CaptureFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """Bytes are payload; ``_s`` seconds."""
+class OwnSeries:
+    """The server's own series (server/spec/ledger.md): seconds from point to point."""
 
-    session_bytes: int = 2_000_000_000
-    sessions_per_probe: int = 8
-    probe_bytes_per_day: int = 200_000_000_000
-    session_s: float = 3600.0
-    session_idle_s: float = 120.0
-    stall_s: float = 30.0
-    connections: int = 256
-    connections_per_address: int = 64
-    connections_per_session: int = 4
-    page_connections_per_session: int = 48
-    requests_at_once: int = 16
-    clock_ahead_s: float = 600.0
+    every_s: int = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +102,12 @@ class ServerConfig:
     limits: Bounds
     results: ResultFiles
     capture: CaptureFiles
+    traces: TraceFiles
+    states: Tolerances
+    series: OwnSeries
+    pages: PageServing
+    wireguard: WireGuard
+    collector: ExpectedCollector
     probes: dict[str, Share]
 
 
@@ -127,12 +120,19 @@ _SECTIONS: dict[str, type] = {
     "limits": Bounds,
     "results": ResultFiles,
     "capture": CaptureFiles,
+    "traces": TraceFiles,
+    "states": Tolerances,
+    "series": OwnSeries,
+    "pages": PageServing,
+    "wireguard": WireGuard,
+    "collector": ExpectedCollector,
 }
-_DATABASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
+BYTES_IN_FLIGHT_LEAST = 3 * 8 * 1024 * 1024
 
 
-def load(file: Path) -> ServerConfig:
-    """Read ``file``; ConfigError with one line that names file, line and mend."""
+def load(named: Path | None) -> ServerConfig:
+    """Read the file ``named``, or that of the usual places; ConfigError with one line that names file, line and mend."""
+    file = config_file(named)
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -205,6 +205,9 @@ def _section(name: str, kind: type, content: object, where: _Places) -> object:
     for key, value in content.items():
         if key not in known:
             raise ConfigError(f"{where(name, key)}: unknown key {key!r} in [{name}]; mend: one of {', '.join(known)}")
+        if known[key] == "S3Bucket | None":
+            values[key] = _section(f"{name}.{key}", S3Bucket, value, where)
+            continue
         values[key] = _value(f"[{name}] {key}", str(known[key]), value, where(name, key))
     section = kind(**values)
     folder = where.file.resolve().parent
@@ -258,34 +261,37 @@ def _check(config: ServerConfig, where: _Places) -> None:
         raise ConfigError(
             f"{where('listen', 'processes')}: [listen] processes is {config.listen.processes}; mend: 1 to 256, or 0 for one a core"
         )
+    if not 2 <= config.series.every_s <= 600:
+        raise ConfigError(
+            f"{where('series', 'every_s')}: [series] every_s is {config.series.every_s}; mend: 2 to 600 seconds, 60 where alarms watch"
+        )
+    if not 1 <= config.listen.gateway_processes <= 64:
+        raise ConfigError(
+            f"{where('listen', 'gateway_processes')}: [listen] gateway_processes is {config.listen.gateway_processes}; mend: 1 to 64"
+        )
+    if config.limits.bytes_in_flight < BYTES_IN_FLIGHT_LEAST * config.listen.gateway_processes:
+        raise ConfigError(
+            f"{where('limits', 'bytes_in_flight')}: [limits] bytes_in_flight is {config.limits.bytes_in_flight}; mend:"
+            f" {BYTES_IN_FLIGHT_LEAST} or more for each gateway process: one largest request must have room"
+        )
     if (fault := addresses_fault(config.listen.further_addresses)) is not None:
         raise ConfigError(f"{where('listen', 'further_addresses')}: [listen] further_addresses: {fault}")
+    if (trace_fault := traces_fault(config.traces)) is not None:
+        raise ConfigError(f"{where('traces', trace_fault[0])}: [traces] {trace_fault[1]}")
     mine = [port for key in _port_keys(config.listen) if (port := getattr(config.listen, key)) is not None]
     if len(set(mine)) < len(mine):
         raise ConfigError(f"{where('listen')}: two of the ports in [listen] are the same; mend: give each its own")
-    for field in fields(Bounds):
-        bound = getattr(config.limits, field.name)
-        if not 0 < bound < 1e18:
-            raise ConfigError(
-                f"{where('limits', field.name)}: [limits] {field.name} is {bound}; mend: a number above 0"
-            )
-    store = config.store
-    if not _DATABASE.match(store.database):
-        raise ConfigError(
-            f"{where('store', 'database')}: [store] database is {store.database!r}; mend: letters, digits, _"
-        )
-    if store.retention_days is not None and store.retention_days < 7:
-        raise ConfigError(
-            f"{where('store', 'retention_days')}: [store] retention_days is {store.retention_days}; mend: 7 or more"
-        )
-    if store.kind == "running":
-        for key in ("url", "user", "password_file"):
-            if getattr(store, key) is None:
-                raise ConfigError(f'{where("store")}: [store] kind "running" needs {key}; mend: add it')
-        if not re.match(r"https?://[^/\s]+\Z", str(store.url).rstrip("/")):
-            raise ConfigError(f"{where('store', 'url')}: [store] url is {store.url!r}; mend: http://HOST:PORT")
+    for section, kind in (("limits", Bounds), ("states", Tolerances)):
+        for field in fields(kind):
+            bound = getattr(getattr(config, section), field.name)
+            if not 0 < bound < (1e18 if section == "limits" else 1e8):
+                mend = "a number above 0" if section == "limits" else "seconds above 0 and below 100000000"
+                raise ConfigError(f"{where(section, field.name)}: [{section}] {field.name} is {bound}; mend: {mend}")
+    check_pages(config.pages, functools.partial(where, "pages"))
+    check_wireguard(config.wireguard, functools.partial(where, "wireguard"))
+    check_store(config.store, functools.partial(where, "store"))
 
 
 def _port_keys(section: object) -> list[str]:
-    known = ("gateway_port", "control_port", "measurement_port", "measurement_tls_port", "port")
+    known = ("gateway_port", "control_port", "measurement_port", "measurement_tls_port", "pages_port", "port")
     return [name for name in known if hasattr(section, name)]

@@ -10,6 +10,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import load
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.content import encode, synthetic
@@ -30,7 +31,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         " 15 Mbit/s at 4K, manifests by number, time, list and base. From a video with ffmpeg; without --video segments of random"
         " bytes, which take no room on the disk.",
     )
-    build.add_argument("--config", type=Path, required=True, metavar="FILE", help="server.toml")
+    add_config(build)
     build.add_argument("--name", metavar="NAME", help="the presentation's name; synthetic, or the video's")
     build.add_argument("--video", type=Path, metavar="FILE", help="a video, of any kind that ffmpeg reads")
     build.add_argument("--seconds", type=int, default=DURATION_S, help=f"how much of it ({DURATION_S})")

@@ -7,6 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
+from tandem_server.cli.certificate import Certificate
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import open_store
@@ -47,11 +48,16 @@ def main() -> None:
     store = open_store(config, DATABASE_WAIT_S)
     recorder, limits, boot = Recorder(lambda: store), limits_of(config), boot_id()
     content, pages = Library(config.content.folder), Shelf(config.content.folder)
-    context = tls_context(config.tls.certificate, config.tls.key) if config.listen.measurement_tls_port else None
+    certificate = (
+        Certificate(config.tls.certificate, config.tls.key, tls_context) if config.listen.measurement_tls_port else None
+    )
 
     def serve(
         desk: Desk, connection: socket.socket, address: str, port: int, stopped: threading.Event, tls: bool
     ) -> None:
+        if tls and certificate is not None:
+            certificate.refresh(only_if_changed=True)
+        context = None if certificate is None else certificate.context
         measurement = Measurement(desk, limits, recorder, boot, content, context, pages)
         (measurement.serve_tls if tls else measurement.serve)(connection, address, port, stopped)
 

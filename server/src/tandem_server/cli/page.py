@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tandem.devtools.browser import NoBrowserError, find
+from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import load
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.content.page import har, recording, synthetic
@@ -66,7 +67,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     listed.add_argument("--json", action="store_true", help="for a machine")
     for word in (record, imported, build, listed):
-        word.add_argument("--config", type=Path, required=True, metavar="FILE", help="server.toml")
+        add_config(word)
     for word in (record, imported, build):
         word.add_argument("--name", metavar="NAME", help="the page's name; synthetic, or after its host")
     record.set_defaults(func=_record)

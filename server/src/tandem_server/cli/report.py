@@ -1,4 +1,4 @@
-"""``tandem-server report``: summary.json and report.html of a campaign folder."""
+"""``tandem-server report``: summary.json and report.html of a campaign folder, or one run's page."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from tandem_server.analysis.reading import mapping, text
 from tandem_server.analysis.source import Source
 from tandem_server.analysis.summary import summary
 from tandem_server.cli import configuration
+from tandem_server.cli.config_file import add_config, found_config_file
+from tandem_server.cli.run_report import report_run, write_whole
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import open_store
 from tandem_server.registry import Registry, RegistryError
@@ -35,12 +37,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="write summary.json, report.html and the result tables of a campaign folder",
         description="Write DIR/summary.json, DIR/report.html and DIR/tables/*.csv from the folder's files and the database; a private"
         " database in DIR/server/influxdb is started for it when none answers. Exit status 0 when everything arrived, 1 when"
-        " something is missing (it says what), 2 when DIR is no campaign folder.",
+        " something is missing (it says what), 2 when DIR is no campaign folder."
+        " With --run ID: the page of one run, as serve pages shows it.",
     )
     parser.add_argument(
-        "folder", type=Path, metavar="DIR", help="the folder that a campaign wrote (holds campaign.json)"
+        "folder", nargs="?", type=Path, metavar="DIR", help="the folder that a campaign wrote (holds campaign.json)"
     )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="server.toml (default: DIR/server/server.toml)")
+    parser.add_argument("--run", metavar="ID", help="instead of a folder: one run of this server's ledger, as one page")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="with --run: where the page goes (default: ID.html)")
+    add_config(parser, "DIR/server/server.toml")
     parser.add_argument(
         "--tables", type=Path, metavar="FOLDER", help="where the tables go as CSV (default: DIR/tables)"
     )
@@ -52,6 +57,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 @with_plain_ends
 def _report(args: Namespace) -> int:
+    if (args.run is None) == (args.folder is None):
+        raise ConfigError("a folder or a run; mend: tandem-server report DIR, or report --run ID")
+    if args.run is not None:
+        return report_run(configuration.load(args.config), args.run, args.out)
     try:
         campaign = campaign_folder.load(args.folder)
     except campaign_folder.FolderError as error:
@@ -62,8 +71,8 @@ def _report(args: Namespace) -> int:
         evaluation = evaluate(campaign, source, _ledger(args.folder, config, campaign.probe))
     figures = json.dumps(summary(evaluation), indent=1, ensure_ascii=False, allow_nan=False)
     page = args.folder / "report.html"
-    _write(args.folder / "summary.json", figures + "\n")
-    _write(page, render(evaluation))
+    write_whole(args.folder / "summary.json", f"{figures}\n".encode())
+    write_whole(page, render(evaluation).encode())
     _write_tables(args.tables or args.folder / "tables", csv_files.files(evaluation.results))
     if args.json:
         print(figures)
@@ -79,7 +88,9 @@ def _report(args: Namespace) -> int:
 def _config(folder: Path, named: Path | None) -> configuration.ServerConfig | None:
     own = folder / "server" / "server.toml"
     if named is None and not own.is_file():
-        return None
+        # A folder that brings its database needs no other; one from the field is read out of this server's.
+        named = None if (folder / "server").is_dir() else found_config_file()
+        return None if named is None else configuration.load(named)
     return configuration.load(named or own)
 
 
@@ -88,7 +99,7 @@ def _source(
     folder: Path, config: configuration.ServerConfig | None, url: str | None, database: str | None
 ) -> Iterator[Source | str]:
     """The campaign's database, or why there is none."""
-    if config is not None and config.store.kind == "running":
+    if config is not None and config.store.kind != "private":
         with contextlib.closing(open_store(config)) as client:
             yield InfluxSource(client)
         return
@@ -160,19 +171,4 @@ def _write_tables(folder: Path, contents: dict[str, str]) -> None:
     except OSError as error:
         raise EnvironmentLacks(f"{folder}: {error.strerror}; mend: name another place with --tables FOLDER") from error
     for name, content in contents.items():
-        _write(folder / name, content)
-
-
-def _write(path: Path, content: str) -> None:
-    """Whole or not at all."""
-    draft = path.with_name(path.name + ".tmp")
-    try:
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise EnvironmentLacks(
-            f"{path}: {error.strerror}; mend: free space, or give write permission on the folder"
-        ) from error
+        write_whole(folder / name, content.encode())

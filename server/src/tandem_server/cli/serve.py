@@ -1,4 +1,4 @@
-"""``tandem-server serve [database|gateway|endpoint] --config F``: one role in this process, or all three as children."""
+"""``tandem-server serve [database|gateway|endpoint|pages]``: one role in this process, or all of them as children."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ import threading
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
+from tandem.notify import Notify
+from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import ServerConfig, load
-from tandem_server.cli.https import announce, bind, serve_https
+from tandem_server.cli.derived_process import DerivedProcess
+from tandem_server.cli.gateway_pool import serve_by_processes
+from tandem_server.cli.gateway_process import serve as serve_gateway
+from tandem_server.cli.guarded import serve_guarded
+from tandem_server.cli.https import announce, bind
 from tandem_server.cli.log import log_to_stderr
-from tandem_server.cli.measurement_process import DATABASE_WAIT_S, limits_of
+from tandem_server.cli.measurement_process import limits_of
+from tandem_server.cli.pages_process import serve_pages
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
-from tandem_server.cli.stores import open_registry, open_store, private_influx
+from tandem_server.cli.stores import open_registry, private_influx
 from tandem_server.cli.supervise import supervise
 from tandem_server.content.page.shelf import Shelf
 from tandem_server.endpoint.capture import Captures
@@ -31,7 +37,6 @@ from tandem_server.endpoint.reflector import Reflector, ReflectorError, reflecto
 from tandem_server.endpoint.results import Results
 from tandem_server.endpoint.secure import tls_context
 from tandem_server.endpoint.sessions import SessionTable
-from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.store import StoreStartError
 
 _LOG = logging.getLogger("tandem.serve")
@@ -42,12 +47,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Register the subcommand."""
     parser = subparsers.add_parser(
         "serve",
-        help="run the server: database, gateway and endpoint, or one of them",
+        help="run the server: database, gateway, endpoint and pages, or one of them",
         description="Run the server until SIGTERM or Ctrl-C. Each role prints 'ready ROLE ADDRESS:PORT' when it accepts work."
-        " Without a role, all of them run as child processes, and end together.",
+        " Without a role, all of them run as child processes, and end together; pages only where [listen] pages_port is set.",
     )
-    parser.add_argument("role", nargs="?", choices=("database", "gateway", "endpoint"), help="run this role only")
-    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="server.toml")
+    parser.add_argument(
+        "role", nargs="?", choices=("database", "gateway", "endpoint", "pages"), help="run this role only"
+    )
+    add_config(parser)
     parser.set_defaults(func=_serve)
 
 
@@ -56,11 +63,13 @@ def _serve(args: Namespace) -> int:
     config = load(args.config)
     log_to_stderr()
     if args.role is None:
-        roles = ["database", "gateway", "endpoint"] if config.store.kind == "private" else ["gateway", "endpoint"]
-        return supervise(roles, args.config)
+        roles = ["database"] if config.store.kind == "private" else []
+        roles += ["gateway", "endpoint", *(["pages"] if config.listen.pages_port is not None else [])]
+        return supervise(roles, config.file)
     # Before the listeners take the signal over: SIGTERM while still starting is a clean end too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    roles_run = {"database": _database, "gateway": _gateway, "endpoint": _endpoint}
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is a certificate to look at
+    roles_run = {"database": _database, "gateway": _gateway, "endpoint": _endpoint, "pages": serve_pages}
     roles_run[args.role](config)
     return 0
 
@@ -68,35 +77,36 @@ def _serve(args: Namespace) -> int:
 def _database(config: ServerConfig) -> None:
     if config.store.kind != "private":
         raise ConfigError(
-            f'{config.file}: [store] kind is "running"; mend: there is no database to serve, leave it out'
+            f'{config.file}: [store] kind is "{config.store.kind}"; mend: there is no database to serve, leave it out'
         )
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    database = private_influx(config)
+    database, told = private_influx(config), Notify.of_environment()
     try:
         database.start()
     except StoreStartError as error:
         raise EnvironmentLacks(str(error)) from error
     try:
         print(f"ready database 127.0.0.1:{database.port}", flush=True)
+        told.ready()
         while not stop.wait(0.5):
             if database.wait(0) is not None:
                 raise EnvironmentLacks(f"influxd ended: {database.why_ended()}")
+            told.alive()
+        told.stopping()
     finally:
         database.stop()
 
 
 def _gateway(config: ServerConfig) -> None:
-    listener = bind(config.listen.host, config.listen.gateway_port)
-    limits = GatewayLimits(
-        in_flight=config.limits.requests_at_once,
-        future_s=config.limits.clock_ahead_s,
-        retention_days=config.store.retention_days,
-    )
-    with open_registry(config) as registry, listener:
-        app = Gateway(registry, open_store(config, DATABASE_WAIT_S), limits).app()
-        serve_https(app, listener, config.tls.certificate, config.tls.key, lambda: announce("gateway", listener))
+    listen = config.listen
+    with DerivedProcess(config.file):
+        if listen.gateway_processes > 1:
+            serve_by_processes(config.file, listen.host, listen.gateway_port, listen.gateway_processes)
+            return
+        with bind(listen.host, listen.gateway_port) as listener:
+            serve_gateway(config, listener, lambda: announce("gateway", listener))
 
 
 def _endpoint(config: ServerConfig) -> None:
@@ -145,8 +155,10 @@ def _endpoint(config: ServerConfig) -> None:
             told = config.listen.further_addresses
             _say_limits(told)
             results = Results(config.results.folder)
-            app = control_app(registry, sessions, port, results, captures, reflector, tls_port, told, shelf)
-            serve_https(app, listener, config.tls.certificate, config.tls.key, ready)
+            app = control_app(
+                registry, sessions, port, results, captures, reflector, tls_port, told, shelf, bounds.body_s
+            )
+            serve_guarded(config, app, listener, ready)
         finally:
             swept.set()
             sweeper.join()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import select
 import selectors
 import shutil
 import signal
@@ -12,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+from tandem.notify import Notify
 from tandem_server.cli.stop import EnvironmentLacks
 
 _LOG = logging.getLogger("tandem.serve")
@@ -23,21 +25,25 @@ def supervise(roles: list[str], config: Path) -> int:
     """Start the roles in order, each when the one before is ready, and wait. Exit status: 0 after SIGTERM, 130 after Ctrl-C,
     else that of the child that died first, which is named."""
     children: dict[str, subprocess.Popen[bytes]] = {}
+    told = Notify.of_environment()
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     heard: list[int] = []
     before_wakeup = signal.set_wakeup_fd(wake_write)
     before = {
         n: signal.signal(n, lambda number, _: heard.append(number))
-        for n in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+        for n in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGHUP)
     }
     try:
         for role in roles:
             children[role] = _start(role, config)
             if not _await_ready(role, children, wake_read, heard):
                 break
-        return _watch(children, wake_read, heard)
+        else:
+            told.ready()
+        return _watch(children, wake_read, heard, told)
     finally:
+        told.stopping()
         for role in reversed(list(children)):
             _end(role, children[role])
         signal.set_wakeup_fd(before_wakeup)
@@ -83,8 +89,9 @@ def _await_ready(role: str, children: dict[str, subprocess.Popen[bytes]], wake: 
     return True
 
 
-def _watch(children: dict[str, subprocess.Popen[bytes]], wake: int, heard: list[int]) -> int:
+def _watch(children: dict[str, subprocess.Popen[bytes]], wake: int, heard: list[int], told: Notify) -> int:
     while True:
+        told.alive()
         if signal.SIGINT in heard:
             return 130
         if signal.SIGTERM in heard:
@@ -94,7 +101,13 @@ def _watch(children: dict[str, subprocess.Popen[bytes]], wake: int, heard: list[
             status = children[dead].wait()
             print(f"tandem-server: {dead} ended (status {status}); the others are stopped", file=sys.stderr, flush=True)
             return status if status > 0 else 1
-        os.read(wake, 512)
+        if signal.SIGHUP in heard:  # a renewed certificate: theirs to take over
+            heard.remove(signal.SIGHUP)
+            for role, child in children.items():
+                if role != "database":
+                    child.send_signal(signal.SIGHUP)
+        if select.select([wake], [], [], told.every_s)[0]:
+            os.read(wake, 512)
 
 
 def _dead(children: dict[str, subprocess.Popen[bytes]]) -> str | None:

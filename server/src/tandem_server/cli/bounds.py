@@ -1,0 +1,68 @@
+"""``[limits]`` of server.toml: what anyone may take of the server, and what the parts make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tandem_server.door import DoorBounds, ProbeRates, RateShare
+from tandem_server.endpoint.sessions import Share
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bytes are payload; ``_s`` seconds. ``connections…``: of the measurement listener; ``https_…``: of gateway and control channel,
+    each process its own, ``strangers`` being those that have shown no good token. ``probe_…_per_minute``: of each probe, at each of the
+    two; bytes as sent. ``new_connections_per_address``, ``failures_per_address`` (requests without a good token): a minute. Of the
+    gateway, all its processes together: ``requests_at_once``, and ``bytes_in_flight`` held of their bodies."""
+
+    session_bytes: int = 2_000_000_000
+    sessions_per_probe: int = 8
+    probe_bytes_per_day: int = 200_000_000_000
+    session_s: float = 3600.0
+    session_idle_s: float = 120.0
+    stall_s: float = 30.0
+    connections: int = 256
+    connections_per_address: int = 64
+    connections_per_session: int = 4
+    page_connections_per_session: int = 48
+    requests_at_once: int = 2048
+    bytes_in_flight: int = 67_108_864
+    clock_ahead_s: float = 600.0
+    https_connections: int = 4096
+    https_connections_per_probe: int = 64
+    https_strangers: int = 256
+    https_strangers_per_address: int = 64
+    new_connections_per_address: int = 600
+    failures_per_address: int = 30
+    head_s: float = 10.0
+    body_s: float = 60.0
+    probe_requests_per_minute: int = 3_000
+    probe_lines_per_minute: int = 1_200_000
+    probe_sent_bytes_per_minute: int = 1_000_000_000
+
+
+def door_bounds(bounds: Bounds) -> DoorBounds:
+    """Of the HTTPS listeners."""
+    return DoorBounds(
+        strangers=bounds.https_strangers,
+        strangers_per_address=bounds.https_strangers_per_address,
+        known=bounds.https_connections,
+        known_per_probe=bounds.https_connections_per_probe,
+        new_per_minute=bounds.new_connections_per_address,
+        failures_per_minute=bounds.failures_per_address,
+        head_s=bounds.head_s,
+        body_s=bounds.body_s,
+    )
+
+
+def probe_rates(bounds: Bounds, shares: Mapping[str, Share]) -> ProbeRates:
+    """Everybody's, and those of the probes that have their own."""
+    everybody = RateShare(
+        bounds.probe_requests_per_minute, bounds.probe_lines_per_minute, bounds.probe_sent_bytes_per_minute
+    )
+    own = {
+        name: RateShare(share.requests_per_minute, share.lines_per_minute, share.sent_bytes_per_minute)
+        for name, share in shares.items()
+    }
+    return ProbeRates(everybody, own)

@@ -1,0 +1,193 @@
+"""`tandem-server backup` beside a database that runs, `restore` into a fresh server: a real influxd at both ends."""
+
+import hashlib
+import json
+import time
+
+import pytest
+
+from tandem_server.cli.main import main
+from tandem_server.registry import Registry
+from tandem_server.registry.traces import TraceRow, insert
+from tandem_server.store import PrivateInflux, find_influxd
+
+CONTENT = b"a capture" * 1000
+
+
+class Server:
+    """A server's folder with its server.toml, and the database that runs in it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir()
+        self.influx = PrivateInflux(find_influxd(), folder / "influxdb", 0)
+        self.influx.start().close()
+        self.config = folder / "server.toml"
+        self.config.write_text(
+            f'[store]\nfolder = "influxdb"\nport = {self.influx.port}\n[registry]\nfile = "state/registry.sqlite"\n'
+            '[traces]\nfolder = "state/traces"\n[results]\nfolder = "state/results"\n'
+        )
+        (folder / "state").mkdir()
+
+    @property
+    def registry(self):
+        return self.folder / "state/registry.sqlite"
+
+    def run(self, *words):
+        return main([words[0], "--config", str(self.config), *words[1:]])
+
+
+@pytest.fixture
+def server(tmp_path):
+    made = []
+
+    def one(name):
+        made.append(Server(tmp_path / name))
+        return made[-1]
+
+    yield one
+    for each in made:
+        each.influx.stop()
+
+
+@pytest.fixture
+def measured(server):
+    """A server with a probe, a trace, a result and records under two retention policies."""
+    one = server("first")
+    with Registry(one.registry) as registry:
+        registry.probes.add("probe-1")
+        row = TraceRow(
+            "probe-1",
+            "run/a.pcap",
+            "r1",
+            hashlib.sha256(CONTENT).hexdigest(),
+            len(CONTENT),
+            1,
+            "probe-1/run/a.pcap",
+            "identity",
+            len(CONTENT),
+        )
+        with registry._write() as connection:
+            insert(connection, row)
+    file = one.folder / "state/traces/probe-1/run/a.pcap"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(CONTENT)
+    (one.folder / "state/results/probe-1").mkdir(parents=True)
+    (one.folder / "state/results/probe-1/r1.json").write_text("{}")
+    with one.influx.client() as client:
+        now = time.time_ns()
+        assert client.write([f"radio,probe=probe-1 rsrp_dbm=-{90 + i} {now - i * 10**9}" for i in range(100)]) == []
+        assert client.write([f"radio,probe=probe-1 rsrp_dbm=-90 {now}"], policy="minute") == []
+    return one
+
+
+def values(client, source="radio"):
+    return [row[1] for series in client.query(f"SELECT rsrp_dbm FROM {source}") for row in series.rows]  # noqa: S608  (names of the test)
+
+
+def the_backup(folder):
+    (made,) = [path for path in folder.iterdir() if path.name != "traces"]
+    return made
+
+
+def test_what_was_backed_up_is_there_again(measured, server, tmp_path, capsys):
+    also = tmp_path / "hub.key"
+    also.write_text("made on the server\n")
+    also.chmod(0o600)
+    assert measured.run("backup", str(tmp_path / "kept"), "--also", str(also), "--also", str(tmp_path / "none")) == 0
+    assert f"{tmp_path / 'none'}: not there" in capsys.readouterr().out
+    also.write_text("another machine's\n")
+    fresh = server("second")
+    assert fresh.run("restore", str(the_backup(tmp_path / "kept"))) == 0
+    with Registry(fresh.registry) as registry:
+        assert [probe.name for probe in registry.probes.all()] == ["probe-1"]
+    assert (fresh.folder / "state/traces/probe-1/run/a.pcap").read_bytes() == CONTENT
+    assert (fresh.folder / "state/results/probe-1/r1.json").read_text() == "{}"
+    assert also.read_text() == "made on the server\n"
+    assert also.stat().st_mode & 0o777 == 0o600
+    assert not (fresh.folder / "state/.restoring").exists()
+    with measured.influx.client() as before, fresh.influx.client() as after:
+        assert values(after) == values(before)
+        assert len(values(after)) == 100
+        assert values(after, "minute.radio") == [-90.0]
+        assert after.write(["radio,probe=probe-1 rsrp_dbm=-1"]) == []
+    with fresh.influx.client("reader") as reader:
+        assert len(values(reader)) == 101
+
+
+def test_a_server_that_has_something_is_left_alone(measured, tmp_path, capsys):
+    assert measured.run("backup", str(tmp_path / "kept")) == 0
+    assert measured.run("restore", str(the_backup(tmp_path / "kept"))) == 2
+    assert "has probes" in capsys.readouterr().err
+
+
+def test_records_alone_are_something(measured, server, tmp_path, capsys):
+    assert measured.run("backup", str(tmp_path / "kept")) == 0
+    fresh = server("second")
+    with fresh.influx.client() as client:
+        assert client.write(["radio,probe=other rsrp_dbm=-1"]) == []
+    assert fresh.run("restore", str(the_backup(tmp_path / "kept"))) == 2
+    assert "has records of probes" in capsys.readouterr().err
+    with fresh.influx.client() as client:
+        assert values(client) == [-1.0]
+
+
+def test_an_interrupted_restoration_is_begun_anew(measured, server, tmp_path):
+    assert measured.run("backup", str(tmp_path / "kept")) == 0
+    fresh = server("second")
+    backup = the_backup(tmp_path / "kept")
+    (fresh.folder / "state/.restoring").write_text(backup.name)
+    with fresh.influx.client() as client:  # half of it, as an end in between leaves it
+        assert client.write(["radio,probe=probe-1 rsrp_dbm=-1"]) == []
+    assert fresh.run("restore", str(backup)) == 0
+    with fresh.influx.client() as client:
+        assert len(values(client)) == 100
+
+
+def test_a_file_that_is_not_as_it_was_is_told_of(measured, server, tmp_path, capsys):
+    assert measured.run("backup", str(tmp_path / "kept")) == 0
+    backup = the_backup(tmp_path / "kept")
+    with (backup / "registry.sqlite").open("r+b") as file:
+        file.seek(200)
+        file.write(b"x")
+    fresh = server("second")
+    assert fresh.run("restore", str(backup)) == 2
+    assert "not as it was backed up" in capsys.readouterr().err
+    assert not fresh.registry.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "tandem-backup/9"},
+        {"files": {"../../etc/passwd": {"bytes": 1, "sha256": ""}}},
+        {"also": [{"file": "/etc/passwd", "path": "x", "owner": "root", "group": "root", "mode": 0}]},
+        {"traces": None},
+    ],
+)
+def test_a_list_of_another_shape_is_one_clear_line(change, measured, server, tmp_path, capsys):
+    assert measured.run("backup", str(tmp_path / "kept")) == 0
+    listed = the_backup(tmp_path / "kept") / "backup.json"
+    listed.write_text(json.dumps(json.loads(listed.read_text()) | change))
+    capsys.readouterr()
+    assert server("second").run("restore", str(listed.parent)) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_the_newest_are_kept_and_traces_once(measured, tmp_path):
+    folder = tmp_path / "kept"
+    for name in ("20250101T000000Z", "20250102T000000Z"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "backup.json").write_text("{}")
+    (folder / ".20250103T000000Z.tmp").mkdir()
+    assert measured.run("backup", str(folder), "--keep", "2") == 0
+    left = sorted(path.name for path in folder.iterdir())
+    assert left[0] == "20250102T000000Z"
+    assert left[2] == "traces"
+    assert len(left) == 3
+    assert (folder / "traces/probe-1/run/a.pcap").read_bytes() == CONTENT
+
+
+def test_keeping_none_is_refused(measured, tmp_path, capsys):
+    assert measured.run("backup", str(tmp_path / "kept"), "--keep", "0") == 2
+    assert "--keep 0; mend" in capsys.readouterr().err

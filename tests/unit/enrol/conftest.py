@@ -1,0 +1,21 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "ingest"))
+
+from enrolling import Gateway, lay_out_gateway
+from serve_on_loopback import await_ready, end, start
+
+
+@pytest.fixture(scope="session")
+def gateway(tmp_path_factory):
+    """A real gateway over TLS, with a tunnel and without a database, which enrolment does not need."""
+    folder = tmp_path_factory.mktemp("gateway")
+    port = lay_out_gateway(folder)
+    process = start(folder, "gateway")
+    await_ready(process, "gateway")
+    yield Gateway(folder, port)
+    assert end(process) == 0
+    assert "Traceback" not in (folder / "serve.log").read_text()

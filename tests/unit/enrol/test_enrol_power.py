@@ -1,0 +1,135 @@
+"""The power goes at any instant of an enrolment: the next start goes on, and in the end card and gateway know the same.
+
+A card that loses power is played: what was not synced is gone, renames and removals of a folder that was not synced are undone, or not,
+as it happens. Nothing of the gateway is played.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+
+import pytest
+from enrolling import script_module
+
+CALLS = ("open", "fsync", "rename", "unlink", "ask")
+
+
+class Cut(BaseException):
+    """The power is gone."""
+
+
+class Card:
+    """Counts the instants between two calls; at number ``at`` the power goes. ``keeps``: the folder's own changes survive unsynced."""
+
+    def __init__(self, root, at, keeps):
+        self.folder, self.at, self.keeps = root / "etc/tandem", at, keeps
+        self.synced, self.durable, self.count = root / "synced", {}, 0
+
+    def instant(self):
+        self.count += 1
+        if self.count == self.at:
+            self.lose()
+            raise Cut
+
+    def snapshot(self):
+        shutil.rmtree(self.synced, ignore_errors=True)
+        shutil.copytree(self.folder, self.synced)
+        for file in self.synced.iterdir():
+            if file.name not in self.durable:
+                file.write_bytes(b"")
+
+    def lose(self):
+        if not self.keeps:
+            shutil.rmtree(self.folder)
+            shutil.copytree(self.synced, self.folder)
+            return
+        for file in self.folder.iterdir():
+            if self.durable.get(file.name) != file.stat().st_ino:
+                file.write_bytes(b"")
+
+    def install(self, monkeypatch, module):
+        """Every call that reaches the card, or the gateway, lies between two instants."""
+        self.durable = {file.name: file.stat().st_ino for file in self.folder.iterdir()}
+        self.snapshot()
+
+        def wrapped(real, after=lambda *_: None):
+            def call(*args, **named):
+                self.instant()
+                done = real(*args, **named)
+                after(*args)
+                self.instant()
+                return done
+
+            return call
+
+        def synced(descriptor):
+            path = pathlib.Path(f"/proc/self/fd/{descriptor}").readlink()
+            if path == self.folder:
+                self.snapshot()
+            else:
+                self.durable[path.name] = path.stat().st_ino
+
+        def renamed(source, target):
+            if source.name in self.durable:
+                self.durable[target.name] = self.durable.pop(source.name)
+
+        monkeypatch.setattr(module.os, "open", wrapped(os.open))
+        monkeypatch.setattr(module.os, "fsync", wrapped(os.fsync, synced))
+        monkeypatch.setattr(module.Path, "rename", wrapped(pathlib.Path.rename, renamed))
+        monkeypatch.setattr(module.Path, "unlink", wrapped(pathlib.Path.unlink))
+        monkeypatch.setattr(module, "ask", wrapped(module.ask))
+
+
+@pytest.fixture(scope="module")
+def host_keys(tmp_path_factory):
+    """Made once: what is made of them is another test's matter."""
+    folder = tmp_path_factory.mktemp("ssh")
+    (folder / "etc/ssh").mkdir(parents=True)
+    module = script_module()
+    module.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "etc/ssh/ssh_host_ed25519_key"))
+    return folder / "etc/ssh"
+
+
+def laid_out(gateway, root, host_keys, name):
+    shutil.copytree(host_keys, root / "etc/ssh")
+    return gateway.write_enrol(root, name, gateway.invite(name)["code"])
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["what-was-renamed-stays", "what-was-not-synced-is-undone"])
+def test_cut_at_every_instant_and_started_again(gateway, tmp_path, host_keys, keeps, monkeypatch):
+    module, at = script_module(), 0
+    whole = None
+    while whole is None or at < whole:
+        at += 1
+        root, name = tmp_path / str(at), f"cut-{at}-{'keeps' if keeps else 'loses'}"
+        folder = laid_out(gateway, root, host_keys, name)
+        card = Card(root, at, keeps)
+        with monkeypatch.context() as patched:
+            card.install(patched, module)
+            try:
+                module.enrol_once(folder, root)
+                whole = card.count
+            except Cut:
+                assert whole is None
+        module.enrol_once(folder, root)  # the next start, whatever is there
+        left = sorted(file.name for file in folder.iterdir() if not file.name.startswith("."))
+        assert left == ["enrolled.json", "token", "wireguard.key"], at
+        assert gateway.knows((folder / "token").read_text().strip()) == name, at
+        told = json.loads((folder / "enrolled.json").read_text())
+        assert told["wireguard_public_key"] == module.public_key(folder / "wireguard.key"), at
+        assert gateway.enrolled(name).wireguard_public_key == told["wireguard_public_key"], at
+    assert whole > 30  # every write has at least eight
+
+
+def test_the_played_card_does_lose_what_is_not_synced(tmp_path, monkeypatch):
+    folder = tmp_path / "etc/tandem"
+    folder.mkdir(parents=True)
+    (folder / "there").write_text("old")
+    card, module = Card(tmp_path, 0, True), script_module()
+    with monkeypatch.context() as patched:
+        card.install(patched, module)
+        (folder / "unsynced").write_text("lost")
+        (folder / "unsynced").rename(folder / "there")
+        card.lose()
+    assert (folder / "there").read_text() == ""
