@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tandem.schema.grades import title_of
 from tandem.schema.metrics import MEASUREMENTS, Field
 
 GRAFANA_UNITS = {
@@ -18,22 +19,17 @@ GRAFANA_UNITS = {
     "deg": "degree",
     "m": "lengthm",
     "m/s": "velocityms",
+    "ppm": "ppm",
+    "degC": "celsius",
+    "%": "percent",
 }
 """The schema's unit → Grafana's unit id (``packages/grafana-data/src/valueFormats/categories.ts``)."""
 
+RATES = {"B/s": "Bps", "1/s": "cps", "1/min": "cpm", "1/h": "suffix:/h", "1/km": "suffix:/km", "share": "percentunit"}
+"""Units of what is computed, which no field has. ``share``: 0 to 1, written as a percentage."""
+
 PLAIN = {"int": "none", "float": "none", "str": "string", "bool": "bool"}
 """Unit id of a field without a unit, by its type. ``none`` and not ``short``: a cell identity must not become "26.3 Mil"."""
-
-SUFFIXES = ("_bit_per_s", "_dbm", "_db", "_ns", "_ms", "_mhz", "_deg", "_m_per_s", "_m", "_s")
-"""Name endings that say the unit, which the axis says already. ``_bytes`` stays: it is the noun, too."""
-
-WORDS = {
-    "rsrp": "RSRP", "rsrq": "RSRQ", "sinr": "SINR", "rssi": "RSSI", "rtt": "RTT", "cpu": "CPU", "rss": "resident", "plmn": "PLMN",
-    "tac": "TAC", "eci": "ECI", "enb": "eNodeB", "pci": "PCI", "earfcn": "EARFCN", "id": "identity", "rcv": "receiver's",
-    "retrans": "retransmitted", "retransmits": "retransmitted", "cwnd": "congestion window", "ooo": "out-of-order",
-    "notsent": "not yet sent", "seq": "number in the spool", "acked": "acknowledged", "ok": "succeeded",
-}  # fmt: skip
-"""Words of field names that are abbreviations, as the field writes them."""
 
 
 class UnknownUnitError(LookupError):
@@ -53,7 +49,7 @@ class Axis:
 def axis(measurement: str, field: str) -> Axis:
     """How to show ``field`` of ``measurement``; KeyError when the schema has none, UnknownUnitError as above."""
     found = MEASUREMENTS[measurement].field(field)
-    return Axis(title(found), unit(found), found.minimum, found.maximum)
+    return Axis(title_of(found), unit(found), found.minimum, found.maximum)
 
 
 def unit(field: Field) -> str:
@@ -68,10 +64,11 @@ def unit(field: Field) -> str:
         ) from None
 
 
-def title(field: Field) -> str:
-    """The name of ``field`` in words, without its unit: ``rtt_min_ms`` → ``RTT min``."""
-    name = next(
-        (field.name.removesuffix(end) for end in SUFFIXES if field.unit and field.name.endswith(end)), field.name
-    )
-    words = " ".join(WORDS.get(word, word) for word in name.split("_"))
-    return words if words.startswith("eNodeB") else words[:1].upper() + words[1:]
+def grafana_unit(name: str) -> str:
+    """Grafana's id for ``name``: a unit of the schema, or of ``RATES``."""
+    known = GRAFANA_UNITS | RATES
+    if name not in known:
+        raise UnknownUnitError(
+            f"the unit {name!r} is neither the schema's nor in RATES of {__name__}; known: {', '.join(known)}"
+        )
+    return known[name]

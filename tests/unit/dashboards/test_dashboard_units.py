@@ -11,6 +11,8 @@ FIELDS = [(m.name, f) for m in MEASUREMENTS.values() for f in (*COMMON_FIELDS, *
 # Grafana's valueFormats/categories.ts, the ids that these boards may use
 GRAFANA_IDS = {
     "none", "string", "bool", "dBm", "dB", "ns", "ms", "s", "bps", "decbytes", "suffix:MHz", "degree", "lengthm", "velocityms",
+    "ppm",
+    "celsius", "percent",
 }  # fmt: skip
 
 

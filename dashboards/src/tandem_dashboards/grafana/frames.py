@@ -1,0 +1,109 @@
+"""Answers of InfluxDB into Grafana's frames: one for each series and column, or one table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Value = int | float | str | bool | None
+TIME = "Time"
+_ALIAS = re.compile(r"\[\[([@/\w-]+)(?:\.[@/\w-]+)*\]\]|\$([@\w-]+)")
+
+
+@dataclass
+class Frame:
+    """Columns of one length. ``columns[0]`` is ``Time`` (ms since 1970) where there is a time. ``ref``: the query's letter."""
+
+    name: str
+    columns: dict[str, list[Value]]
+    ref: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def length(self) -> int:
+        """Rows."""
+        return len(next(iter(self.columns.values()), []))
+
+    @property
+    def figures(self) -> list[Value]:
+        """Of a series: its values."""
+        return next((values for name, values in self.columns.items() if name != TIME), [])
+
+
+def rows_of(series: Sequence[dict[str, Any]]) -> int:
+    """How many rows with anything in them an answer has: a window that was filled with null is none."""
+    return sum(
+        any(value is not None for name, value in zip(one["columns"], row, strict=True) if name != "time")
+        for one in series
+        for row in one.get("values", ())
+    )
+
+
+def as_table(series: Sequence[dict[str, Any]], ref: str = "") -> list[Frame]:
+    """One frame: time, tags, columns."""
+    if not series:
+        return []
+    first = series[0]
+    columns: dict[str, list[Value]] = {}
+    for n, name in enumerate(first["columns"]):
+        columns[TIME if name == "time" else name] = [
+            row[n] if n < len(row) else None for one in series for row in one.get("values", ())
+        ]
+        if n == 0:
+            for tag in first.get("tags", {}):
+                columns[tag] = [one.get("tags", {}).get(tag, "") for one in series for _ in one.get("values", ())]
+    return [Frame(first.get("name", ""), columns, ref)]
+
+
+def as_series(series: Sequence[dict[str, Any]], alias: str = "", ref: str = "") -> list[Frame]:
+    """A frame for each group and column, named by ``alias``."""
+    frames = []
+    for one in series:
+        names, values = one["columns"], one.get("values", ())
+        if "time" not in names:
+            # SHOW TAG VALUES has key and value; other lists one column.
+            shown = [row[min(1, len(row) - 1)] for row in values if row]
+            frames.append(Frame(one.get("name", ""), {"Value": shown}, ref))
+            continue
+        tags = one.get("tags", {})
+        for n, column in enumerate(names):
+            if column != "time":
+                columns = {TIME: [row[0] for row in values], "Value": [row[n] for row in values]}
+                frames.append(Frame(named(alias, one.get("name", ""), column, tags), columns, ref, dict(tags)))
+    return frames
+
+
+def named(alias: str, measurement: str, column: str, tags: dict[str, str]) -> str:
+    """What a series is called."""
+    if not alias:
+        kept = ", ".join(f"{tag}: {value}" for tag, value in tags.items())
+        return f"{measurement}.{column}" + (f" {{ {kept} }}" if kept else "")
+
+    def put(found: re.Match[str]) -> str:
+        word = found[1] or found[2]
+        if word in ("m", "measurement"):
+            return measurement
+        if word == "col":
+            return column
+        return tags.get(word[4:], found[0]) if word.startswith("tag_") else found[0]
+
+    return _ALIAS.sub(put, alias)
+
+
+def listed(series: Sequence[dict[str, Any]]) -> list[str]:
+    """What a variable lists: the texts of every frame, else its figures; each once, in their order."""
+    found: dict[str, None] = {}
+    for frame in as_series(series):
+        for value in frame.figures:
+            if value is not None:
+                found[_text(value)] = None
+    return list(found)
+
+
+def _text(value: Value) -> str:
+    """As JavaScript writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.15g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,202 @@
+"""A query in InfluxQL, checked against the schema when it is made: an unknown measurement, tag or field is an error that names it.
+
+select(mean("rsrp_dbm"), of="radio", where=[chosen("probe")], by=["path", "operator"], every=INTERVAL)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tandem.schema.metrics import Field, Kind
+from tandem.schema.metrics.coverage import DERIVED_POLICIES, HOURS_OF
+from tandem_dashboards.conditions import Condition
+from tandem_dashboards.expressions import Expression, quoted, value
+from tandem_dashboards.vocabulary import ROLLED, Policy, UnknownNameError, names_of
+
+INTERVAL = "$__interval"
+"""As wide as a pixel or the panel's least interval: Grafana puts the time in."""
+
+
+class QueryError(ValueError):
+    """The query's names exist, but the query makes no sense: the message says why."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """One column of an answer. ``measurement``: whose; None when computed. ``field``: whose figures they are; None when of none, and of a
+    tag. ``unit``: the schema's. ``kind``: a tag is ``str``."""
+
+    name: str
+    measurement: str | None
+    field: Field | None
+    unit: str
+    kind: Kind = "float"
+
+
+@dataclass(frozen=True)
+class Select:
+    """A checked query: ``text`` for Grafana, and what its columns are. Made by ``select``. ``grouped``: tags that it groups by; ``tags``:
+    these, and tags among its columns: what an outer query may use as tags."""
+
+    text: str
+    outputs: tuple[Output, ...]
+    grouped: tuple[str, ...]
+    tags: tuple[str, ...]
+    measurement: str
+    every: str | None
+    policy: Policy | None
+
+    def output(self, name: str) -> Output:
+        """The column called ``name``."""
+        for output in self.outputs:
+            if output.name == name:
+                return output
+        raise UnknownNameError(f"the query has no column {name!r}; it has {', '.join(o.name for o in self.outputs)}")
+
+
+def select(
+    *columns: Expression | str,
+    of: str | Select,
+    where: Sequence[Condition] = (),
+    by: Sequence[str] = (),
+    every: str | None = None,
+    fill: str | None = None,
+    policy: Policy | None = None,
+    recent: str | None = None,
+    timed: bool = True,
+    newest_first: bool = False,
+    limit: int | None = None,
+    series_limit: int | None = None,
+) -> Select:
+    """``SELECT`` of ``columns`` (expressions, or names of fields) ``of`` a measurement or of another query.
+
+    ``by``: tags to group by. ``every``: width of the time windows (``INTERVAL``, or ``"1m"``); a window without a point is null, so that a
+    chart shows the gap (the panel's ``cadence`` keeps windows from being narrower than points are apart), unless ``fill`` says
+    otherwise (``"none"``: left out; ``"0"``; ``"previous"``). ``policy``: ``RESOLUTION`` or ``ROLLED`` for any time range, ``"hour"`` or
+    ``"minute"`` for one roll-up; None: raw records. Held to the board's time range unless ``timed`` is False (a query around another
+    one is not); ``recent`` (``"5m"``) also to the last while before now, for what is shown as "now": a panel over silence must be
+    empty, not show the last value for ever. UnknownNameError, QueryError: see there.
+    """
+    expressions = [value(column) if isinstance(column, str) else column for column in columns]
+    if not expressions:
+        raise QueryError("a query needs a column")
+    if policy and isinstance(of, Select):
+        raise QueryError("the retention policy belongs to the inner query")
+    source = _Source(of, policy)
+    outputs = _outputs(expressions, source)
+    for condition in where:
+        source.check(condition)
+    for tag in by:
+        source.tag(tag)
+    terms = _time_terms(of, timed, recent) + [condition.text for condition in where]
+    parts = ["SELECT " + ", ".join(_column(e, o) for e, o in zip(expressions, outputs, strict=True))]
+    parts.append("FROM " + _from(of, policy))
+    if terms:
+        parts.append("WHERE " + " AND ".join(terms))
+    groups = [*([f"time({every})"] if every else []), *(quoted(tag) for tag in by)]
+    if groups:
+        parts.append("GROUP BY " + ", ".join(groups))
+    if every:
+        parts.append(f"fill({fill or 'null'})")
+    elif fill:
+        raise QueryError("fill() without time windows (every=…) does nothing")
+    if newest_first:
+        parts.append("ORDER BY time DESC")
+    for word, number in (("LIMIT", limit), ("SLIMIT", series_limit)):
+        if number is not None:
+            parts.append(f"{word} {number}")
+    measurement = of.measurement if isinstance(of, Select) else of
+    its_policy = of.policy if isinstance(of, Select) else policy
+    tags = (*by, *_tags_among(outputs, source))
+    return Select(" ".join(parts), outputs, tuple(by), tags, measurement, every, its_policy)
+
+
+def tag_values(tag: str, of: str, where: Sequence[Condition] = ()) -> str:
+    """``SHOW TAG VALUES``, for a variable's list: every value that the database's index has, whatever the time range."""
+    source = _Source(of, None)
+    source.tag(tag)
+    for condition in where:
+        source.check(condition)
+    terms = f" WHERE {' AND '.join(c.text for c in where)}" if where else ""
+    return f"SHOW TAG VALUES FROM {quoted(of)} WITH KEY = {quoted(tag)}{terms}"
+
+
+class _Source:
+    """What a query reads from: a measurement, or another query."""
+
+    def __init__(self, of: str | Select, policy: Policy | None) -> None:
+        self.of = of
+        self.names = None if isinstance(of, Select) else names_of(of, policy)
+        self.called = "the inner query" if self.names is None else self.names.called
+        self.tags = of.tags if isinstance(of, Select) else self.names.tags if self.names else ()
+
+    def tag(self, name: str) -> None:
+        """``name`` is a tag; UnknownNameError."""
+        if name not in self.tags:
+            raise UnknownNameError(f"{self.called} has no tag {name!r}; it has {', '.join(self.tags) or 'none'}")
+
+    def read(self, name: str) -> Output:
+        """The tag, field or column ``name``; UnknownNameError."""
+        if isinstance(self.of, Select):
+            return Output(name, None, None, "", "str") if name in self.tags else self.of.output(name)
+        if name in self.tags:
+            return Output(name, self.of, None, "", "str")
+        known = names_of(self.of).field(name) if self.names is None else self.names.field(name)
+        return Output(name, self.of if known.field else None, known.field, known.unit, known.kind)
+
+    def check(self, condition: Condition) -> None:
+        """Its names are there, and are what it takes them for."""
+        for name, sort in condition.names:
+            if sort == "tag":
+                self.tag(name)
+            elif sort == "field" and name in self.tags:
+                raise QueryError(f"{self.called}.{name} is a tag and is compared as text")
+            elif name not in self.tags:
+                self.read(name)
+
+
+def _tags_among(outputs: Sequence[Output], source: _Source) -> tuple[str, ...]:
+    """Tags that are selected as columns: an outer query may group by them."""
+    return tuple(o.name for o in outputs if o.field is None and o.kind == "str" and o.name in source.tags)
+
+
+def _time_terms(of: str | Select, timed: bool, recent: str | None) -> list[str]:
+    terms = ["$timeFilter"] if timed and not isinstance(of, Select) else []
+    return [*terms, f"time >= now() - {recent}"] if recent else terms
+
+
+def _from(of: str | Select, policy: str | None) -> str:
+    if isinstance(of, Select):
+        return f"({of.text})"
+    if policy == ROLLED and of in HOURS_OF:  # each is in a policy of its own
+        return f"{quoted(policy)}./^({HOURS_OF[of]}|{of})$/"
+    policy = policy or DERIVED_POLICIES.get(of)
+    return f"{quoted(policy)}.{quoted(of)}" if policy else quoted(of)
+
+
+def _column(expression: Expression, output: Output) -> str:
+    plain = expression.text == quoted(output.name)
+    return expression.text if plain else f"{expression.text} AS {quoted(output.name)}"
+
+
+def _outputs(expressions: Sequence[Expression], source: _Source) -> tuple[Output, ...]:
+    outputs = [_output(expression, source) for expression in expressions]
+    names = [output.name for output in outputs]
+    for name in names:
+        if names.count(name) > 1:
+            raise QueryError(f"two columns are called {name!r}: give one another name with .named(…)")
+    return tuple(outputs)
+
+
+def _output(expression: Expression, source: _Source) -> Output:
+    read = {name: source.read(name) for name, _ in expression.reads}
+    for name, needs in expression.reads:
+        its = read[name]
+        if needs == "number" and its.kind not in ("int", "float"):
+            what = "a tag, no number" if name in source.tags else f"no number ({its.kind})"
+            raise QueryError(f"{source.called}.{name} is {what}: {expression.text}")
+    name = expression.name or "value"
+    if expression.shows is not None:
+        return replace(read[expression.shows], name=name)
+    return Output(name, None, None, expression.unit)

@@ -1,0 +1,1 @@
+"""One function a panel. A board names those it shows."""

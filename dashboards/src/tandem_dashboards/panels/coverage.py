@@ -1,0 +1,205 @@
+"""Operators against each other: distributions of RSRP and goodput, service, handovers, by operator and mobility state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from tandem.schema import grades
+from tandem.schema.metrics.coverage import (
+    GOODPUT_BINS,
+    GOODPUT_EDGES_MBIT_PER_S,
+    RSRP_BINS,
+    RSRP_EDGES_DBM,
+    WEAK_DBM,
+)
+from tandem_dashboards.conditions import chosen
+from tandem_dashboards.expressions import Expression, total
+from tandem_dashboards.influxql import INTERVAL, Select, select
+from tandem_dashboards.kinds import bar_chart, table, time_series
+from tandem_dashboards.look import Look
+from tandem_dashboards.panel import Panel
+from tandem_dashboards.target import series
+from tandem_dashboards.vocabulary import ROLLED
+
+WHERE = (chosen("probe"), chosen("operator"), chosen("path"))
+_MADE = (
+    " Made by the server of every poll: by the hour in ranges of up to seven days (the current hour too), above by the day (UTC). "
+    "Areas, states and "
+    "times not shown here are those without a poll."
+)
+_SECONDS = (
+    " Of every second of TCP downloads that had the path for themselves (in pairs one after the other, or alone); made by the "
+    "server, by the hour in "
+    "ranges of up to seven days, above by the day (UTC). Empty: no such downloads in this time."
+)
+
+
+def _names(edges: Sequence[int], unit: str) -> list[str]:
+    words = [str(edge).replace("-", "\N{MINUS SIGN}") for edge in edges]
+    middle = [f"{low} to {high}" for low, high in pairwise(words)]
+    return [f"below {words[0]}", *middle, f"{words[-1]} {unit} and more"]
+
+
+RSRP_NAMES = _names(RSRP_EDGES_DBM, "dBm")
+GOODPUT_NAMES = ["nothing", *_names(GOODPUT_EDGES_MBIT_PER_S, "Mbit/s")]
+
+
+def shades(count: int) -> list[str]:
+    """``count`` colours from poor over fair to good, those of the grades."""
+    stops = [grades.COLOURS[tone].web for tone in ("poor", "fair", "good")]
+    parts = [[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in stops]
+    made = []
+    for n in range(count):
+        at = 2 * n / (count - 1)
+        low = min(int(at), 1)
+        mixed = [round(a + (b - a) * (at - low)) for a, b in zip(parts[low], parts[low + 1], strict=True)]
+        made.append("#" + "".join(f"{one:02X}" for one in mixed))
+    return made
+
+
+def _bins(fields: Sequence[str], names: Sequence[str]) -> list[Expression]:
+    return [total(field).named(name) for field, name in zip(fields, names, strict=True)]
+
+
+def _of(columns: Sequence[Expression], by: str) -> Select:
+    return select(*columns, of="coverage_day", policy=ROLLED, where=WHERE, by=[by])
+
+
+def _distribution(title: str, said: str, across: str, columns: Sequence[Expression], width: int) -> Panel:
+    colours = shades(len(columns))
+    return bar_chart(
+        title,
+        said,
+        _of(columns, across),
+        across=across,
+        per_cent=True,
+        lying=True,
+        looks={str(c.name): Look(colour=colour) for c, colour in zip(columns, colours, strict=True)},
+        width=width,
+    )
+
+
+def rsrp_distribution(across: str = "operator", width: int = 12) -> Panel:
+    """How the polls of each operator, or each mobility state, spread over RSRP."""
+    return _distribution(
+        f"RSRP by {_WORDS[across]}",
+        f"Share of the polls with the serving cell's RSRP in each step of 5 dB, by {_WORDS[across]}; red is weak, green strong."
+        + _MADE,
+        across,
+        _bins(RSRP_BINS, RSRP_NAMES),
+        width,
+    )
+
+
+def goodput_distribution(across: str = "operator", width: int = 12) -> Panel:
+    """How the seconds of downloads of each operator, or in each mobility state, spread over goodput."""
+    return _distribution(
+        f"Goodput of TCP by {_WORDS[across]}",
+        f"Share of the seconds with goodput (Mbit/s) in each step, by {_WORDS[across]}; nothing: a second in which no byte came."
+        + _SECONDS,
+        across,
+        _bins(GOODPUT_BINS, GOODPUT_NAMES),
+        width,
+    )
+
+
+_WORDS = {"operator": "operator", "mobility": "mobility state"}
+
+
+FIGURES = (
+    (total("time_s") * 1).in_unit("s").named("observed"),
+    (total("rsrp_dbm_sum") / total("rsrp_dbm_count")).in_unit("dBm").named("rsrp"),
+    (total("rsrp_weak_count") / total("rsrp_dbm_count")).in_unit("share").named("weak"),
+    (total("polls_unserved") / total("polls")).in_unit("share").named("unserved"),
+    (total("goodput_bit_per_s_sum") / total("goodput_bit_per_s_count")).in_unit("bit/s").named("goodput"),
+    (total("handovers") / total("time_s") * 3600).in_unit("1/h").named("per_hour"),
+    (total("way_handovers") / total("way_m") * 1000).in_unit("1/km").named("per_km"),
+    (total("way_m") * 1).in_unit("m").named("way"),
+)
+"""Of any group of rows: sums by sums, so that each poll counts alike."""
+
+
+def rsrp_steps() -> Look:
+    """RSRP, coloured as everywhere."""
+    scale = grades.scale("radio", "rsrp_dbm")
+    return Look("RSRP, mean", steps=scale.steps if scale else (), decimals=1, cell="text")
+
+
+def figures_look() -> dict[str, Look]:
+    """Titles of ``FIGURES``."""
+    return {
+        "observed": Look("Time observed"),
+        "rsrp": rsrp_steps(),
+        "weak": Look(f"Polls below {WEAK_DBM} dBm".replace("-", "\N{MINUS SIGN}"), decimals=1),
+        "unserved": Look("Polls without service", decimals=2),
+        "goodput": Look("Goodput of TCP, mean"),
+        "per_hour": Look("Handovers an hour", decimals=1),
+        "per_km": Look("Handovers a kilometre", decimals=2),
+        "way": Look("Way"),
+    }
+
+
+def summary(across: str = "operator", width: int = 24) -> Panel:
+    """The figures of each operator, or of each mobility state, side by side."""
+    return table(
+        f"Figures by {_WORDS[across]}",
+        f"Each {_WORDS[across]} over the whole time range. Time observed is that of all its modems together. Handovers a kilometre "
+        f"only where the way is "
+        "known: position told in full (privacy mode full), outside home zones." + _MADE,
+        _of(FIGURES, across),
+        show={across: Look(_WORDS[across].capitalize()), **figures_look()},
+        width=width,
+        height=6,
+    )
+
+
+def rsrp_over_time(width: int = 24) -> Panel:
+    """Mean RSRP over time."""
+    asked = select(
+        FIGURES[1], of="coverage_day", policy=ROLLED, where=WHERE, by=["operator"], every=INTERVAL, fill="none"
+    )
+    return time_series(
+        "RSRP over time",
+        "Mean RSRP of all polls, for each operator; a point an hour, or a day in ranges of more than seven days. No points: no polls then.",
+        series(asked, "$tag_operator"),
+        look=Look(low=-125, high=-70),
+        style="points",
+        cadence="1h",
+        points=180,
+        width=width,
+    )
+
+
+def handover_rate(width: int = 12) -> Panel:
+    """Handovers an hour over time."""
+    asked = select(
+        FIGURES[5], of="coverage_day", policy=ROLLED, where=WHERE, by=["operator"], every=INTERVAL, fill="none"
+    )
+    return time_series(
+        "Handovers an hour",
+        "Handovers by the time that the modems were polled, for each operator; a point an hour, or a day in ranges of more than "
+        "seven days. No points: no "
+        "polls then.",
+        series(asked, "$tag_operator"),
+        style="points",
+        look=Look(low=0),
+        cadence="1h",
+        points=180,
+        width=width,
+    )
+
+
+def handovers_on_the_move(width: int = 12) -> Panel:
+    """Handovers a kilometre and an hour, by mobility state."""
+    asked = _of([FIGURES[5], FIGURES[6]], "mobility")
+    return bar_chart(
+        "Handovers by mobility state",
+        "Handovers an hour and a kilometre, standing, on foot and driving, over all chosen modems. A kilometre's only where the way "
+        "is known (position told "
+        "in full). Empty: no polls in this time.",
+        asked,
+        across="mobility",
+        looks={"per_hour": Look("an hour", unit="1/h"), "per_km": Look("a kilometre", unit="1/km")},
+        width=width,
+    )

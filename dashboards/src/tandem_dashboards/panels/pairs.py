@@ -1,0 +1,291 @@
+"""Multipath TCP against TCP over each path alone: pairs of downloads, aggregation, verdicts, shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tandem_dashboards.conditions import Condition, chosen, equal
+from tandem_dashboards.expressions import Expression, last, mean, total, value
+from tandem_dashboards.influxql import INTERVAL, Select, select
+from tandem_dashboards.kinds import bar_chart, state_timeline, table, time_series
+from tandem_dashboards.links import cell, to_board
+from tandem_dashboards.look import Look
+from tandem_dashboards.panel import Panel
+from tandem_dashboards.target import series
+from tandem_dashboards.vocabulary import RESOLUTION, ROLLED
+
+WHERE = (chosen("probe"), chosen("campaign"), chosen("operator"))
+NATIVE = equal("fallback", "false")
+"""A pair whose Multipath TCP run stayed one: what fell back says nothing of two paths. It is counted apart."""
+
+_PAIR = (
+    " Of pairs of downloads: Multipath TCP over all paths, and TCP over each path alone. Pairs that fell back to TCP are left out. "
+    "Made by the "
+    "server when all runs of a pair are in; a point a day in ranges of more than seven days. Empty: no whole pair ended in this time."
+)
+GOODPUTS = {
+    "mptcp_goodput_bit_per_s": Look("Multipath TCP", colour="good"),
+    "best_goodput_bit_per_s": Look("the best path alone", colour="notice"),
+    "worst_goodput_bit_per_s": Look("the worst path alone", colour="quiet"),
+    "sum_goodput_bit_per_s": Look("sum of the paths", colour="#B877D9"),
+}
+_WORDS = {"operator": "primary operator", "mobility": "mobility state"}
+
+
+def _mean(name: str, of: str, unit: str) -> Expression:
+    return (total(name) / total(of)).in_unit(unit).named(name)
+
+
+_GOODPUT_MEANS = tuple(_mean(name, "pairs", "bit/s") for name in GOODPUTS)
+_BENEFIT = _mean("benefit", "benefits", "")
+_SHARES = (_mean("primary_share", "shares", "share"), _mean("most_loaded_share", "shares", "share"))
+
+
+def _pairs(
+    *columns: Expression, by: tuple[str, ...] = (), over_time: bool = False, which: Condition = NATIVE
+) -> Select:
+    return select(
+        *columns,
+        of="pair_day",
+        policy=ROLLED,
+        where=[*WHERE, which],
+        by=by,
+        every=INTERVAL if over_time else None,
+        fill="none" if over_time else None,
+    )
+
+
+def _means_over_time(names: Sequence[str], of: str, unit: str) -> Select:
+    """Sums first, once each, then their quotients: half as many functions as quotients of sums."""
+    sums = _pairs(*(total(name) for name in (*names, of)), over_time=True)
+    return select(*((value(name) / value(of)).in_unit(unit).named(name) for name in names), of=sums)
+
+
+def goodputs(width: int = 24) -> Panel:
+    """Goodput of Multipath TCP and of the paths, over time."""
+    return time_series(
+        "Goodput: Multipath TCP against the best single path",
+        "Means over the pairs of each stretch; the worst path and the sum of all are shown by mobility state, and "
+        "with each of the newest pairs." + _PAIR,
+        series(_means_over_time(tuple(GOODPUTS)[:2], "pairs", "bit/s"), "$col"),
+        looks=GOODPUTS,
+        style="points",
+        sums=("mean",),
+        legend="table",
+        cadence="1m",
+        points=180,
+        width=width,
+        height=10,
+    )
+
+
+def goodput_by_mobility(width: int = 12) -> Panel:
+    """The same by mobility state, as the papers have it."""
+    return bar_chart(
+        "Goodput by mobility state",
+        "Mean goodput of Multipath TCP, of the best and of the worst path alone, standing, on foot, driving (the state during most "
+        "of the "
+        "Multipath TCP run)." + _PAIR,
+        _pairs(*_GOODPUT_MEANS, by=("mobility",)),
+        across="mobility",
+        looks=GOODPUTS,
+        width=width,
+    )
+
+
+def summary(across: str = "operator", width: int = 12) -> Panel:
+    """Gain and benefit by primary operator or mobility state."""
+    word = _WORDS[across]
+    gain = (total("mptcp_goodput_bit_per_s") / total("best_goodput_bit_per_s")).in_unit("").named("gain")
+    lower = (total("lower") / total("pairs")).in_unit("share").named("lower")
+    figures = (total("pairs"), gain, lower, _BENEFIT, _SHARES[0])
+    return table(
+        f"Gain and benefit by {word}",
+        "Gain: mean goodput of Multipath TCP by that of the best path alone; above 1 it pays. Lower: share of pairs in which "
+        "Multipath TCP had less "
+        "than the best path alone. Benefit (Kaspar, Cordero): 0 like the best path, 1 like all paths together, below 0 worse than "
+        "the best path; "
+        "not of simultaneous pairs." + _PAIR,
+        _pairs(*figures, by=(across,)),
+        _pairs(total("pairs").named("fell_back"), by=(across,), which=equal("fallback", "true")),
+        joined_by=across,
+        show={
+            across: Look(word.capitalize()),
+            "pairs": Look("Pairs"),
+            "gain": Look("Gain", decimals=2),
+            "lower": Look("Lower than the best path"),
+            "benefit": Look("Benefit, mean", decimals=2),
+            "primary_share": Look("Share over the primary path", unit="share"),
+            "fell_back": Look("Pairs that fell back to TCP"),
+        },
+        width=width,
+        height=8,
+    )
+
+
+def benefit_over_time(width: int = 12) -> Panel:
+    """Aggregation benefit over time, of pairs and of bandwidth and delay experiments."""
+    of_pairs = _pairs(_BENEFIT, over_time=True)
+    measured = select(
+        mean("benefit"),
+        of="aggregation",
+        policy=RESOLUTION,
+        where=WHERE,
+        by=["experiment"],
+        every=INTERVAL,
+        fill="none",
+    )
+    return time_series(
+        "Aggregation benefit",
+        "0: like the best path alone; 1: like all paths together, perfectly used; below 0: worse than the best path alone. Of pairs "
+        "of downloads against the "
+        "sum of the paths; of bandwidth and delay experiments against what the paths carry at once, measured. Means of each "
+        "stretch; no point: none ended then.",
+        series(of_pairs, "pairs of downloads"),
+        series(measured, "experiment: $tag_experiment"),
+        look=Look(low=-1, high=1, decimals=2),
+        style="points",
+        cadence="1m",
+        points=180,
+        width=width,
+    )
+
+
+def disjointivity(width: int = 12) -> Panel:
+    """TDI over time."""
+    asked = select(
+        mean("tdi"), of="aggregation", policy=RESOLUTION, where=WHERE, by=["mode"], every=INTERVAL, fill="none"
+    )
+    return time_series(
+        "Transport disjointivity (TDI)",
+        "What the paths carry at once, by the sum of what each carries alone: 1 when they share nothing, 0.5 when two equal paths "
+        "share all. From bandwidth "
+        "experiments, uploads (oneway) and downloads (reqresp). Means of each stretch; no point: no such experiment ended then.",
+        series(asked, "$tag_mode"),
+        look=Look(low=0, decimals=2),
+        style="points",
+        cadence="1m",
+        points=180,
+        width=width,
+    )
+
+
+def verdicts(width: int = 12) -> Panel:
+    """What each operator does to Multipath TCP, over time."""
+    asked = select(
+        last("verdict_code"),
+        of="verdict",
+        policy=RESOLUTION,
+        where=WHERE,
+        by=["operator", "path", "role"],
+        every=INTERVAL,
+        fill="previous",
+    )
+    return state_timeline(
+        "Verdict of each operator",
+        "Whether Multipath TCP gets through: native, or where it is lost (options stripped, fallback to TCP, subflow reset, no "
+        "answer); for connections that begin "
+        "on the path (primary) and subflows that join over it (join). From verdict experiments; a verdict stands until the next. "
+        "Empty: none in this time.",
+        series(asked, "$tag_operator $tag_path $tag_role"),
+        cadence="1m",
+        points=180,
+        width=width,
+        height=8,
+    )
+
+
+def verdict_counts(width: int = 12) -> Panel:
+    """How often each verdict was given."""
+    asked = select(
+        total("records").named("times"), of="verdict", policy=ROLLED, where=WHERE, by=["operator", "role", "verdict"]
+    )
+    return table(
+        "Verdicts",
+        "How often the verdict experiments of this time came to each verdict, by operator and role. Empty: there was none.",
+        asked,
+        show={"operator": Look("Operator"), "role": Look("Role"), "verdict": Look("Verdict"), "times": Look("Times")},
+        sort_by=("operator", False),
+        width=width,
+        height=8,
+    )
+
+
+def shares(width: int = 12) -> Panel:
+    """How evenly the paths are used, over time."""
+    return time_series(
+        "Share of the subflows",
+        "Part of the Multipath TCP runs' bytes that came over the primary path, and over the path with most of them: 50 % is even "
+        "use of two paths, "
+        "100 % of one alone." + _PAIR,
+        series(_means_over_time(("primary_share", "most_loaded_share"), "shares", "share"), "$col"),
+        look=Look(unit="share", low=0, high=1),
+        looks=_SHARE_LOOKS,
+        style="points",
+        cadence="1m",
+        points=180,
+        width=width,
+    )
+
+
+def shares_by_mobility(width: int = 12) -> Panel:
+    """Evenness of use by mobility state."""
+    return bar_chart(
+        "Share of the subflows by mobility state",
+        "Mean part of the Multipath TCP runs' bytes on their primary path, and on the path with most of them: 50 % is even use of "
+        "two paths." + _PAIR,
+        _pairs(*_SHARES, by=("mobility",)),
+        across="mobility",
+        look=Look(unit="share", low=0, high=1),
+        looks=_SHARE_LOOKS,
+        width=width,
+    )
+
+
+_SHARE_LOOKS = {
+    "primary_share": Look("primary path", unit="share"),
+    "most_loaded_share": Look("most loaded path", unit="share"),
+}
+
+
+_ROW = ("probe", "operator", "mobility", "pairing", "fallback")
+
+
+def newest(width: int = 24) -> Panel:
+    """The newest pairs, each with a link to its run."""
+    fields = ("run", *GOODPUTS, "gain", "benefit", "primary_share", "best_operator", "failed")
+    asked = select(
+        *fields,
+        of="pair",
+        where=WHERE,
+        by=("probe", "operator", "mobility", "pairing", "fallback"),
+        recent="2d",
+        newest_first=True,
+        limit=20,
+    )
+    link = to_board("tandem-run", "This run", run=cell("run"), probe=cell("probe"))
+    return table(
+        "Newest pairs",
+        "Pairs of downloads of the last two days, the newest first; a click on a run opens it. Those that fell back to TCP are "
+        "here, too. Empty: no "
+        "whole pair ended in this time.",
+        asked,
+        show={
+            "Time": Look("Ended"),
+            "probe": Look("Probe", links=(to_board("tandem-probe", "Live", probe=cell("probe")),)),
+            "run": Look("Multipath TCP run", links=(link,)),
+            "operator": Look("Primary operator"),
+            "mobility": Look("Mobility"),
+            "pairing": Look("Pairing"),
+            **{name: Look(look.title) for name, look in GOODPUTS.items()},
+            "gain": Look("Gain", decimals=2),
+            "benefit": Look("Benefit", decimals=2),
+            "primary_share": Look("Share over the primary path", unit="share"),
+            "best_operator": Look("Best operator"),
+            "fallback": Look("Fell back", cell="text"),
+            "failed": Look("Runs that failed"),
+        },
+        sort_by=("Time", True),
+        width=width,
+        height=10,
+    )

@@ -1,0 +1,264 @@
+"""One run: what it was, what came of it, its connections and subflows at 100 ms."""
+
+from __future__ import annotations
+
+from tandem.schema.grades import Meaning
+from tandem_dashboards.conditions import chosen, equal
+from tandem_dashboards.expressions import rate, tag
+from tandem_dashboards.influxql import Select, select
+from tandem_dashboards.kinds import table, time_series, words
+from tandem_dashboards.links import Link, cell, to_board
+from tandem_dashboards.look import Look
+from tandem_dashboards.panel import Panel
+from tandem_dashboards.target import series
+
+RUN = chosen("run")
+OF_PATHS = (RUN, chosen("operator"), chosen("path"))
+AT_PROBE, AT_SERVER = equal("end", "probe"), equal("end", "server")
+BY = ("path", "operator", "subflow")
+NAMED = "$tag_path ($tag_operator), subflow $tag_subflow"
+FELL_BACK = {"true": Meaning("to TCP", "fair"), "false": Meaning("no", "quiet")}
+"""Of runs of any kind: one by TCP cannot fall back, and is no Multipath TCP."""
+GAP_MS = 1000
+"""A subflow is read ten times a second: points a second apart have a silence between them."""
+
+
+def begun(width: int = 24) -> Panel:
+    """How the run began."""
+    asked = select(
+        *(tag(name) for name in ("probe", "experiment", "kind", "pairing", "campaign")),
+        *("paths", "trigger", "step", "attempt", "label", "seconds", "bytes"),
+        of="run_begun",
+        where=[RUN],
+    )
+    shown: dict[str, Look] = {
+        "Time": Look(title="Began"),
+        "probe": Look(links=(to_board("tandem-probe", "Probe live", probe=cell("probe")),)),
+        **{name: Look() for name in ("experiment", "kind", "paths", "pairing", "trigger")},
+        "campaign": Look(links=(to_board("tandem-campaign", "Campaign", campaign=cell("campaign")),)),
+        **{name: Look() for name in ("step", "attempt", "label")},
+        "seconds": Look(title="Meant to last"),
+        "bytes": Look(title="Meant to move"),
+    }
+    return table(
+        "What it was",
+        "The run as its probe began it: experiment, paths (the primary first), what began it, which step of which campaign. Empty: no "
+        "such run began in the time range, or its first record has not arrived yet.",
+        asked,
+        show=shown,
+        width=width,
+        height=3,
+    )
+
+
+def of_the_pair(width: int = 24) -> Panel:
+    """What came of this run and the others of its pair."""
+    asked = select(
+        *(tag(name) for name in ("run", "experiment", "kind", "path")),
+        *("ok", "goodput_bit_per_s", "bytes", "duration_s", "connect_ms", "first_byte_ms", "fallback", "failure"),
+        of="run",
+        where=[chosen("pair")],
+    )
+    shown = {
+        "Time": Look(title="Ended"),
+        "run": Look(
+            links=(
+                to_board("tandem-run", "This run", keep=("probe", "campaign"), run=cell("run")),
+                Link("Report of this run", f"/runs/{cell('run')}", new_tab=True),
+                Link("Traces and files of this run", f"/runs/{cell('run')}#files", new_tab=True),
+            )
+        ),
+        **{name: Look() for name in ("experiment", "kind", "path")},
+        "ok": Look(cell="colour"),
+        **{name: Look() for name in ("goodput_bit_per_s", "bytes", "duration_s", "connect_ms", "first_byte_ms")},
+        "fallback": Look(cell="text", words=FELL_BACK),
+        "failure": Look(),
+    }
+    return table(
+        "What came of it, and of the other runs of its pair",
+        "A row for each run of the pair that has ended: Multipath TCP over all paths beside TCP over each alone, where the pair has "
+        "both. A failure is a result too, and says why. Empty: none has ended in the time range, or its record has not arrived.",
+        asked,
+        show=shown,
+        sort_by=("Ended", False),
+        width=width,
+        height=5,
+    )
+
+
+def _raw(field: str, *, of: str = "subflow", at_server: bool = False) -> Select:
+    return select(field, of=of, where=[*OF_PATHS, AT_SERVER if at_server else AT_PROBE], by=BY)
+
+
+def goodput(width: int = 12) -> Panel:
+    """Goodput of each subflow at 100 ms."""
+    return time_series(
+        "Goodput of each subflow, every 100 ms",
+        "Bytes that the probe's kernel received over each subflow (of a TCP run: over its one connection), read ten times a second. A "
+        "line ends where its subflow does; nothing drawn: the run had no connection then, or its samples have not arrived.",
+        series(_raw("goodput_bit_per_s"), NAMED),
+        gap_ms=GAP_MS,
+        sums=("mean", "max"),
+        legend="table",
+        width=width,
+        height=9,
+    )
+
+
+def shares(width: int = 12) -> Panel:
+    """Which part of the goodput each subflow carried."""
+    return time_series(
+        "Share of each subflow, every 100 ms",
+        "The same readings, each as its part of all subflows' goodput at that instant: how Multipath TCP splits what it carries. Bare "
+        "stretches: nothing came over any of them, or there are no readings.",
+        series(_raw("goodput_bit_per_s"), NAMED),
+        stacked="shares",
+        fill=60,
+        gap_ms=GAP_MS,
+        look=Look(unit="share", low=0, high=1),
+        width=width,
+        height=9,
+    )
+
+
+def rtt(width: int = 12) -> Panel:
+    """Round-trip time of each subflow, by both ends."""
+    asked = select("rtt_ms", of="subflow", where=OF_PATHS, by=(*BY, "end"))
+    return time_series(
+        "Round-trip time of each subflow",
+        "Smoothed by TCP, as either end has it, ten times a second. It is true at the end that sends the data: the server in a download, "
+        "the probe in an upload; the other end's stands still. Nothing drawn: that end told nothing of this run.",
+        series(asked, f"{NAMED}, at the $tag_end"),
+        gap_ms=GAP_MS,
+        width=width,
+    )
+
+
+def window(width: int = 12) -> Panel:
+    """Congestion window at the server."""
+    return time_series(
+        "Congestion window at the server",
+        "Segments that the server's TCP may have under way on each subflow: what limits a download. Nothing drawn: the server read "
+        "nothing of this run (it was an upload by another server, or its statistics are not kept).",
+        series(_raw("cwnd_segments", at_server=True), NAMED),
+        gap_ms=GAP_MS,
+        width=width,
+    )
+
+
+def retransmitted(width: int = 12) -> Panel:
+    """What the server had to send again."""
+    lost = rate("bytes_retrans", times=8, unit="bit/s").named("sent again")
+    asked = select(lost, of="subflow", where=[*OF_PATHS, AT_SERVER], by=BY)
+    return time_series(
+        "Sent again by the server",
+        "Payload that the server's TCP sent anew on each subflow, by its counter: loss on the way, or a path that went silent. At nought "
+        "nothing was lost; nothing drawn: the server read nothing of this run.",
+        series(asked, NAMED),
+        gap_ms=GAP_MS,
+        width=width,
+    )
+
+
+def connection(width: int = 12) -> Panel:
+    """What the application got, all subflows together."""
+    asked = select("goodput_bit_per_s", of="connection", where=[RUN, AT_PROBE], by=("kind", "path"))
+    return time_series(
+        "What the application got",
+        "Payload of the connection as a whole, ten times a second: bytes in order, so it waits where the subflows' sum goes on. Nothing "
+        "drawn: no connection then, or its samples have not arrived.",
+        series(asked, "$tag_kind from $tag_path"),
+        gap_ms=GAP_MS,
+        width=width,
+    )
+
+
+def alive(width: int = 12) -> Panel:
+    """How many subflows there were."""
+    asked = select("subflows", of="connection", where=[RUN, AT_PROBE], by=("kind", "path"))
+    return time_series(
+        "Subflows alive",
+        "How many subflows the connection had: a path that is lost takes its subflow along, and one that is restored adds one. Nothing "
+        "drawn: no connection then.",
+        series(asked, "$tag_kind from $tag_path"),
+        style="steps",
+        gap_ms=GAP_MS,
+        look=Look(low=0, decimals=0),
+        width=width,
+    )
+
+
+def events(width: int = 24) -> Panel:
+    """What was noticed meanwhile."""
+    asked = select(
+        *(tag(name) for name in ("kind", "path", "operator")),
+        *("state", "from_eci", "to_eci", "detail"),
+        of="event",
+        where=[chosen("probe")],
+        newest_first=True,
+        limit=300,
+    )
+    return table(
+        "What the probe noticed meanwhile",
+        "Events of the chosen probe in the board's time range, the newest first: handovers, drops, movement, paths and subflows lost and "
+        "restored, recoveries, supply. Many are marks in the charts, too. Empty: nothing happened, or nothing has arrived.",
+        asked,
+        show={
+            "Time": Look(),
+            "kind": Look(cell="text"),
+            **{name: Look() for name in ("path", "operator", "state", "from_eci", "to_eci", "detail")},
+        },
+        width=width,
+        height=7,
+    )
+
+
+def phases(width: int = 12) -> Panel:
+    """The run's phases."""
+    return table(
+        "Phases",
+        "The steps that the experiment went through, each at its beginning; they are marks in the charts, too. Empty: the experiment has "
+        "no phases.",
+        select("number", "of", "name", of="phase", where=[RUN]),
+        show={"Time": Look(), "number": Look(), "of": Look(), "name": Look()},
+        sort_by=("Time", False),
+        width=width,
+    )
+
+
+def cost(width: int = 12) -> Panel:
+    """What the run cost each path."""
+    asked = select(tag("path"), tag("operator"), "received_bytes", "sent_bytes", "shared", of="run_usage", where=[RUN])
+    return table(
+        "What it cost each path",
+        "All that crossed each path's interface during the run, headers and other traffic too: what an operator bills. Shared: of all "
+        "runs of a simultaneous pair together. Empty: the run has not ended.",
+        asked,
+        show={name: Look() for name in ("path", "operator", "received_bytes", "sent_bytes", "shared")},
+        footer=True,
+        width=width,
+    )
+
+
+def _beside(end: str, title: str) -> str:
+    """A link to what `serve pages` serves. In a tab of its own: Grafana takes every other click on its own host for one of its pages."""
+    return f'<a href="/runs/${{run:percentencode}}{end}" target="_blank">{title}</a>'
+
+
+def where_it_lies(width: int = 12) -> Panel:
+    """Where traces and report of the run are."""
+    here = "from=${__from}&to=${__to}"
+    return words(
+        "Trace, report and further boards",
+        f"{_beside('', 'Report of this run')}, {_beside('#files', 'its traces and files')}, "
+        f"{_beside('.json', 'manifest and ledger as JSON')}\n\n"
+        "These are served beside Grafana by `tandem-server serve pages`, behind the same login. Without it, on the server:\n\n"
+        "- the same report as a file: `tandem-server report --run ${run}`\n"
+        "- its traces: `tandem-server traces list --run ${run}`, then `tandem-server traces get NAME`\n"
+        "- what of it is here, and what is missing: `tandem-server ledger --probe ${probe}`\n"
+        "- report of its campaign, joined with the traces' packets: `tandem-server report FOLDER`\n\n"
+        f"Boards: [the probe in this time](/d/tandem-probe?var-probe=${{probe}}&{here}), "
+        f"[Multipath TCP against single paths](/d/tandem-multipath?var-probe=${{probe}}&{here}), "
+        f"[plays of DASH](/d/tandem-dash?var-probe=${{probe}}&{here})\n",
+        width=width,
+    )

@@ -1,0 +1,250 @@
+"""Server-side expressions as Grafana reckons them: answers to series, reduce, math, threshold, outcome for each label set."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem_dashboards.alarms.evaluate.evaluation import Query, evaluate
+from tandem_dashboards.alarms.evaluate.frames import read
+from tandem_dashboards.alarms.evaluate.grammar import Binary, parse, references
+from tandem_dashboards.alarms.evaluate.mathematics import Math
+from tandem_dashboards.alarms.evaluate.reduction import Reduce
+from tandem_dashboards.alarms.evaluate.threshold import Condition, Threshold
+from tandem_dashboards.alarms.evaluate.values import ExpressionError, NoData, Number, Scalar, Series
+
+P1, P2 = (("probe", "p1"),), (("probe", "p2"),)
+P1A, P2A = (("path", "a"), ("probe", "p1")), (("path", "a"), ("probe", "p2"))
+
+
+def answer(*series, columns=("time", "x")):
+    return {
+        "results": [{"series": [{"name": "m", "tags": t, "columns": list(columns), "values": v} for t, v in series]}]
+    }
+
+
+def series(*cells):
+    return {"A": (Series(P1, tuple(enumerate(cells))),)}
+
+
+def number(value, labels=P1):
+    return (Number(labels, value),)
+
+
+def test_an_answer_becomes_a_series_for_each_group_and_column() -> None:
+    told = answer(({"probe": "p1"}, [[5, 1, None], [6, 2.5, 3]]), columns=("time", "x", "y"))
+    assert read(told) == (Series(P1, ((5, 1.0), (6, 2.5))), Series(P1, ((5, None), (6, 3.0))))
+
+
+def test_texts_and_yes_or_no_are_no_series_and_an_answer_of_nothing_else_is_no_data() -> None:
+    assert read(answer(({}, [[5, True], [6, False]]))) == (NoData(),)
+    assert read(answer(({}, [[5, None], [6, "lost"]]))) == (NoData(),)
+    assert read({"results": [{"statement_id": 0}]}) == (NoData(),)
+    assert read(answer(({}, [[5, None]]))) == (Series((), ((5, None),)),)
+
+
+@pytest.mark.parametrize(
+    "told", [[], {}, {"error": "no"}, {"results": []}, {"results": [{"error": "bad field"}]}, None]
+)
+def test_what_is_no_answer_is_an_error(told) -> None:
+    with pytest.raises(ExpressionError):
+        read(told)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["results", "series", "tags", "columns", "values", "error"]), inner),
+)  # fmt: skip
+
+
+@given(JSON | JSON.map(lambda x: {"results": [{"series": [x]}]}) | JSON.map(lambda x: answer(({}, [[1, x], x]))))
+def test_no_answer_of_a_database_raises_anything_else(told) -> None:
+    try:
+        values = read(told)
+    except ExpressionError:
+        return
+    assert all(isinstance(value, Series | NoData) for value in values)
+
+
+@pytest.mark.parametrize(
+    ("by", "cells", "mode", "wanted"),
+    [
+        ("last", (1, 2, None), None, None),
+        ("last", (1, 2, None), "dropNN", 2),
+        ("last", (1, 2, None), "replaceNN", 7),
+        ("last", (), None, math.nan),
+        ("last", (None, None), "dropNN", None),
+        ("mean", (1, 2, 6), None, 3),
+        ("mean", (1, None), None, math.nan),
+        ("mean", (1, None), "dropNN", 1),
+        ("max", (1, 9, 3), None, 9),
+        ("max", (1, math.nan), None, math.nan),
+        ("min", (4, 2), None, 2),
+        ("min", (math.inf, 2), "dropNN", 2),
+        ("sum", (), None, 0),
+        ("sum", (1, 2, math.inf), "replaceNN", 10),
+        ("count", (1, None), None, 2),
+        ("count", (1, None), "dropNN", 1),
+        ("median", (5, 1, 3), None, 3),
+        ("median", (1, 3), None, 2),
+    ],
+)
+def test_reduce(by, cells, mode, wanted) -> None:
+    (made,) = Reduce("A", by, mode, 7.0).execute(series(*cells))
+    assert made.labels == P1
+    assert made.value == wanted or (wanted is not None and math.isnan(wanted) and math.isnan(made.value))
+
+
+@pytest.mark.parametrize(
+    ("expression", "a", "wanted"),
+    [
+        ("$A / 4 + 1", 8, 3), ("2 * -$A", 3, -6), ("!$A", 0, 1), ("!$A", 5, 0), ("$A % 5", 7, 2), ("$A ** 2", 3, 9),
+        ("$A > 2 && $A < 4", 3, 1), ("$A == 3 || $A == 4", 5, 0), ("($A >= 3) * 10", 3, 10), ("$A / 0", 1, math.inf),
+        ("abs($A)", -2, 2), ("$A + 1", math.nan, math.nan), ("$A && 1", math.nan, math.nan), ("0 && $A", math.nan, 0),
+        ("$A || 0", math.nan, 1), ("$A - 1", None, None), ("2 + 3 * $A", 1, 5), ("8 - 2 - $A", 1, 5), ("null() + $A", 1, None),
+    ],
+)  # fmt: skip
+def test_math(expression, a, wanted) -> None:
+    (made,) = Math(expression).execute({"A": number(a)})
+    assert made.value == wanted or (wanted is not None and math.isnan(wanted) and math.isnan(made.value))
+
+
+def test_operands_meet_by_labels_and_what_meets_nothing_is_dropped() -> None:
+    known = {
+        "A": (Number(P1A, 10), Number(P2A, 20), Number((("path", "b"), ("probe", "p3")), 30)),
+        "B": (Number(P1, 1), Number(P2, 2)),
+    }
+    assert Math("$A - $B").execute(known) == (Number(P1A, 9), Number(P2A, 18))
+    assert Math("$B - $A").execute(known) == (Number(P1A, -9), Number(P2A, -18))
+    assert Math("$A * 2").execute(known)[2] == Number((("path", "b"), ("probe", "p3")), 60)
+
+
+def test_one_against_one_of_other_labels_meets_all_the_same_and_loses_them() -> None:
+    assert Math("$A + $B").execute({"A": number(1, P1), "B": number(2, P2)}) == (Number((), 3),)
+
+
+def test_no_data_on_one_side_is_no_data_of_the_whole() -> None:
+    known = {"A": (NoData(),), "B": (Number(P1, 1), Number(P2, 2))}
+    assert Math("$A + $B").execute(known) == (NoData(),)
+    assert Math("$B > 0").execute({"B": (NoData(),)}) == (NoData(),)
+
+
+def test_series_meet_at_their_times() -> None:
+    known = {"A": (Series(P1, ((1, 1.0), (2, 2.0))),), "B": (Series(P1, ((2, 10.0), (3, None))),)}
+    assert Math("$A + $B").execute(known) == (Series(P1, ((2, 12.0),)),)
+    assert Math("$A * 2").execute(known) == (Series(P1, ((1, 2.0), (2, 4.0))),)
+
+
+@pytest.mark.parametrize(
+    "text", ["$A==-1", "1 +", "$1", "(1", "nan(", "$A $B", "quux($A)", "1 & 2", "§", "", "-", "$A < > 1"]
+)
+def test_what_is_no_expression_is_an_error(text) -> None:
+    with pytest.raises(ExpressionError):
+        Math(text).execute({"A": number(1)})
+
+
+@given(st.text(alphabet='$AB01.()+-*/%<>=!&|, nalu"', max_size=40) | st.text())
+def test_a_text_is_an_expression_or_an_expression_error(text) -> None:
+    try:
+        tree = parse(text)
+    except ExpressionError:
+        return
+    assert set(references(tree)) == set(Math(text).needs)
+
+
+def test_the_weakest_operator_is_at_the_top() -> None:
+    tree = parse("1 + 2 * $A > 3 || $B")
+    assert isinstance(tree, Binary)
+    assert tree.operator == "||"
+    with pytest.raises(ExpressionError):
+        parse("(" * 5000 + "1" + ")" * 5000)
+
+
+@pytest.mark.parametrize(
+    ("kind", "limits", "fires"),
+    [
+        ("gt", (2,), (3,)), ("lt", (2,), (1,)), ("gte", (2,), (2, 3)), ("lte", (2,), (1, 2)), ("eq", (2,), (2,)), ("ne", (2,), (1, 3)),
+        ("within_range", (1, 3), (2,)), ("outside_range", (1, 2), (3,)), ("within_range_included", (1, 2), (1, 2)),
+        ("outside_range_included", (1, 2), (1, 2, 3)),
+    ],
+)  # fmt: skip
+def test_threshold(kind, limits, fires) -> None:
+    for value in (1, 2, 3):
+        (made,) = Threshold("A", Condition(kind, limits)).execute({"A": number(value)})
+        assert made == Number(P1, float(value in fires))
+
+
+def test_a_threshold_keeps_null_and_nan_is_above_nothing() -> None:
+    rule = Threshold("A", Condition("gt", (1,)))
+    assert rule.execute({"A": number(None)}) == (Number(P1, None),)
+    assert rule.execute({"A": number(math.nan)}) == (Number(P1, 0.0),)
+    assert rule.execute({"A": (Scalar(3.0),)}) == (Scalar(1.0),)
+    with pytest.raises(ExpressionError):
+        Threshold("A", Condition("within_range", (1,))).execute({"A": number(1)})
+
+
+def test_with_a_recovery_threshold_what_fired_fires_until_that_holds() -> None:
+    rule = Threshold("A", Condition("gt", (80,)), Condition("lt", (70,)))
+    both = {"A": (Number(P1, 75), Number(P2, 75))}
+    assert rule.execute(both) == (Number(P1, 0.0), Number(P2, 0.0))
+    assert rule.told(frozenset({P1})).execute(both) == (Number(P1, 1.0), Number(P2, 0.0))
+    assert rule.told(frozenset({P1})).execute({"A": number(69)}) == (Number(P1, 0.0),)
+
+
+NODES = {
+    "A": Query("SELECT x FROM m WHERE $timeFilter", 300),
+    "B": Reduce("A", "last", "dropNN"),
+    "C": Threshold("B", Condition("gt", (1,))),
+}
+
+
+def outcomes(told, nodes=NODES, condition="C"):
+    return {r.labels: (r.outcome, dict(r.values)) for r in evaluate(nodes, condition, lambda _: told, 0)}
+
+
+def test_each_label_set_has_an_outcome_with_what_it_came_to() -> None:
+    told = answer(({"probe": "p1"}, [[1, 5]]), ({"probe": "p2"}, [[1, 1]]))
+    assert outcomes(told) == {P1: ("Alerting", {"B": 5, "C": 1}), P2: ("Normal", {"B": 1, "C": 0})}
+
+
+def test_nulls_are_no_data_of_their_labels_and_no_series_of_the_whole() -> None:
+    told = answer(({"probe": "p1"}, [[1, None]]), ({"probe": "p2"}, [[1, 1]]))
+    assert outcomes(told)[P1][0] == "NoData"
+    assert outcomes(answer()) == {(): ("NoData", {})}
+    dropped = {**NODES, "D": Math("$B + $E"), "E": Reduce("F", "last"), "F": Query("other", 1)}
+    asked = {"SELECT x FROM m WHERE $timeFilter": ("p1", "p2"), "other": ("p3", "p4")}
+
+    def ask(text):
+        first = text.startswith("SELECT")
+        a, b = asked["SELECT x FROM m WHERE $timeFilter" if first else "other"]
+        return answer(({"probe": a}, [[1, 1]]), ({"probe": b}, [[1, 1]]))
+
+    (result,) = evaluate(dropped, "D", ask, 0)
+    assert result.outcome == "NoData"
+
+
+@pytest.mark.parametrize(
+    ("told", "nodes", "condition"),
+    [
+        ({"results": [{"error": "database is locked"}]}, NODES, "C"),
+        (answer(({}, [[1, 1]])), NODES, "A"),
+        (answer(({}, [[1, 1]])), NODES, "Z"),
+        (answer(({}, [[1, 1]])), {**NODES, "C": Math("$B + $Q")}, "C"),
+        (answer(({}, [[1, 1]])), {"A": Math("$B"), "B": Math("$A")}, "A"),
+        (answer(({"probe": "p1"}, [[1, 1, 2]]), columns=("time", "x", "y")), NODES, "C"),
+    ],
+)
+def test_faults_are_results_too(told, nodes, condition) -> None:
+    (result,) = evaluate(nodes, condition, lambda _: told, 0)
+    assert result.outcome == "Error"
+    assert result.error
+
+
+def test_macros_are_expanded_as_the_data_source_does() -> None:
+    query = Query("SELECT x FROM m WHERE $timeFilter GROUP BY time($__interval)", 300, 60)
+    assert query.expanded(1_000_000) == "SELECT x FROM m WHERE time >= 700000ms and time <= 940000ms GROUP BY time(1s)"
+    assert json.loads(json.dumps(query.text)) == query.text

@@ -1,0 +1,209 @@
+"""Provisioning files of alarms: as the code makes them, as Grafana reads them, without secrets."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+from grafana_foundation_sdk.models import alerting
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.schema.metrics import MODEM_STATES, PROBE_STATES
+from tandem_dashboards.alarms import files
+from tandem_dashboards.alarms.alarm import Alarm, AlarmError, above, last
+from tandem_dashboards.alarms.asking import now
+from tandem_dashboards.alarms.evaluate.values import ExpressionError
+from tandem_dashboards.alarms.model import rule
+from tandem_dashboards.alarms.reading import rules, seconds
+from tandem_dashboards.alarms.rules import GROUPS, alarms
+from tandem_dashboards.alarms.tolerances import TOLERANCES
+from tandem_dashboards.alarms.yaml_text import to_yaml
+
+
+def committed(name):
+    return yaml.safe_load((files.PROVISIONED / name).read_text(encoding="utf-8"))
+
+
+def told():
+    return [rule for group in committed("rules.yaml")["groups"] for rule in group["rules"]]
+
+
+def test_committed_files_are_what_the_alarms_make() -> None:
+    assert files.drift() == [], "run python -m tandem_dashboards generate"
+
+
+def test_a_changed_a_missing_and_a_left_over_file_are_drift(tmp_path) -> None:
+    assert files.write(tmp_path) == sorted(files.texts())
+    assert files.drift(tmp_path) == []
+    (tmp_path / "rules.yaml").write_text("apiVersion: 1\n")
+    (tmp_path / "policies.yaml").unlink()
+    (tmp_path / "old.yml").write_text("apiVersion: 1\n")
+    assert files.drift(tmp_path) == ["old.yml", "policies.yaml", "rules.yaml"]
+    files.write(tmp_path)
+    assert files.drift(tmp_path) == []
+
+
+def test_yaml_says_what_was_meant() -> None:
+    assert committed("rules.yaml") == files.rules_document()
+    for name, text in files.texts().items():
+        assert yaml.safe_load(text)["apiVersion"] == 1, name
+
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=20)
+KEY = st.text(alphabet="ab_:- #y", min_size=1, max_size=6)
+
+
+@given(
+    st.recursive(
+        PLAIN | TEXT,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEY, inner, max_size=3),
+        max_leaves=8,
+    )
+)
+def test_yaml_is_read_back_as_it_was(value) -> None:
+    assert yaml.safe_load(to_yaml({"x": value})) == {"x": value}
+
+
+def test_groups_are_in_the_shape_of_files_not_of_the_api() -> None:
+    for group in committed("rules.yaml")["groups"]:
+        assert group["folder"] == "Tandem"
+        assert group["interval"] == "60s"
+        for one in group["rules"]:
+            assert not {"folderUID", "ruleGroup", "orgID"} & one.keys()
+            assert one["uid"] == f"tandem-{one['labels']['alarm']}"
+            assert len(one["uid"]) <= 40
+            assert seconds(one["for"]) % 60 == 0
+
+
+def test_the_sdk_reads_every_rule_and_keeps_all_of_it() -> None:
+    for one in told():
+        kept = alerting.Rule.from_json(one).to_json()
+        for key in (
+            "uid",
+            "title",
+            "condition",
+            "noDataState",
+            "execErrState",
+            "for",
+            "annotations",
+            "labels",
+            "isPaused",
+        ):
+            assert kept[key] == one[key], (one["uid"], key)
+        assert [part.ref_id for part in alerting.Rule.from_json(one).data] == [part["refId"] for part in one["data"]]
+
+
+def test_the_sdk_reads_contact_points_policies_quiet_hours_and_templates() -> None:
+    for name in ("contact-mail.yaml", "contact-webhook.yaml"):
+        (point,) = committed(name)["contactPoints"]
+        for receiver in point["receivers"]:
+            assert alerting.ContactPoint.from_json(receiver).to_json() == receiver
+    (policy,) = committed("policies.yaml")["policies"]
+    kept = alerting.NotificationPolicy.from_json(policy).to_json()
+    assert {**kept, "routes": policy["routes"], "orgId": 1} == policy
+    for route in policy["routes"]:
+        assert alerting.NotificationPolicy.from_json(route).to_json() == route
+    (quiet,) = committed("quiet-hours.yaml")["muteTimes"]
+    assert alerting.MuteTiming.from_json(quiet).name == quiet["name"] == policy["routes"][1]["mute_time_intervals"][0]
+    (template,) = committed("templates.yaml")["templates"]
+    assert alerting.NotificationTemplate.from_json(template).template == template["template"]
+    assert {policy["receiver"], *(r["receiver"] for r in policy["routes"])} == {point["name"]}
+
+
+def test_addresses_come_from_the_environment_and_nothing_else_is_taken_for_it() -> None:
+    """Provisioning puts the environment into every ``$NAME`` and ``${NAME}`` of labels, annotations, settings and templates."""
+    found = {
+        v
+        for text in files.texts().values()
+        for v in re.findall(r"\$\{?(\w+)", re.sub(r"(query|expression): .*", "", text))
+    }
+    assert found == {"TANDEM_ALARM_MAIL", "TANDEM_ALARM_WEBHOOK"}
+    whole = "".join(files.texts().values())
+    assert not re.search(r"https?://(?!\{)", whole)
+    assert not re.search(r"[\w.]+@[\w.]+|password|token:", whole)
+
+
+def test_each_alarm_has_its_tolerance_and_each_tolerance_its_alarm() -> None:
+    assert [a.key for a in alarms()].count("server-dead") == 1
+    assert {a.key for a in alarms()} == set(TOLERANCES)
+    assert len({a.title for a in alarms()}) == len(alarms())
+    assert TOLERANCES["probe-not-measuring"].limit == PROBE_STATES.index("online_not_measuring")
+    assert TOLERANCES["modem-lost"].limit == MODEM_STATES.index("lost")
+
+
+def test_what_there_is_to_be() -> None:
+    """All that people with forty kits asked for."""
+    assert {
+        *("probe-silent", "probe-not-measuring", "probe-not-uploading", "probe-spool", "probe-undervoltage"),
+        *(
+            "modem-lost",
+            "modem-recovering",
+            "plan-over",
+            "probe-clock",
+            "ledger-missing",
+            "gateway-rejecting",
+            "server-disk",
+        ),
+    } <= {a.key for a in alarms()}
+    for one in told():
+        assert {"summary", "since", "do", "board"} <= one["annotations"].keys()
+        assert one["labels"]["severity"] in ("critical", "warning", "info")
+        assert "/d/tandem-" in one["annotations"]["board"]
+
+
+def test_only_what_watches_for_silence_takes_no_data_for_an_alarm() -> None:
+    by = {
+        state: {r["labels"]["alarm"] for r in told() if r["noDataState"] == state}
+        for state in ("Alerting", "OK", "KeepLast")
+    }
+    assert by["Alerting"] == {"server-dead"}
+    assert {a.key for a in alarms() if a.no_data == "OK"} == by["OK"]
+    assert all(a.why_no_data for a in alarms())
+    assert sum(len(keys) for keys in by.values()) == len(alarms())
+
+
+def test_rules_read_back_are_the_rules() -> None:
+    read = {one.uid: one for one in rules(committed("rules.yaml"))}
+    for group in GROUPS.values():
+        for alarm in group:
+            one = read[alarm.uid]
+            assert {n: q.text for n, q in one.queries.items()} == {n: q.select.text for n, q in alarm.asked.items()}
+            assert {n: node for n, node in one.nodes.items() if n in alarm.reckoned} == dict(alarm.reckoned)
+            assert (one.for_s, one.interval_s) == (alarm.tolerance.for_s, 60)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reckoned", "what"),
+    [
+        ({"A": now("seen", "expected")}, {"B": last("A")}, "x"),
+        ({"A": now("seen", "expected")}, {"A": last("A"), "fires": above("A", 1)}, "x"),
+        ({"A 1": now("seen", "expected")}, {"fires": above("A", 1)}, "x"),
+        ({"A": now("seen", "expected")}, {"fires": above("A", 1)}, "costs $HOME"),
+    ],
+)
+def test_an_alarm_that_makes_no_sense_is_refused(asked, reckoned, what) -> None:
+    with pytest.raises(AlarmError):
+        Alarm("probe-silent", "t", "info", asked, reckoned, what, "x", "x", "/d/tandem-probe")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("0", 0), ("0s", 0), ("60s", 60), ("1h30m", 5400), ("7d", 604_800), ("1w", 604_800)]
+)
+def test_durations(text, wanted) -> None:
+    assert seconds(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["", "60", "5 m", "-5m", "m5", "5m!"])
+def test_what_is_no_duration(text) -> None:
+    with pytest.raises(ExpressionError):
+        seconds(text)
+
+
+def test_a_rule_that_cannot_be_read_is_named() -> None:
+    broken = files.rules_document()
+    broken["groups"][0]["rules"][0] = {**rule(alarms()[0]), "data": [{"refId": "A"}]}
+    with pytest.raises(ExpressionError, match="tandem-probe-silent"):
+        rules(broken)

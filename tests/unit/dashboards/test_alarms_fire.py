@@ -1,0 +1,222 @@
+"""Every alarm on a real InfluxDB, asked as the account that boards have: one probe that is wrong and one that is not, minute by minute.
+
+The same figures as collector and server write them, checked against the schema; the eventful run has their own (tests/lab).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import b64encode
+from collections.abc import Callable
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+import pytest
+from alarm_cases import CASES, Written
+
+from tandem.schema.line_protocol import Point, encode_point
+from tandem.schema.metrics import MEASUREMENTS
+from tandem.schema.record import check, check_server
+from tandem_dashboards.alarms.files import rules_document
+from tandem_dashboards.alarms.live import ask_alarms
+from tandem_dashboards.alarms.message import Told, message
+from tandem_dashboards.alarms.reading import rules
+from tandem_dashboards.alarms.rules import alarms
+from tandem_dashboards.cli import main
+from tandem_dashboards.influx import Influx
+from tandem_server.store import PrivateInflux
+from tandem_server.store.private import account_password
+
+RULES = {rule.labels["alarm"]: rule for rule in rules(rules_document())}
+
+
+class World:
+    """Sixty days of the database for each test, so that none sees another's points; time goes on by ``minute``."""
+
+    taken = 0
+
+    def __init__(self, private, store, key) -> None:
+        World.taken += 1
+        self.private, self.store, self.rule = private, store, RULES[key]
+        self.minute, self.watch = 0, self.rule.watch()
+        self.begin_ns = (time.time_ns() // (60 * 10**9) - 60 * 24 * 60 * World.taken) * 60 * 10**9
+        password = account_password(private.folder, "reader")
+        self._login = {"Authorization": "Basic " + b64encode(f"reader:{password}".encode()).decode()}
+
+    @property
+    def at_ms(self):
+        return self.begin_ns // 10**6 + self.minute * 60_000
+
+    def goes_on(self, minutes, **said: Callable[[int], Written]):
+        """So many minutes, each evaluated at its end; what each probe (``server``: the server) says. What changed."""
+        changes = []
+        for _ in range(minutes):
+            self.minute += 1
+            self._write(said)
+            changes += self.watch.tick(self._ask, self.at_ms)
+        return changes
+
+    @property
+    def firing(self):
+        return self.watch.states.firing
+
+    def _write(self, said) -> None:
+        lines = []
+        for who, says in said.items():
+            tags = {} if who == "server" else {"probe": who}
+            seen: dict[tuple[str, tuple], dict] = {} if who == "server" else {("expected", ()): {"seen": 1}}
+            for measurement, more, fields in says(self.minute):
+                seen[measurement, tuple(more.items())] = fields
+            for (measurement, more), fields in seen.items():
+                lines.append(self._line(measurement, {**tags, **dict(more)}, fields))
+        assert self.store.write(lines) == []
+
+    def _line(self, measurement, tags, fields) -> str:
+        if measurement in MEASUREMENTS:
+            tags = {"boot": f"boot-{self.minute // 1000}", **tags}
+        if measurement == "gateway" and "probe" not in tags:
+            tags["probe"] = "kit-1"
+        (check if measurement in MEASUREMENTS else check_server)(measurement, tags, fields)
+        return encode_point(Point(measurement, tags, fields, self.begin_ns + self.minute * 60 * 10**9))
+
+    def _ask(self, influxql):
+        url = f"{self.private.url}/query?" + urlencode({"db": self.private.database, "epoch": "ms", "q": influxql})
+        with urlopen(Request(url, headers=self._login)) as answer:  # noqa: S310 the private database
+            return json.load(answer)
+
+
+@pytest.fixture(scope="module")
+def running(influx_binary, tmp_path_factory):
+    with PrivateInflux(influx_binary, tmp_path_factory.mktemp("alarms"), 0) as private, private.client() as store:
+        yield private, store
+
+
+@pytest.fixture
+def world(running, request):
+    return World(*running, request.param)
+
+
+def silent(_):
+    return [("expected", {}, {"seen": 0})]
+
+
+def labels_of(case):
+    own = (*case.labels, ("probe", "kit-1")) if case.probe else case.labels
+    return tuple(sorted(own))
+
+
+@pytest.mark.parametrize(("world", "key"), [(key, key) for key in CASES], indirect=["world"])
+def test_it_fires_for_the_probe_that_is_wrong_after_its_time_and_ends_when_that_is_well(world, key) -> None:
+    case, needed = CASES[key], world.rule.for_s // 60 + 2
+    if case.probe:
+        before = world.goes_on(max(0, world.rule.for_s // 60 - 1), **{"kit-1": case.wrong, "kit-2": case.fine})
+        assert not any(change.after == "Alerting" for change in before)
+        world.goes_on(needed + 2, **{"kit-1": case.wrong, "kit-2": case.fine})
+    else:
+        world.goes_on(needed + 2, server=case.wrong)
+    assert world.firing == {labels_of(case)}
+    state = world.watch.states.states[labels_of(case)]
+    title, text = message([Told(world.rule, state.labels, state.values, state.since_ms)])
+    assert "[no value]" not in text
+    assert "NaN" not in text
+    print(f"{title}\n{text}")  # pytest -rP shows them: they are for people
+    if key == "probe-records-lost":
+        world.minute += 24 * 60
+    minutes = 190 if key == "probe-undervoltage" else 35  # one round a minute here, six there
+    says = {"kit-1": case.fine, "kit-2": case.fine} if case.probe else {"server": case.fine}
+    well = world.goes_on(minutes, **says)
+    assert world.firing == frozenset()
+    assert [change.labels for change in well if change.resolved] == [labels_of(case)]
+
+
+@pytest.mark.parametrize(
+    ("world", "key"), [(key, key) for key, case in CASES.items() if case.told and case.probe], indirect=["world"]
+)
+def test_a_probe_that_stops_talking_takes_nothing_back_until_it_is_taken_out(world, key) -> None:
+    case = CASES[key]
+    world.goes_on(world.rule.for_s // 60 + 4, **{"kit-1": case.wrong, "kit-2": case.fine})
+    assert world.firing == {labels_of(case)}
+    changes = world.goes_on(100, **{"kit-1": silent, "kit-2": case.fine})
+    assert (changes, world.firing) == ([], {labels_of(case)})
+    (over,) = world.goes_on(14, **{"kit-2": case.fine})
+    assert (over.resolved, over.reason) == (True, "MissingSeries")
+
+
+@pytest.mark.parametrize(("world", "key"), [(key, key) for key in CASES], indirect=["world"])
+def test_nothing_fires_where_nothing_is_wrong_and_a_server_that_stops_changes_nothing(world, key) -> None:
+    case = CASES[key]
+    who = "kit-1" if case.probe else "server"
+    assert world.goes_on(world.rule.for_s // 60 + 4, **{who: case.fine}) == []
+    assert world.goes_on(15) == []
+
+
+@pytest.mark.parametrize("world", [key for key in CASES if RULES[key].no_data == "KeepLast"], indirect=True)
+def test_what_fired_stays_when_the_server_stops(world) -> None:
+    case = CASES[world.rule.labels["alarm"]]
+    who = "kit-1" if case.probe else "server"
+    world.goes_on(world.rule.for_s // 60 + 4, **{who: case.wrong})
+    assert world.firing == {labels_of(case)}
+    world.goes_on(15)
+    assert world.firing == {labels_of(case)}
+
+
+@pytest.mark.parametrize("world", ["server-dead"], indirect=True)
+def test_a_server_that_writes_nothing_is_dead_and_one_that_lost_a_minute_is_not(world) -> None:
+    assert world.goes_on(10, **{"kit-1": lambda _: []}) == []
+    assert world.goes_on(3) == []
+    assert world.goes_on(4, **{"kit-1": silent}) == []
+    changes = world.goes_on(9)
+    assert [change.after for change in changes] == ["Pending", "Alerting"]
+    assert "Server is dead" in message([Told(world.rule, (), {}, world.at_ms)])[1]
+    (over,) = world.goes_on(1, **{"kit-1": silent})
+    assert over.resolved
+
+
+def test_a_database_that_does_not_answer_is_one_alarm_not_twenty() -> None:
+    def away(_):
+        return {"error": "connection refused"}
+
+    fired = set()
+    for key, rule in RULES.items():
+        watch = rule.watch()
+        for minute in range(rule.for_s // 60 + 2):
+            fired |= {
+                key for change in watch.tick(away, minute * 60_000) if change.after in ("Alerting", "Error", "NoData")
+            }
+    assert fired == {"server-dead"}
+
+
+def test_without_grafana_the_command_line_says_what_would_fire(running, capsys) -> None:
+    private, store = running
+    at = time.time_ns()
+    lines = [
+        f"expected,probe=kit-9 seen=1i {at}",
+        f"health,probe=kit-9,boot=b spool_bytes=95i,spool_limit_bytes=100i,seq=1i,monotonic_ns=1i {at - 86_400 * 10**9}",
+    ]
+    assert store.write(lines) == []
+    account = ["--url", private.url, "--password-file", str(private.folder / "reader.password")]
+    assert main(["alarms", *account, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["findings"]
+    (spool,) = (one for one in found if one["outcome"] == "Alerting")
+    assert (spool["alarm"], spool["labels"], spool["for_s"]) == ("probe-spool", {"probe": "kit-9"}, 300)
+    assert "95% full" in spool["summary"]
+    assert main(["alarms", *account]) == 1
+    assert "critical: Spool is near its cap (probe kit-9)" in capsys.readouterr().out
+    assert main(["alarms", "--url", "http://127.0.0.1:9"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert main(["alarms", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["alarms"]) == len(RULES)
+
+
+def test_every_query_of_every_alarm_is_asked_as_the_reader_without_an_error(running) -> None:
+    private, _ = running
+    password = (private.folder / "reader.password").read_text().strip()
+    with Influx(private.url, private.database, "reader", password) as database:
+        answers = ask_alarms(database, time.time_ns() // 10**6)
+    assert len(answers) == sum(len(alarm.asked) for alarm in alarms())
+    assert [answer for answer in answers if answer.error] == []
+
+
+def test_every_alarm_has_its_case() -> None:
+    assert {alarm.key for alarm in alarms()} == {*CASES, "server-dead"}

@@ -1,0 +1,68 @@
+"""Boards over months ask roll-ups and have answers: the short form of ``tests/bench/bench_boards.py``, few probes and days in it."""
+
+import json
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tandem.schema.rollups import ROLLUPS
+from tandem_dashboards.asking import ask_board
+from tandem_dashboards.generate import GENERATED
+from tandem_dashboards.grafana.times import range_of
+from tandem_dashboards.influx import Influx as Asking
+from tandem_dashboards.questions import choices_of, questions_of
+from tandem_server.store import PrivateInflux
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+
+import long_fill
+
+BOARDS = {file.stem: json.loads(file.read_text()) for file in sorted(GENERATED.glob("*.json"))}
+END_S = int(time.time()) // 60 * 60
+
+
+@pytest.fixture(scope="module")
+def asking(influx_binary, tmp_path_factory):
+    queries = [one.text for board in BOARDS.values() for one in questions_of(board)]
+    queries += [one.query for board in BOARDS.values() for one in choices_of(board)]
+    fleet = long_fill.Fleet(probes=2, days=3, end_s=END_S)
+    with PrivateInflux(influx_binary, tmp_path_factory.mktemp("months"), 0) as database:
+        with database.client("admin") as store:
+            for _, policy, lines in long_fill.everything(fleet, queries, minutes=1):
+                long_fill.write(store, lines, policy)
+        password = (database.folder / "reader.password").read_text().strip()
+        with Asking(database.url, "tandem", "reader", password) as client:
+            yield client
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_over_half_a_year_every_query_is_answered_and_roll_ups_have_rows(asking, name):
+    chosen, answers = ask_board(BOARDS[name], asking, range_of("now-6M", "now", END_S * 1000))
+    assert answers
+    for answer in answers:
+        assert answer.error is None, (answer.question.name, answer.error, answer.text)
+        drawn = answer.question.of == "panel"  # marks are of more kinds than are filled in
+        if drawn and '"hour"."' in answer.text and not re.search(r"\bnow\(\)", answer.text):
+            assert answer.rows, (answer.question.name, answer.text)
+    if "resolution" in chosen:
+        assert chosen["resolution"].values == ("hour",)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_over_half_a_year_no_figure_is_made_of_raw_records(name, asking):
+    """Functions over all raw records of months would take minutes in the field. One run's and the last minutes' are few, and so are
+    those of the one server."""
+    _, answers = ask_board(BOARDS[name], asking, range_of("now-6M", "now", END_S * 1000))
+    span = range_of("now-6M", "now", END_S * 1000).influxql
+    for answer in answers:
+        raw = re.findall(r'FROM (?:"kept"\.)?"([a-z_]+)"', answer.text)
+        figures = re.search(r"\b(mean|percentile|stddev|spread|median|sum|count)\(", answer.text)
+        narrow = re.search(r'"(run|pair)" *=~? ', answer.text) or re.search(r"\bnow\(\)", answer.text)
+        if figures and span in answer.text and not narrow:
+            assert not {name for name in raw if name in ROLLUPS and "probe" in ROLLUPS[name].tags}, (
+                answer.question.name,
+                answer.text,
+            )

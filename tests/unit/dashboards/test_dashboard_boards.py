@@ -1,0 +1,157 @@
+"""Boards fit together, what is committed is what they make, and Grafana's own types read it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models import dashboard as sdk
+
+from tandem_dashboards import generate, registry, variables
+from tandem_dashboards.annotations import Annotation, events
+from tandem_dashboards.board import Board, BoardError, Row
+from tandem_dashboards.cli import main
+from tandem_dashboards.conditions import chosen
+from tandem_dashboards.expressions import mean, tag
+from tandem_dashboards.influxql import QueryError, select
+from tandem_dashboards.kinds import table, time_series, words
+from tandem_dashboards.look import Look
+from tandem_dashboards.panel import PanelError
+from tandem_dashboards.target import series
+from tandem_dashboards.vocabulary import UnknownNameError
+
+BOARDS = registry.names()
+
+
+def plain(value):
+    """As JSON has it."""
+    return json.loads(json.dumps(value, cls=JSONEncoder))
+
+
+def test_there_are_boards():
+    assert BOARDS
+
+
+def test_what_is_committed_is_what_the_boards_make():
+    assert generate.drift() == [], "run: python -m tandem_dashboards generate"
+
+
+def test_a_changed_a_missing_and_a_leftover_file_are_drift(tmp_path, capsys):
+    generate.write(tmp_path)
+    name = f"{BOARDS[0]}.json"
+    assert generate.drift(tmp_path) == []
+    (tmp_path / name).write_text((tmp_path / name).read_text().replace("Tandem", "Random"))
+    (tmp_path / "gone.json").write_text("{}")
+    assert generate.drift(tmp_path) == sorted([name, "gone.json"])
+    assert main(["generate", "--check", "--out", str(tmp_path)]) == 1
+    assert "gone.json: not what the boards make; run python -m tandem_dashboards generate" in capsys.readouterr().err
+    assert main(["generate", "--out", str(tmp_path)]) == 0
+    assert main(["generate", "--check", "--out", str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_panels_neither_overlap_nor_leave_the_grid_and_have_numbers_of_their_own(name):
+    taken, numbers = set(), []
+    for panel in _panels(plain(registry.load(name).to_sdk())):
+        numbers.append(panel["id"])
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+        cells = {(place["x"] + i, place["y"] + k) for i in range(place["w"]) for k in range(place["h"])}
+        assert not cells & taken
+        taken |= cells
+    assert len(set(numbers)) == len(numbers)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_the_sdks_types_read_what_was_written_and_write_it_again(name):
+    register_default_plugins()
+    text = registry.load(name).to_text()
+    again = plain(sdk.Dashboard.from_json(json.loads(text)))
+    for variable in again["templating"]["list"]:
+        # Of interval variables only: the SDK puts in its defaults when it reads.
+        for key in ("auto", "auto_min", "auto_count"):
+            variable.pop(key)
+    known = json.loads(text)
+    for annotation in known["annotations"]["list"]:
+        # The SDK knows no annotation by InfluxQL; the rest is the data source's own.
+        annotation["target"] = {key: annotation["target"][key] for key in ("limit", "matchAny", "tags", "type")}
+    assert again == known
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_every_panel_says_what_it_shows(name):
+    for panel in _panels(plain(registry.load(name).to_sdk())):
+        if panel["type"] not in ("row", "text"):
+            assert len(panel["description"]) > 40, panel["title"]
+
+
+def _panels(board):
+    for panel in board["panels"]:
+        yield panel
+        yield from panel.get("panels", [])
+
+
+def _chart(*where):
+    return time_series("Chart", "What it shows.", select(mean("rsrp_dbm"), of="radio", where=where))
+
+
+def test_lines_of_a_row_follow_one_another():
+    panels = (
+        words("A", "a", width=16, height=4),
+        words("B", "b", width=12, height=3),
+        words("C", "c", width=12, height=5),
+    )
+    made = plain(Board("tandem-x", "X", "x", (), (Row("One", panels), Row("Two", panels[:1]))).to_sdk())
+    places = [(p["gridPos"]["x"], p["gridPos"]["y"]) for p in made["panels"]]
+    assert places == [(0, 0), (0, 1), (0, 5), (12, 5), (0, 10), (0, 11)]
+
+
+def test_a_variable_that_the_board_has_not_is_refused():
+    with pytest.raises(BoardError, match=r"panel 'Chart' uses \$probe, which is no variable before it; there are none"):
+        Board("tandem-x", "X", "x", (), (Row("One", (_chart(chosen("probe")),)),))
+    with pytest.raises(BoardError, match=r"variable 'operator' uses \$probe"):
+        Board("tandem-x", "X", "x", (variables.operator(), variables.probe()), ())
+
+
+def test_a_table_names_columns_that_its_queries_have():
+    asked = select(mean("rsrp_dbm"), of="radio", by=["probe"])
+    with pytest.raises(PanelError, match="no query has the column 'rsrq_db'; they have Time, probe, rsrp_dbm"):
+        table("T", "What it shows.", asked, show={"rsrq_db": Look()})
+    with pytest.raises(PanelError, match="several queries need joined_by"):
+        table("T", "What it shows.", asked, asked, show={"probe": Look()})
+    with pytest.raises(PanelError, match="a join renames the times"):
+        table("T", "What it shows.", asked, asked, show={"Time": Look()}, joined_by="probe")
+    with pytest.raises(PanelError, match="two queries have a column 'rsrp_dbm'"):
+        table("T", "What it shows.", asked, asked, show={"probe": Look()}, joined_by="probe")
+
+
+def test_a_board_that_there_is_not_is_named():
+    with pytest.raises(BoardError, match="there is no board 'nothing'; there are"):
+        registry.load("nothing")
+
+
+def test_an_annotation_that_grafana_would_misread_is_refused():
+    asked = select("number", "run", "kind", of="run_begun")
+    assert Annotation("Runs", asked, "run", "kind").select.text.startswith('SELECT "number"')
+    with pytest.raises(QueryError, match="would take the column 'number' for its tag"):
+        Annotation("Runs", asked, "kind", "number", tags=("run",))
+    with pytest.raises(QueryError, match="neither group nor have windows"):
+        Annotation("Runs", select("number", tag("kind"), of="run_begun", by=["run"]), "kind", "number")
+    with pytest.raises(UnknownNameError, match="no event kind 'handovers'"):
+        events("Handovers", ["handovers"])
+
+
+def test_an_alias_names_tags_that_the_query_groups_by():
+    asked = select(mean("rsrp_dbm"), of="radio", by=["path"])
+    assert series(asked, "$tag_path ($col)").alias == "$tag_path ($col)"
+    with pytest.raises(QueryError, match="is not grouped by 'path-rsrp'; it is by path"):
+        series(asked, "$tag_path-rsrp")
+
+
+def test_a_variable_of_several_columns_is_refused():
+    with pytest.raises(QueryError, match="several columns"):
+        variables.of_query("x", "X", select("number", "run", of="run_begun"), "runs")
+    with pytest.raises(QueryError, match="at most once"):
+        variables.of_query("x", "X", "SELECT a FROM b WHERE $timeFilter AND $timeFilter", "runs")

@@ -1,0 +1,199 @@
+"""Variables, macros, intervals and answers, as Grafana's source has them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem_dashboards.grafana.frames import as_series, as_table, listed, named, rows_of
+from tandem_dashboards.grafana.macros import Chosen, FormatError, escaped, expanded, replaced
+from tandem_dashboards.grafana.times import Range, TimeError, duration_ms, interval_ms, interval_text, range_of
+from tandem_dashboards.influx import AskError, AwayError, series_of
+
+SPAN = Range(1_000_000, 4_600_000)
+PLAIN = {"probe": Chosen(("p1",)), "path": Chosen(("a", "b/c"), multi=True)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x =~ /^${probe:regex}$/", "x =~ /^p1$/"),
+        ("x =~ /^${path:regex}$/", r"x =~ /^(a|b\/c)$/"),
+        ("x =~ /^$path$/", r"x =~ /^(a|b\/c)$/"),
+        ("x =~ /^[[path]]$/", r"x =~ /^(a|b\/c)$/"),
+        ("$probe ${probe} [[probe:raw]] ${probe:singlequote}", "p1 p1 p1 'p1'"),
+        ("$unknown ${unknown:regex}", "$unknown ${unknown:regex}"),
+        ("$__to - $__from ${__from}", "4600000 - 1000000 1000000"),
+        ("time($__interval) $__interval_ms $interval", "time(10s) 10000 10s"),
+        ("WHERE $timeFilter", "WHERE time >= 1000000ms and time <= 4600000ms"),
+        ("${path:csv} ${path:pipe} ${path:queryparam}", "a,b/c a|b/c var-path=a&var-path=b%2Fc"),
+    ],
+)
+def test_a_query_is_expanded(text, expected):
+    assert expanded(text, PLAIN, SPAN, 10_000) == expected
+
+
+def test_all_is_its_own_text_whatever_the_format():
+    chosen = {"path": Chosen(("a", "b"), True, ".*")}
+    assert replaced("/^${path:regex}$/ /^$path$/", chosen, SPAN) == "/^.*$/ /^.*$/"
+
+
+def test_one_value_of_a_variable_of_several_stands_in_brackets_without_a_format():
+    assert replaced("=~ /^$path$/", {"path": Chosen(("a.b",), True)}, SPAN) == r"=~ /^(a\.b)$/"
+    assert replaced("=~ /^${path:regex}$/", {"path": Chosen(("a.b",), True)}, SPAN) == r"=~ /^a\.b$/"
+
+
+def test_a_single_value_is_escaped_only_within_a_regular_expression():
+    chosen = {"run": Chosen(("r.1",))}
+    assert replaced("run =~ /^$run$/", chosen, SPAN) == r"run =~ /^r\.1$/"
+    assert replaced("run = '$run'", chosen, SPAN) == "run = 'r.1'"
+    # Grafana does not escape what begins with a number: why the boards always write ${run:regex}.
+    assert replaced("run =~ /^$run$/", {"run": Chosen(("1.5",))}, SPAN) == "run =~ /^1.5$/"
+
+
+def test_a_format_that_is_not_known_is_refused():
+    with pytest.raises(FormatError, match=r"\$\{probe:sqlstring\}: the format 'sqlstring' is not known"):
+        replaced("${probe:sqlstring}", PLAIN, SPAN)
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=4))
+def test_a_hostile_value_stays_a_value(values):
+    query = replaced('"probe" =~ /^${probe:regex}$/', {"probe": Chosen(tuple(values), True)}, SPAN)
+    literal = query.removeprefix('"probe" =~ /').removesuffix("/")
+    assert not re.search(r"(?<!\\)(?:\\\\)*/", literal), "a slash would end the regular expression"
+    pattern = re.compile(literal.replace(r"\/", "/"), re.DOTALL)
+    for value in values:
+        assert pattern.fullmatch(value)
+    assert not pattern.fullmatch("".join(values) + "x")
+
+
+@given(st.text())
+def test_escaping_matches_the_text_itself_only(text):
+    assert re.fullmatch(escaped(text).replace(r"\/", "/"), text)
+
+
+@pytest.mark.parametrize(
+    ("hours", "points", "least", "expected"),
+    [(1, 800, None, 5000), (1, 800, "10s", 10000), (24 * 180, 1600, None, 10_800_000), (6, 1600, "2s", 15000)],
+)
+def test_windows_are_as_wide_as_grafana_makes_them(hours, points, least, expected):
+    assert interval_ms(Range(0, hours * 3_600_000), points, least) == expected
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [(1, "1ms"), (500, "500ms"), (10_000, "10s"), (604_800_000, "7d"), (7_200_000, "2h"), (90_000, "1m")],
+)
+def test_a_width_is_one_unit(ms, text):
+    assert interval_text(ms) == text
+
+
+def test_times():
+    assert range_of("now-6h", "now", 100_000_000) == Range(78_400_000, 100_000_000)
+    assert range_of("1000", "1970-01-01T00:00:02+00:00", 0) == Range(1000, 2000)
+    assert duration_ms("1.5m") == 90_000
+    for since, until, message in (
+        ("yesterday", "now", "is no time; mend"),
+        ("2026-01-01T00:00:00", "now", "with its zone"),
+        ("now-5q", "now", "is no duration"),
+        ("now", "now-1h", "is no time at all"),
+    ):
+        with pytest.raises(TimeError, match=message):
+            range_of(since, until, 10**12)
+
+
+TWO = [
+    {"name": "radio", "tags": {"path": "a", "operator": ""}, "columns": ["time", "x"], "values": [[1, None], [2, 5]]},
+    {"name": "radio", "tags": {"path": "b", "operator": "O"}, "columns": ["time", "x"], "values": [[1, 7.5]]},
+]
+
+
+def test_answers_become_series_with_names():
+    frames = as_series(TWO, "$tag_path ($tag_operator) $col $m $tag_none", "A")
+    assert [frame.name for frame in frames] == ["a () x radio $tag_none", "b (O) x radio $tag_none"]
+    assert frames[0].columns == {"Time": [1, 2], "Value": [None, 5]}
+    assert as_series(TWO)[1].name == "radio.x { path: b, operator: O }"
+    assert rows_of(TWO) == 2
+
+
+def test_answers_become_one_table():
+    (frame,) = as_table(TWO)
+    assert frame.columns == {
+        "Time": [1, 2, 1],
+        "path": ["a", "a", "b"],
+        "operator": ["", "", "O"],
+        "x": [None, 5, 7.5],
+    }
+    assert as_table([]) == []
+
+
+def test_a_variable_lists_what_an_answer_has():
+    shown = [{"name": "radio", "columns": ["key", "value"], "values": [["path", "b"], ["path", "a"]]}]
+    assert listed(shown) == ["b", "a"]
+    runs = [{"name": "run", "columns": ["time", "run"], "values": [[2, "r2"], [1, "r1"], [1, "r2"], [0, None]]}]
+    assert listed(runs) == ["r2", "r1"]
+    # Grafana lists every column: why a variable's query has one.
+    assert listed([{"name": "run", "columns": ["time", "run", "n"], "values": [[2, "r2", 1.0]]}]) == ["r2", "1"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["results", "series", "columns", "values", "tags", "name", "error", "x"]), inner, max_size=4
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(
+    st.sampled_from([200, 204, 400, 401, 500]),
+    st.binary(max_size=40) | JSON.map(lambda value: json.dumps(value).encode()),
+)
+def test_any_answer_is_read_or_refused(status, body):
+    try:
+        series = series_of(status, body)
+    except AskError:
+        return
+    assert len(as_table(series)) <= 1
+    assert len(as_series(series, "$tag_x")) <= sum(len(one["columns"]) or 1 for one in series)
+    assert rows_of(series) <= sum(len(one.get("values", ())) for one in series)
+    assert all(isinstance(text, str) for text in listed(series))
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "name": st.text(),
+                "columns": st.lists(st.text(max_size=3), max_size=3),
+                "values": st.lists(st.lists(st.none() | st.integers() | st.text(max_size=3), max_size=3), max_size=3),
+            }
+        ),
+        max_size=3,
+    )
+)
+def test_an_answer_whose_rows_do_not_fit_is_refused(series):
+    body = json.dumps({"results": [{"series": series}]}).encode()
+    fits = all(len(row) == len(one["columns"]) for one in series for row in one["values"])
+    if fits:
+        assert series_of(200, body) == series
+    else:
+        with pytest.raises(AwayError, match="no InfluxDB"):
+            series_of(200, body)
+
+
+def test_an_answer_cut_short_is_an_error():
+    cut = {"results": [{"series": [{"name": "a", "columns": ["time"], "values": [[1]], "partial": True}]}]}
+    with pytest.raises(AskError, match="cut the answer short"):
+        series_of(200, json.dumps(cut).encode())
+
+
+def test_an_alias_goes_on_over_a_hyphen():
+    assert named("$tag_path-x", "radio", "x", {"path": "a"}) == "$tag_path-x"
