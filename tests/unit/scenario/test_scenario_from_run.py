@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tandem.schema.line_protocol import encode
@@ -164,6 +164,8 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), m
 )
 
 
+@example("\\=", -40.0, 0, False, "0", 0)
+@example("a\\\\b, \\ c", -40.0, 0, False, "\\", 0)
 @given(NAMES, st.floats(-150, -40), st.integers(0, 2**36 - 1), st.booleans(), NAMES, st.integers(0, 2**62))
 def test_what_the_collector_writes_is_read_back(
     operator: str, level: float, eci: int, stale: bool, state: str, utc_ns: int

@@ -75,6 +75,9 @@ budget_bytes = 500_000_000
 [export]
 drain_s = 30.0
 
+[clock]
+source = "system"
+
 [sysctl]
 "net.mptcp.blackhole_timeout" = 0
 """)

@@ -246,6 +246,7 @@ class Rehearsal:
                 "duration_s": self.setting.duration_s,
                 "started_utc_ns": started_utc,
                 "started_monotonic_ns": epoch_ns,
+                "boot": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
                 "ended_utc_ns": now_utc if ended else None,
                 "stopped": self.stopped if ended else "it is still running, or was killed",
                 "probe": PROBE,

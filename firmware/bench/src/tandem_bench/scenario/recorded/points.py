@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 Value = float | str | bool
 
-_PART = r"(?:[^,= \\]|\\.)+"
-_HEAD = re.compile(rf"((?:[^, \\]|\\.)+)((?:,{_PART}={_PART})*) ")
+# Outside texts a backslash stands for itself, but before what it escapes.
+_PART = r"(?:[^,= \\]|\\[,= ]|\\(?![,= ]))+"
+_HEAD = re.compile(rf"((?:[^, \\]|\\[, ]|\\(?![, ]))+)((?:,{_PART}={_PART})*) ")
 _TAG = re.compile(rf",({_PART})=({_PART})")
 _FIELD = re.compile(
     rf'({_PART})=(?:"((?:[^"\\]|\\.)*)"|(-?[0-9]{{1,19}})i|(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{{1,3}})?)|([tT](?:rue|RUE)?|[fF](?:alse|ALSE)?))'
@@ -69,4 +70,4 @@ def points(lines: Iterable[str], measurements: set[str]) -> Iterator[Point]:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"\\([,= \\])", r"\1", text)
+    return re.sub(r"\\([,= ])", r"\1", text)
