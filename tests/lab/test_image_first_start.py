@@ -1,0 +1,186 @@
+"""A prepared image's first start on a card: the real script on real partitions, with the image's own root, fstab and table.
+
+The card is a file behind a loop device; each start attaches it, enters its root file system (with this machine's programs bound into it),
+runs ``tandem-spool`` and lets go of everything. Only the tests need loop devices; making an image does not.
+"""
+
+import base64
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit/image"))
+import stock_images
+
+from tandem_image.build import make
+from tandem_image.settings import GIB, Settings
+
+PROGRAMS = ("losetup", "partx", "sfdisk", "resizepart", "mkfs.ext4", "resize2fs", "findfs", "lsblk", "blkid", "unshare")
+CARD = 8 * GIB
+
+# $1: the card's file, $2: a folder to mount its root on, $3: what to run there after tandem-spool, in a shell.
+START = r"""
+set -eu
+card=$1 root=$2 then=$3
+loop=$(losetup --show --find "$card")
+letgo() { partx --delete "$loop" 2>/dev/null || true; losetup --detach "$loop"; }
+trap 'umount --recursive "$root" 2>/dev/null || true; letgo' EXIT
+partx --add "$loop"
+mount -t tmpfs none /dev
+for name in "${loop##*/}" "${loop##*/}p1" "${loop##*/}p2" "${loop##*/}p3"; do
+    IFS=: read -r major minor <"/sys/class/block/$name/dev"
+    mknod "/dev/$name" b "$major" "$minor"
+done
+mknod /dev/null c 1 3
+mount "/dev/${loop##*/}p2" "$root"
+cp "$root/usr/local/sbin/tandem-spool" "$root/tandem-spool" 2>/dev/null || true
+mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/tmp" "$root/run"
+for folder in bin sbin lib lib64; do [ -L "$root/$folder" ] || ln -s "usr/$folder" "$root/$folder"; done
+mount --bind /usr "$root/usr"
+mount --bind /dev "$root/dev"
+mount -t tmpfs none "$root/run"
+mount -t proc none "$root/proc"
+mount -t sysfs none "$root/sys"
+PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" /bin/sh -c "$then"
+"""
+
+
+@dataclass
+class Card:
+    """The file that stands for it."""
+
+    file: Path
+    root: Path
+
+    def start(self, then: str = "/tandem-spool") -> subprocess.CompletedProcess[str]:
+        self.root.mkdir(exist_ok=True)
+        words = [
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            START,
+            "start",
+            str(self.file),
+            str(self.root),
+            then,
+        ]
+        return subprocess.run(words, capture_output=True, text=True, check=False)
+
+    def good(self, then: str = "/tandem-spool") -> str:
+        done = self.start(then)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def flashed(tmp_path_factory) -> Path:
+    """An image on a card that held something else before."""
+    lacking = stock_images.missing_tools() + [
+        name for name in PROGRAMS if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None
+    ]
+    if lacking or os.geteuid() != 0:
+        pytest.skip(f"needs root and {', '.join(lacking or PROGRAMS)}")
+    folder = tmp_path_factory.mktemp("flashed")
+    blob = b"".join(len(part).to_bytes(4, "big") + part for part in (b"ssh-ed25519", os.urandom(32)))
+    stock = stock_images.make(folder, "trixie", "arm64")
+    settings = Settings(
+        "probe-7", "tandem-admin", (f"ssh-ed25519 {base64.b64encode(blob).decode()}",), root_bytes=4 * GIB
+    )
+    card = make(stock.path, folder / "card", settings).path
+    os.truncate(card, CARD)
+    tried = Card(card, folder / "mounted").start("true")
+    if tried.returncode != 0:
+        pytest.skip(f"no partitions behind a loop device here: {tried.stderr.strip().splitlines()[-1]}")
+    return card
+
+
+@pytest.fixture
+def card(flashed, tmp_path) -> Card:
+    """A copy of its own, holes kept."""
+    subprocess.run(["cp", "--sparse=always", str(flashed), str(tmp_path / "card")], check=True)
+    return Card(tmp_path / "card", tmp_path / "mounted")
+
+
+PART = "$(findfs PARTUUID=$(sed -n s/^partuuid=//p /etc/tandem/spool.conf))"
+SIZES = "df --block-size=1M --output=size / /var/lib/tandem | tail -n 2"
+
+
+def _may_resize_what_is_mounted() -> bool:
+    """CAP_SYS_RESOURCE (24), which containers often take from root, and systemd has."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff:"))
+    return bool(int(line.split()[1], 16) >> 24 & 1)
+
+
+def test_the_root_gets_its_partition_and_the_spool_the_rest_of_the_card(card):
+    said = card.good(f"/tandem-spool && {SIZES} && blkid -p -o export -s LABEL -s UUID {PART}")
+    root_mib, spool_mib = (int(line) for line in said.splitlines() if line.strip().isdecimal())
+    if _may_resize_what_is_mounted():
+        assert 3700 < root_mib <= 4096
+    else:
+        assert "the root file system did not grow; tried again at the next boot" in said
+    assert 3600 < spool_mib <= 4096  # 8 GiB less root, boot and what ext4 takes
+    assert "LABEL=tandem-spool" in said
+    assert f"UUID={card.good('sed -n s/^uuid=//p /etc/tandem/spool.conf').strip()}" in said
+
+
+def test_what_is_in_the_spool_outlives_the_next_starts(card):
+    card.good("/tandem-spool && echo kept >/var/lib/tandem/record")
+    said = card.good("/tandem-spool && cat /var/lib/tandem/record && /tandem-spool")
+    assert "kept" in said
+    assert "making" not in said
+    assert "growing" not in said
+    assert "mounted already" in said
+
+
+def test_what_the_card_held_before_it_was_flashed_is_no_spool(card):
+    card.good("mkfs.ext4 -q -F -L tandem-spool " + PART)
+    said = card.good("/tandem-spool && ls -A /var/lib/tandem")
+    assert "making the spool" in said
+
+
+@pytest.mark.parametrize("cut", ["sfdisk", "resizepart", "mkfs.ext4", "e2fsck"])
+def test_a_power_cut_at_any_of_its_steps_is_made_good_by_the_next_start(card, cut):
+    """The program is replaced by one that ends the script on the spot, when the work before it is done."""
+    trap = f"mkdir -p /tmp/cut && printf '#!/bin/sh\\nkill -9 $PPID\\n' >/tmp/cut/{cut} && chmod +x /tmp/cut/{cut}"
+    assert card.start(f"{trap} && PATH=/tmp/cut:$PATH /tandem-spool").returncode != 0
+    said = card.good(f"/tandem-spool && {SIZES}")
+    _, spool_mib = (int(line) for line in said.splitlines() if line.strip().isdecimal())
+    assert 3600 < spool_mib <= 4096
+
+
+def test_a_spool_that_was_and_is_gone_is_not_made_anew(card):
+    card.good("/tandem-spool")
+    card.good(f"printf '%16384s' '' >{PART}")
+    done = card.start()
+    assert done.returncode == 1
+    assert "gone and is not made anew" in done.stdout
+    assert (
+        card.good(f"e2fsck -fy -b 32768 {PART} >/dev/null; /tandem-spool").strip().endswith("is mounted")
+    )  # the mend that it names
+
+
+def test_a_damaged_spool_is_mended_without_hands(card):
+    card.good("/tandem-spool && for n in 1 2 3; do echo $n >/var/lib/tandem/$n; done")
+    # The root folder is lost, before which e2fsck -p stops; what was in it is found again, without its names.
+    card.good(f"debugfs -w -R 'clri <2>' {PART}")
+    found = "find /var/lib/tandem/lost+found -type f -exec cat {} + | sort"
+    said = card.good(f"/tandem-spool && {found} && umount /var/lib/tandem && e2fsck -fn {PART}")
+    assert "mending the spool" in said
+    assert "1\n2\n3\n" in said
+
+
+def test_on_a_larger_card_the_spool_grows_and_keeps_what_it_has(card):
+    card.good("/tandem-spool && echo kept >/var/lib/tandem/record")
+    os.truncate(card.file, CARD + 2 * GIB)
+    said = card.good(f"/tandem-spool && cat /var/lib/tandem/record && {SIZES}")
+    _, spool_mib = (int(line) for line in said.splitlines() if line.strip().isdecimal())
+    assert "kept" in said
+    assert spool_mib > 5600
