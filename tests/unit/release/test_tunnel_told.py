@@ -1,0 +1,95 @@
+"""What keeps the tunnel up reads files of enrolment and of the playbook, and the kernel's routes."""
+
+import contextlib
+import importlib.machinery
+import importlib.util
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from release_kit import ROLES
+
+KEY = "A" * 43 + "="
+TOLD = {
+    "address": "10.87.0.16/16",
+    "server_public_key": KEY,
+    "endpoint": "hub.example:51820",
+    "allowed_ips": ["10.87.0.0/16"],
+    "keepalive_s": 25,
+}
+
+
+def _load():
+    loader = importlib.machinery.SourceFileLoader("tandem_tunnel", str(ROLES / "wireguard/files/tandem-tunnel"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+tunnel = _load()
+
+
+def test_what_enrolment_and_playbook_say():
+    settings = json.dumps({"endpoints": ["[2001:db8::1]:51820"], "userspace": True})
+    read = tunnel.read(json.dumps({"wireguard": TOLD}), settings)
+    assert read.places == [("hub.example", 51820), ("2001:db8::1", 51820)]
+    assert (read.address, read.keepalive_s, read.userspace) == ("10.87.0.16/16", 25, True)
+    assert tunnel.read('{"wireguard": null}', None) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"address": "10.87.0.999"},
+        {"server_public_key": "short"},
+        {"endpoint": "hub.example"},
+        {"endpoint": "hub.example:70000"},
+        {"endpoint": "-x; reboot:1"},
+        {"allowed_ips": []},
+        {"allowed_ips": ["all"]},
+        {"keepalive_s": 0},
+        {"keepalive_s": None},
+    ],
+)
+def test_what_is_wrong_ends_it_with_the_mend(wrong):
+    with pytest.raises(tunnel.TunnelError, match="mend: enrol anew"):
+        tunnel.read(json.dumps({"wireguard": {**TOLD, **wrong}}), None)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*TOLD, "wireguard", "endpoints"]), inner)
+    ),
+)
+
+
+@given(enrolled=json_values, settings=json_values | st.none(), broken=st.booleans())
+def test_any_file_is_read_or_refused(enrolled, settings, broken):
+    told = json.dumps({"wireguard": enrolled} if not broken else enrolled)
+    with contextlib.suppress(tunnel.TunnelError):
+        tunnel.read(told, None if settings is None else json.dumps(settings))
+
+
+@given(st.text(max_size=50))
+def test_any_text_is_read_or_refused(text):
+    with contextlib.suppress(tunnel.TunnelError):
+        tunnel.read(text, None)
+
+
+def test_the_hub_is_tried_as_the_system_routes_it_then_over_each_route():
+    shown = json.dumps(
+        [
+            {"dst": "default", "gateway": "10.2.0.1", "dev": "wwan1", "metric": 701},
+            {"dst": "default", "gateway": "10.1.0.1", "dev": "wwan0", "metric": 700},
+            {"dst": "default", "dev": "wg-tandem"},
+            {"dst": "default", "dev": "ppp0", "metric": 702},
+        ]
+    )
+    routes = tunnel.default_routes(shown)
+    assert [route.interface for route in routes] == ["wwan0", "wwan1", "ppp0"]
+    ways = tunnel.ways([("192.0.2.1", 51820), ("192.0.2.2", 51820)], routes)
+    assert ways[:3] == [("192.0.2.1", 51820, None), ("192.0.2.2", 51820, None), ("192.0.2.1", 51820, routes[0])]
+    assert len(ways) == 8
+    assert tunnel.default_routes("") == []
