@@ -1,0 +1,119 @@
+"""AWS as moto plays it, on loopback, and playbooks run against it. A stand-in for what costs money. Where it differs from AWS:
+
+- its consoles print one fixed text: here that of a machine whose cloud-init printed host keys;
+- an elastic address at an interface always stands at the first private address, whichever was asked for;
+- instances start at once.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import boto3
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+REGION = "eu-central-1"
+OWNER = "123456789012"  # moto's account
+
+
+@dataclass(frozen=True)
+class Recap:
+    """What a playbook said at its end."""
+
+    status: int
+    changed: int
+    text: str
+
+    def only(self) -> "Recap":
+        """It, if it ended well."""
+        assert self.status == 0, self.text[-6000:]
+        return self
+
+
+@dataclass(frozen=True)
+class Played:
+    """The service at ``url``; ``folder`` has the operator's key and gets the inventory."""
+
+    url: str
+    folder: Path
+
+    @property
+    def inventory(self) -> Path:
+        return self.folder / "aws.yml"
+
+    def client(self, service: str):
+        return boto3.client(
+            service,
+            endpoint_url=self.url,
+            region_name=REGION,
+            aws_access_key_id="played",
+            aws_secret_access_key="not a secret",  # noqa: S106 - moto takes any
+        )
+
+    def play(self, playbook: str, *options: str, **variables: object) -> Recap:
+        """Run ``playbook`` as ``./kit provision`` does."""
+        said = {
+            "aws_key_file": str(self.folder / "key.pub"),
+            "aws_inventory": str(self.inventory),
+            "aws_image_owner": OWNER,
+            "aws_ssh_from": ["192.0.2.7/32", "2001:db8::/48"],
+            "aws_dns_zone": "fleet.example",
+            "tandem_server_name": "server.fleet.example",
+            "aws_host_keys_wait_s": 30,
+            **variables,
+        }
+        (self.folder / "said.yml").write_text(repr(said))  # Python's literals of these are YAML's
+        ran = subprocess.run(
+            [
+                str(Path(sys.executable).with_name("ansible-playbook")),
+                str(REPOSITORY / f"ansible/playbooks/{playbook}.yml"),
+                *("-i", "localhost,", "-e", f"@{self.folder}/said.yml", *options),
+            ],
+            env={
+                **os.environ,
+                "ANSIBLE_CONFIG": str(REPOSITORY / "ansible/ansible.cfg"),
+                "ANSIBLE_HOME": str(self.folder / "home"),
+                "AWS_URL": self.url,
+                "AWS_ACCESS_KEY_ID": "played",
+                "AWS_SECRET_ACCESS_KEY": "not-a-secret",
+                "AWS_EC2_METADATA_DISABLED": "true",
+                "ANSIBLE_NOCOLOR": "1",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        found = re.search(r"localhost\s.*changed=(\d+)", ran.stdout)
+        with (self.folder / "played.log").open("a") as log:
+            log.write(f"== {playbook} {options}\n{ran.stdout}{ran.stderr}")
+        return Recap(ran.returncode, int(found[1]) if found else -1, ran.stdout + ran.stderr)
+
+    def left(self) -> dict[str, list[object]]:
+        """What stands there now, by kind; not what each region has without anybody's doing."""
+        ec2 = self.client("ec2")
+        zones = self.client("route53").list_hosted_zones()["HostedZones"]
+        records = [
+            record
+            for zone in zones
+            for record in self.client("route53").list_resource_record_sets(HostedZoneId=zone["Id"])[
+                "ResourceRecordSets"
+            ]
+        ]
+        mine = [{"Name": "tag:tandem", "Values": ["*"]}]
+        running = [{"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]}]
+        return {
+            "instances": ec2.describe_instances(Filters=running)["Reservations"],
+            "volumes": ec2.describe_volumes()["Volumes"],
+            "addresses": ec2.describe_addresses()["Addresses"],
+            "interfaces": ec2.describe_network_interfaces()["NetworkInterfaces"],
+            "keys": ec2.describe_key_pairs()["KeyPairs"],
+            "networks": [v for v in ec2.describe_vpcs()["Vpcs"] if not v["IsDefault"]],
+            "subnets": [s for s in ec2.describe_subnets()["Subnets"] if not s["DefaultForAz"]],
+            "routes": ec2.describe_route_tables(Filters=mine)["RouteTables"],
+            "groups": [g for g in ec2.describe_security_groups()["SecurityGroups"] if g["GroupName"] != "default"],
+            "gateways": ec2.describe_internet_gateways(Filters=mine)["InternetGateways"],
+            "records": [r for r in records if r["Type"] in ("A", "AAAA")],
+        }
