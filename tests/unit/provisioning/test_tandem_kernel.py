@@ -1,0 +1,232 @@
+"""A second kernel beside the stock one, on trees of files as a Raspberry Pi and a machine with GRUB have them: put in place, gone over to
+once a start, noted when it came up, given up after three attempts. The programs that start machines anew, and depmod, are ones that
+write down how they were called; packing and unpacking are the real ones."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parents[3] / "ansible/roles/mptcp/files/tandem-kernel"
+LINUX, STOCK = "4.14.146.mptcp", "6.12.34+rpt-rpi-v8"
+GRUB = f"""
+menuentry 'Debian' --class debian $menuentry_id_option 'gnulinux-simple-77' {{
+}}
+submenu 'Advanced options' $menuentry_id_option 'gnulinux-advanced-77' {{
+	menuentry 'Debian, {STOCK}' --class debian $menuentry_id_option 'gnulinux-{STOCK}-advanced-77' {{
+	}}
+	menuentry 'Debian, {LINUX} (recovery mode)' $menuentry_id_option 'gnulinux-{LINUX}-recovery-77' {{
+	}}
+	menuentry 'Debian, {LINUX}' --class debian $menuentry_id_option 'gnulinux-{LINUX}-advanced-77' {{
+	}}
+}}
+"""
+
+
+class Machine:
+    def __init__(self, folder: Path, boot: str) -> None:
+        self.root, self.calls, self.boot = folder / "root", folder / "calls", boot
+        programs = folder / "programs"
+        for made in (
+            "proc/sys/kernel",
+            "var/tmp",
+            "etc",
+            "sys/class/net/eth0/device",
+            "boot/grub",
+            "lib/modules",
+            "boot/firmware",
+        ):
+            (self.root / made).mkdir(parents=True)
+        programs.mkdir()
+        for name in ("depmod", "systemctl", "grub-reboot", "update-grub", "update-initramfs"):
+            (programs / name).write_text(f"#!/bin/sh\necho {name} $* >>{self.calls}\n")
+            (programs / name).chmod(0o755)
+        self.environment = {**os.environ, "PATH": f"{programs}:/usr/sbin:/sbin:{os.environ['PATH']}"}
+        (self.root / "etc/tandem-kernel.json").write_text(json.dumps({"linux": LINUX, "boot": boot}))
+        (self.root / "boot/firmware/config.txt").write_text("arm_64bit=1\nauto_initramfs=1\n[pi4]\narm_boost=1\n")
+        (self.root / "boot/firmware/cmdline.txt").write_text("console=tty1 root=PARTUUID=1-02 rootwait panic=3\n")
+        (self.root / "boot/grub/grub.cfg").write_text(GRUB)
+        self.runs(STOCK)
+
+    def runs(self, linux: str) -> None:
+        (self.root / "proc/sys/kernel/osrelease").write_text(f"{linux}\n")
+
+    def do(self, *words: str | Path, code: int = 0) -> str:
+        argv = [sys.executable, str(PROGRAM), "--root", str(self.root), *map(str, words)]
+        done = subprocess.run(argv, capture_output=True, text=True, env=self.environment, check=False)
+        assert "Traceback" not in done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def called(self) -> Sequence[str]:
+        """Since it was last asked."""
+        said = self.calls.read_text().splitlines() if self.calls.exists() else []
+        self.calls.unlink(missing_ok=True)
+        return said
+
+
+def packed(folder: Path, *, deb: bool, leave_out: str = "") -> Path:
+    """A kernel package as `make bindeb-pkg` lays it out; its script would make it the default one, if it ran."""
+    tree = folder / "tree"
+    for name, text in {
+        f"boot/vmlinuz-{LINUX}": "kernel",
+        f"boot/config-{LINUX}": "CONFIG_MPTCP=y",
+        f"lib/modules/{LINUX}/modules.builtin": "",
+        f"lib/modules/{LINUX}/modules.order": "",
+        f"usr/lib/linux-image-{LINUX}/broadcom/bcm2711-rpi-4-b.dtb": "tree",
+        f"usr/lib/linux-image-{LINUX}/overlays/miniuart-bt.dtbo": "overlay",
+    }.items():
+        if not leave_out or leave_out not in name:
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (tree / name).write_text(text)
+    if not deb:
+        subprocess.run(["tar", "-C", tree, "-caf", folder / "kernel.tar.gz", "."], check=True)
+        return folder / "kernel.tar.gz"
+    (tree / "DEBIAN").mkdir()
+    (tree / "DEBIAN/control").write_text(
+        "Package: linux-image-mptcp\nVersion: 1\nArchitecture: all\nMaintainer: x\nDescription: x\n"
+    )
+    (tree / "DEBIAN/postinst").write_text(f"#!/bin/sh\ntouch {folder}/ran\n")
+    (tree / "DEBIAN/postinst").chmod(0o755)
+    subprocess.run(
+        ["dpkg-deb", "--root-owner-group", "-b", tree, folder / "kernel.deb"], check=True, stdout=subprocess.DEVNULL
+    )
+    return folder / "kernel.deb"
+
+
+pytestmark = pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="no dpkg-deb")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Callable[[str], Machine]:
+    return lambda boot: Machine(tmp_path, boot)
+
+
+@pytest.mark.parametrize("deb", [True, False])
+def test_on_a_raspberry_pi_it_lies_in_a_folder_of_its_own_and_is_tried_once(
+    machine: Callable[[str], Machine], tmp_path: Path, deb: bool
+) -> None:
+    pi = machine("tryboot")
+    firmware = pi.root / "boot/firmware"
+    before = (firmware / "config.txt").read_bytes()
+    pi.do("install", packed(tmp_path, deb=deb))
+    own = firmware / f"tandem-{LINUX}"
+    assert {str(f.relative_to(own)) for f in own.rglob("*") if f.is_file()} == {
+        *("kernel.img", "bcm2711-rpi-4-b.dtb", "overlays/miniuart-bt.dtbo", "overlays/README", "tandem-kernel.attempts")
+    }
+    assert pi.called() == [f"depmod -b {pi.root} {LINUX}"]
+    assert not (tmp_path / "ran").exists()
+    assert not any((pi.root / "var/tmp").iterdir())
+    pi.do("try")
+    assert pi.called() == ["systemctl reboot --reboot-argument=0 tryboot"]
+    tried = (firmware / "tryboot.txt").read_text()
+    assert tried.startswith(before.decode())
+    assert tried.splitlines()[-5:] == [
+        "[all]",
+        "auto_initramfs=0",
+        f"os_prefix=tandem-{LINUX}/",
+        "kernel=kernel.img",
+        "cmdline=cmdline.txt",
+    ]
+    assert (own / "cmdline.txt").read_text() == "console=tty1 root=PARTUUID=1-02 rootwait panic=10\n"
+    assert (firmware / "config.txt").read_bytes() == before
+
+
+def test_with_grub_the_entry_is_asked_for_by_its_ids(machine: Callable[[str], Machine], tmp_path: Path) -> None:
+    server = machine("grub")
+    server.do("install", packed(tmp_path, deb=True))
+    assert server.called()[1:] == [f"update-initramfs -c -k {LINUX}", "update-grub"]
+    server.do("try")
+    assert server.called() == [f"grub-reboot gnulinux-advanced-77>gnulinux-{LINUX}-advanced-77", "systemctl reboot"]
+
+
+@pytest.mark.parametrize("boot", ["tryboot", "grub"])
+def test_one_that_comes_up_is_tried_at_every_start(
+    machine: Callable[[str], Machine], tmp_path: Path, boot: str
+) -> None:
+    kit = machine(boot)
+    kit.do("install", packed(tmp_path, deb=False))
+    kit.called()
+    for _ in range(5):
+        kit.runs(STOCK)
+        kit.do("try")
+        assert any("reboot" in call for call in kit.called())
+        kit.runs(LINUX)
+        kit.do("try")
+        assert kit.called() == []
+        assert json.loads(kit.do("status", "--json"))["attempts"] == 0
+
+
+def test_one_that_does_not_come_up_is_given_up_after_three_and_said(
+    machine: Callable[[str], Machine], tmp_path: Path
+) -> None:
+    kit = machine("tryboot")
+    kit.do("install", packed(tmp_path, deb=False))
+    kit.called()
+    for _ in range(3):
+        kit.do("try")
+        assert len(kit.called()) == 1
+    assert "given up" in kit.do("try", code=1)
+    assert kit.called() == []
+    assert json.loads(kit.do("status", "--json", code=1))["given_up"] is True
+    kit.do("again")
+    assert len(kit.called()) == 1
+
+
+def test_one_that_comes_up_without_a_network_counts_as_one_that_did_not(
+    machine: Callable[[str], Machine], tmp_path: Path
+) -> None:
+    kit = machine("tryboot")
+    kit.do("install", packed(tmp_path, deb=False))
+    kit.do("try")
+    kit.runs(LINUX)
+    shutil.rmtree(kit.root / "sys/class/net/eth0")
+    assert "without any network interface" in kit.do("try")
+    assert json.loads(kit.do("status", "--json"))["attempts"] == 1
+
+
+def test_an_attempt_that_cannot_be_counted_is_not_made(machine: Callable[[str], Machine], tmp_path: Path) -> None:
+    kit = machine("tryboot")
+    kit.do("install", packed(tmp_path, deb=False))
+    kit.called()
+    attempts = kit.root / f"boot/firmware/tandem-{LINUX}/tandem-kernel.attempts"
+    attempts.with_name(attempts.name + ".tmp").mkdir()  # stands for a boot partition that cannot be written
+    assert "could not be counted" in kit.do("try", code=3)
+    assert kit.called() == []
+
+
+@pytest.mark.parametrize("torn", ["", "x", "\0\0"])
+def test_a_count_that_a_power_cut_tore_counts_as_given_up(
+    machine: Callable[[str], Machine], tmp_path: Path, torn: str
+) -> None:
+    kit = machine("tryboot")
+    kit.do("install", packed(tmp_path, deb=False))
+    kit.called()
+    (kit.root / f"boot/firmware/tandem-{LINUX}/tandem-kernel.attempts").write_text(torn)
+    assert "given up" in kit.do("try", code=1)
+    assert kit.called() == []
+
+
+@pytest.mark.parametrize(
+    ("lacks", "said"),
+    [("lib/modules", "mptcp_v094_linux"), ("boot/vmlinuz", "mptcp_v094_linux"), (".dtb", "make dtbs")],
+)
+def test_a_package_that_lacks_something_is_refused_with_the_mend(
+    machine: Callable[[str], Machine], tmp_path: Path, lacks: str, said: str
+) -> None:
+    kit = machine("tryboot")
+    told = kit.do("install", packed(tmp_path, deb=False, leave_out=lacks), code=2)
+    assert said in told
+    assert len(told.splitlines()) == 1
+    assert "not installed" in kit.do("try", code=3)
+    assert kit.called() == []
+
+
+def test_a_file_that_is_no_package_is_one_line(machine: Callable[[str], Machine], tmp_path: Path) -> None:
+    (tmp_path / "x.deb").write_bytes(b"nothing of that kind")
+    assert len(machine("grub").do("install", tmp_path / "x.deb", code=3).splitlines()) == 1
