@@ -1,0 +1,140 @@
+"""A target in a container (systemd-nspawn): this machine's kernel, a systemd of its own. For a server, which needs no hardware."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from targets import ground
+from targets.ground import CONTROL, OPERATORS, SERVER_PUBLIC, Ground, GroundError
+
+WAIT_S = 60.0
+USER_ID = 1000
+QUIET = ("NetworkManager", "systemd-timesyncd")
+"""Services of a stock system that a container has from outside: its network and its clock."""
+
+
+@contextmanager
+def _namespace() -> Iterator[int]:
+    """A process that holds a network namespace."""
+    argv = ["unshare", "--net", "sh", "-c", "echo; exec sleep infinity"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as holder:
+        try:
+            assert holder.stdout is not None
+            holder.stdout.readline()
+            yield holder.pid
+        finally:
+            holder.kill()
+
+
+def server_cables(pid: int, address: str) -> None:
+    """eth0: the internet, with the server's public address; eth1: the lan."""
+    for bridge, card in (("net", "eth0"), ("lan", "eth1")):
+        _cable(pid, f"{bridge}-server", card, bridge)
+    _inside(pid, [f"address add {SERVER_PUBLIC}/24 dev eth0", f"address add {address}/24 dev eth1"], "eth0", "eth1")
+    _inside(pid, [f"route add default via {OPERATORS} dev eth0"])
+
+
+def kit_cables(pid: int, address: str) -> None:
+    """eth0: the lan; wwan0, wwan1: two operators without modems, which this namespace plays itself."""
+    _cable(pid, "lan-kit", "eth0", "lan")
+    _inside(pid, [f"address add {address}/24 dev eth0"], "eth0")
+    for number, name in enumerate(("op-a", "op-b")):
+        _cable(pid, name, f"wwan{number}", None)
+        ground.run("ip", "address", "add", f"10.64.{number}.1/30", "dev", name)
+        _inside(pid, [f"address add 10.64.{number}.2/30 dev wwan{number}"], f"wwan{number}")
+        _inside(pid, [f"route add default via 10.64.{number}.1 dev wwan{number} metric {700 + number}"])
+    ground.run("ip", "address", "add", f"{OPERATORS}/24", "dev", "net")
+
+
+def _cable(pid: int, outer: str, card: str, bridge: str | None) -> None:
+    master = [] if bridge is None else ["master", bridge]
+    ground.run("ip", "link", "add", outer, *master, "type", "veth", "peer", "name", card, "netns", str(pid))
+    ground.run("ip", "link", "set", outer, "up")
+
+
+def _inside(pid: int, lines: list[str], *cards: str) -> None:
+    text = "\n".join([*lines, *(f"link set {card} up" for card in ("lo", *cards))]) + "\n"
+    ground.run("nsenter", f"--net=/proc/{pid}/ns/net", "ip", "-batch", "-", text=text)
+
+
+@contextmanager
+def container_target(
+    ground: Ground,
+    name: str,
+    address: str,
+    seed: Mapping[str, tuple[bytes, int]],
+    cables: Callable[[int, str], None] = server_cables,
+) -> Iterator[Path]:
+    """A container that is up and answers by SSH; its root file system. ``cables``: what it is connected to."""
+    folder = ground.folder / name
+    for part in ("root", "upper", "work"):
+        (folder / part).mkdir(parents=True)
+    root = folder / "root"
+    subprocess.run(
+        [
+            "mount",
+            "-t",
+            "overlay",
+            "-o",
+            f"lowerdir={ground.sources / 'root'},upperdir={folder / 'upper'},workdir={folder / 'work'}",
+            "overlay",
+            root,
+        ],
+        check=True,
+    )
+    try:
+        _lay(seed, root)
+        with _namespace() as pid:
+            cables(pid, address)
+            argv = [
+                "systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={root}", f"--machine={name}",
+                f"--network-namespace-path=/proc/{pid}/ns/net", "--link-journal=no", "--resolv-conf=off", "--timezone=off",
+                "--console=read-only", "--bind=/dev/net/tun", "--capability=CAP_NET_ADMIN,CAP_NET_RAW",
+            ]  # fmt: skip
+            with (folder / "console").open("wb") as console:
+                # Sysctls of its network are its own.
+                env = os.environ | {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network"}
+                process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=env)
+            try:
+                _await_ssh(ground, address, process, folder / "console")
+                yield root
+            finally:
+                process.terminate()  # nspawn hands it on as an orderly shutdown
+                try:
+                    process.wait(30)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+    finally:
+        subprocess.run(["umount", root], check=True)
+
+
+def _lay(seed: Mapping[str, tuple[bytes, int]], root: Path) -> None:
+    for path, (content, mode) in seed.items():
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        file.chmod(mode)
+    home = root / "home" / ground.USER
+    for path in (home, *home.rglob("*")):
+        os.chown(path, USER_ID, USER_ID)
+    for unit in QUIET:
+        (root / "etc/systemd/system" / f"{unit}.service").symlink_to("/dev/null")
+    (root / "etc/resolv.conf").write_text(f"nameserver {CONTROL}\n", encoding="ascii")
+    shutil.rmtree(root / "var/log/journal", ignore_errors=True)
+
+
+def _await_ssh(ground: Ground, address: str, process: subprocess.Popen[bytes], console: Path) -> None:
+    began_s = time.monotonic()
+    while ground.ssh(address, "true").returncode != 0:
+        if process.poll() is not None or time.monotonic() - began_s > WAIT_S:
+            raise GroundError(
+                f"the container does not answer within {WAIT_S:.0f} s\n{console.read_text(errors='replace')[-3000:]}"
+            )
+        time.sleep(0.2)

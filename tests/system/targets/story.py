@@ -1,0 +1,68 @@
+"""What a story on targets is told with: commands at them, what is waited for, how long it took."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from targets import ground as grounds
+from targets.container_target import container_target, kit_cables, server_cables
+from targets.ground import PROBE, SERVER, Ground
+
+KIT = "kit"
+STEPS_S = 600.0
+"""For what a target does by itself, on an emulated processor that others use too."""
+
+
+@dataclass
+class Story:
+    """What happened, and what took how long."""
+
+    ground: Ground
+    took_s: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """A part of the story; its time is kept and told."""
+        began_s = time.monotonic()
+        yield
+        self.took_s[name] = round(time.monotonic() - began_s, 1)
+        print(f"{name}: {self.took_s[name]} s", file=sys.stderr, flush=True)
+
+    def told(self, address: str, command: str) -> str:
+        """What a command says at a target; it must succeed."""
+        done = self.ground.ssh(address, command, STEPS_S)
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def awaited(self, what: str, address: str, command: str, met: Callable[[str], bool], every_s: float = 2.0) -> str:
+        """Until ``command``'s output is as wished."""
+        until = time.monotonic() + STEPS_S
+        while True:
+            done = self.ground.ssh(address, command, STEPS_S)
+            if done.returncode == 0 and met(done.stdout):
+                return done.stdout
+            assert time.monotonic() < until, (
+                f"not within {STEPS_S:.0f} s: {what}; last: {done.stdout[-1500:]}{done.stderr[-500:]}"
+            )
+            time.sleep(every_s)
+
+
+@contextmanager
+def containers(folder: Path, sources: Path) -> Iterator[Story]:
+    """Ground, a server and a kit, both in containers that answer."""
+    with ExitStack() as stack:
+        ground = stack.enter_context(grounds.ground(folder, sources))
+        story = Story(ground)
+        with story.part("both containers answer"):
+            stack.enter_context(
+                container_target(
+                    ground, "server", SERVER, ground.seed("server", SERVER) | ground.own_sources(), server_cables
+                )
+            )
+            stack.enter_context(container_target(ground, KIT, PROBE, ground.seed(KIT, PROBE), kit_cables))
+        yield story
