@@ -7,7 +7,7 @@ from vm import machine
 pytestmark = [
     pytest.mark.system,
     pytest.mark.slow,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
 ]
 CHECK = machine.REPOSITORY / "tests" / "system" / "netem_link.py"
@@ -27,7 +27,7 @@ def done() -> machine.Done:
         f"cd {machine.REPOSITORY}; python3 -m pytest -p no:cacheprovider -rsP -k '{wanted}' {SHAPING}"
     )
     path = ":".join(str(source) for source in SOURCES)
-    made = machine.run(["sh", "-c", script], env={"PYTHONPATH": path}, timeout_s=500)
+    made = machine.run(["sh", "-c", script], env={"PYTHONPATH": path}, timeout_s=800)
     print(f"boot {made.boot_s:.0f} s, checks {made.command_s:.0f} s")
     return made
 

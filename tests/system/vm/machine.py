@@ -76,12 +76,13 @@ def run(
     append: str = "",
     timeout_s: float = 280.0,
     memory_mb: int = 1536,
+    qemu: Sequence[str] = (),
 ) -> Done:
     """Run ``command`` in a fresh machine, as root, in a folder that holds ``files`` (name → content).
 
     ``{folder}`` in the command's words is that folder; ``python3`` is this Python with Tandem's packages. ``env`` is added to
-    the command's environment, ``append`` to the kernel's command line. VmError when there is no machine or it takes longer than
-    ``timeout_s``; it is killed then.
+    the command's environment, ``append`` to the kernel's command line, ``qemu`` to the emulator's (a network, another time). VmError
+    when there is no machine or it takes longer than ``timeout_s``; it is killed then.
     """
     made = built()
     program = shutil.which("qemu-system-x86_64")
@@ -97,7 +98,7 @@ def run(
         (share / "command").write_text(_script(command, env or {}))
         began_s, cpu_s = time.monotonic(), _children_cpu_s()
         process = subprocess.Popen(
-            _qemu(program, made, share, shares, append, memory_mb),
+            [*_qemu(program, made, share, shares, append, memory_mb), *qemu],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -1,0 +1,144 @@
+"""The server is away for a day, comes back, and one request in twenty goes wrong: everything arrives once, the freshest first.
+
+Real spool, exporter, TLS, gateway and InfluxDB. Time is scaled 1:120: of every two minutes of the 24 hours one second's 40 records are
+recorded (28,800 of 3.4 million), and waits after a failure are a 120th. The records bear the times of their hours: the spool's day changes.
+"""
+
+import random
+import time
+
+import pytest
+from a_second import PER_SECOND, Timed, a_second
+from faulty_proxy import FAULTS, FaultyProxy
+from serve_on_loopback import Server, await_ready, end, lay_out, start
+
+from tandem.export import Exporter, GatewayAddress, PendingManifests, batches, exporter, paths, sending
+from tandem.spool import Spool
+from tandem_server.store import StoreStartError
+
+pytestmark = pytest.mark.system
+
+BOOT = "b1c0ffee-0000-4000-8000-000000000001"
+SCALE = 120
+STEPS = 24 * 3600 // SCALE
+LINES = 250
+
+
+@pytest.fixture
+def server(tmp_path):
+    folder = tmp_path / "server"
+    folder.mkdir()
+    try:
+        ports = lay_out(folder)
+    except StoreStartError as error:
+        pytest.skip(str(error))
+    process = start(folder)
+    await_ready(process, "endpoint")
+    yield Server(folder, *ports, process, (folder / "token").read_text().strip())
+    assert end(process) == 0
+
+
+def until(condition, what, seconds=200.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+        time.sleep(0.02)
+
+
+def stored(server):
+    """How many points the database has of each number."""
+    times = {}
+    with server.store() as store:
+        for series in store.query('SELECT "seq" FROM /.*/ WHERE "probe" = \'probe-1\''):
+            for seq in series.column("seq"):
+                times[seq] = times.get(seq, 0) + 1
+    return times
+
+
+def test_a_day_without_the_server_arrives_once_and_freshest_first(server, tmp_path, monkeypatch, capsys):
+    for module in (exporter, batches):
+        monkeypatch.setattr(module, "LINES", LINES)
+    for module, name in (
+        (sending, "BUSY_WAIT_S"),
+        (sending, "UNKNOWN_WAIT_S"),
+        (paths, "FIRST_S"),
+        (paths, "LONGEST_S"),
+    ):
+        monkeypatch.setattr(module, name, getattr(module, name) / SCALE)
+    now_ns = [time.time_ns() - (STEPS + 400) * SCALE * 10**9]  # room for what is recorded afterwards
+    chance = random.Random(5)
+    spool = Spool(tmp_path / "spool", BOOT, utc_ns=lambda: now_ns[0])
+    (tmp_path / "runs").mkdir()
+    pending = PendingManifests(tmp_path / "pending-runs", tmp_path / "runs")
+    tls = server.folder / "tls"
+    with FaultyProxy(
+        (str(tls / "server.pem"), str(tls / "server.key")),
+        ("127.0.0.1", server.gateway_port),
+        str(tls / "ca.pem"),
+        0.05,
+        random.Random(11),
+    ) as proxy:
+        proxy.away = True
+        address = GatewayAddress.of(f"https://127.0.0.1:{proxy.port}", tls / "ca.pem", server.folder / "token")
+        sender = Exporter(spool, pending, address, {"a": None}, "probe-1", Timed(), period_s=1 / SCALE, chance=chance)
+        sender.start()
+        step = 0
+
+        def record():
+            nonlocal step
+            spool.append(a_second(step, now_ns[0], chance))
+            now_ns[0] += SCALE * 10**9
+            step += 1
+
+        while step < STEPS:
+            record()
+        backlog = spool.counts().pending
+        assert backlog == STEPS * PER_SECOND
+        assert len(list((tmp_path / "spool").glob("*.sqlite"))) >= 2
+        until(lambda: sender.state.trouble is not None, "the exporter noticed")
+        proxy.away = False
+        began = time.monotonic()
+        while spool.counts().pending:  # recording goes on while it drains
+            come = len(proxy.batches)
+            record()
+            until(lambda n=come: len(proxy.batches) > n or not spool.counts().pending, "a batch")
+            if step > STEPS + 350:
+                break
+        until(lambda: spool.counts().pending == 0, "the spool is empty")
+        elapsed = time.monotonic() - began
+        assert sender.stop(30.0)
+        spool.flush()
+        counts = spool.counts()
+        spool.close()
+    times = stored(server)
+    twice = sum(count > 1 for count in proxy.delivered.values())
+    with capsys.disabled():
+        print(
+            f"\noutage: 24 h at 1:{SCALE}, backlog {backlog} records, drained in {elapsed:.1f} s, "
+            f"{counts.made / elapsed:.0f} records/s with {LINES} lines a request; "
+            f"{proxy.requests} requests, faults {dict(proxy.faults)}; {twice} records delivered more than once"
+        )
+    assert set(proxy.faults) == set(FAULTS)
+    assert 0.02 < sum(proxy.faults.values()) / proxy.requests < 0.09
+    assert twice > 0
+    assert (counts.sent, counts.rejected, counts.dropped, counts.pending) == (counts.made, 0, 0, 0)
+    assert times == dict.fromkeys(range(1, counts.made + 1), 1)
+    freshest_and_oldest_in_each(proxy.batches, backlog)
+
+
+def freshest_and_oldest_in_each(batches, backlog):
+    """The first batch begins with the newest record; while a backlog waits each has the oldest that is left; what is recorded meanwhile
+    is not behind it: newer than all that was there before, within the next three batches."""
+    waiting = set(range(1, backlog + 1))
+    assert max(batches[0]) >= backlog
+    late, newest = 0, backlog
+    for batch in batches:
+        if len(waiting) > 2 * LINES:
+            assert min(waiting) in batch
+        if max(batch) > newest:
+            late, newest = 0, max(batch)
+        else:
+            late += 1
+        assert late <= 3 or not waiting
+        waiting -= set(batch)
+    assert not waiting
