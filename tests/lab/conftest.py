@@ -1,15 +1,58 @@
 from __future__ import annotations
 
+import fcntl
+import os
+import shutil
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+# Trees of a Raspberry Pi's files, which a collector on the rig is given to see, lie with the units that read them.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "unit" / "health"))
+
+from eventful_left import Eventful
+from eventful_run import play
+from filled_database import Filled, filled_database
 from kit_on_rig import KitOnRig, find_influxd, kit_on_rig
+
+
+def _influxd() -> Path:
+    influxd = find_influxd()
+    if influxd is None:
+        pytest.skip("no influxd; ./kit setup takes it out of the distribution's package")
+    return influxd
 
 
 @pytest.fixture(scope="module")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
-    influxd = find_influxd()
-    if influxd is None:
-        pytest.skip("no influxd; ./kit setup takes it out of the distribution's package")
+    influxd = _influxd()
     with kit_on_rig(tmp_path_factory.mktemp("rig"), influxd) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def eventful(tmp_path_factory: pytest.TempPathFactory) -> Eventful:
+    """Played once for all files that ask for it, also when several processes run them; ``TANDEM_EVENTFUL``: the folder of one that was
+    played before (``run`` in it), while you write what reads it."""
+    if kept := os.environ.get("TANDEM_EVENTFUL"):
+        return Eventful.read(Path(kept) / "run")
+    influxd, base = _influxd(), tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    folder = base / "eventful"
+    with (base / "eventful.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "run" / "eventful.json").exists():
+            shutil.rmtree(folder, ignore_errors=True)  # another process's, which failed there
+            folder.mkdir()
+            play(folder, influxd)
+    return Eventful.read(folder / "run")
+
+
+@pytest.fixture(scope="session")
+def filled(eventful: Eventful, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
+    """The database that the eventful run left, running."""
+    with filled_database(eventful, _influxd(), tmp_path_factory.mktemp("filled") / "influxdb") as running:
         yield running

@@ -18,6 +18,8 @@ from typing import Any
 
 from download_server import Behaviour, Endpoint
 
+from tandem.schema.record import Record
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -156,6 +158,11 @@ def play(
         "segments": [line for line in lines if line["type"] == "segment"],
         "samples": [line for line in lines if line["type"] == "sample"],
         "phases": [line for line in lines if line["type"] == "phase"],
+        "records": [
+            Record.make(line["measurement"], line["tags"], line["fields"], line["monotonic_ns"])
+            for line in lines
+            if line["type"] == "record"
+        ],
         "result": lines[-1]["result"],
         "failure": lines[-1]["failure"],
         "seconds": time.monotonic() - begun,

@@ -22,7 +22,7 @@ from tandem_bench.demo import configuration
 from tandem_bench.rig.programs import Program, Programs
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
-from tandem_bench.scenario import load, play
+from tandem_bench.scenario import Played, load, play
 from tandem_bench.topology.spec import SERVER_NAME
 
 PROBE = "probe-1"
@@ -136,35 +136,58 @@ class KitOnRig:
         return int(found[0]["rows"][0][1]) if found else 0
 
     def ledger(self) -> dict[str, dict[str, Any]]:
-        """The server's ledger by run; a run that misses records makes the command fail."""
-        argv = ["-m", "tandem_server", "ledger", "--json", "--config", str(self.folder / "server" / "server.toml")]
+        """The server's ledger by run, without files (none are sent here); a run that misses records makes the command fail."""
+        argv = [
+            "-m",
+            "tandem_server",
+            "ledger",
+            "--json",
+            "--no-files",
+            "--config",
+            str(self.folder / "server" / "server.toml"),
+        ]
         done = subprocess.run(
             self.rig.command("server", [sys.executable, *argv]), capture_output=True, text=True, check=False
         )
         assert done.returncode in (0, 1), done.stderr
-        return {row["id"]: row for row in json.loads(done.stdout)}
+        return {row["id"]: row for row in json.loads(done.stdout)["runs"]}
 
 
 @contextmanager
 def kit_on_rig(
-    folder: Path, influxd: Path, tandem: Sequence[str] = (sys.executable, "-m", "tandem"), more: str = ""
+    folder: Path,
+    influxd: Path,
+    tandem: Sequence[str] = (sys.executable, "-m", "tandem"),
+    more: str = "",
+    scene: Played | None = None,
+    server_more: str = "",
+    around: Sequence[str] = (),
+    edited: Callable[[str], str] = str,
 ) -> Iterator[KitOnRig]:
-    """Up and polling; the scenario's first instant is past. ``tandem``: the collector's program; ``more``: of its configuration."""
+    """Up and polling; the scenario's first instant is past. ``tandem``: the collector's program; ``more``: of its configuration;
+    ``scene``: what is played; ``server_more``: of the server's configuration; ``around``: what the collector's command line is given
+    to, as root; ``edited``: changes its configuration."""
     server, probe, logs, bench = folder / "server", folder / "probe" / PROBE, folder / "logs", folder / "bench"
     for place in (server, probe, logs, bench):
         place.mkdir(parents=True)
     owner = Owner.of_caller()
     for place in (folder, *folder.rglob("*")):
         owner.give(place)
-    scene = play(load("still", duration_s=PLAYED_S, seed=1))
-    rig = Rig(scene, bench, owner, wifi=True, server_addresses=2, sites=SITES)
+    rig = Rig(
+        scene or play(load("still", duration_s=PLAYED_S, seed=1)),
+        bench,
+        owner,
+        wifi=True,
+        server_addresses=2,
+        sites=SITES,
+    )
     with rig, Programs(logs) as programs:
 
         def serve(*args: str) -> list[str]:
             return rig.command("server", confined([sys.executable, "-m", "tandem_server", *args], owner))
 
         config = ["--config", str(server / "server.toml")]
-        (server / "server.toml").write_text(configuration.server_toml(str(influxd)))
+        (server / "server.toml").write_text(configuration.server_toml(str(influxd)) + server_more)
         for once in (
             serve("tls", "--folder", str(server / "tls"), "--name", SERVER_NAME, "--address", rig.server_address),
             serve("probe", "add", PROBE, *config, "--token-file", str(probe / "token")),
@@ -177,11 +200,10 @@ def kit_on_rig(
         (probe / "ca.pem").write_text((server / "tls" / "ca.pem").read_text())
         rig.start_radio()
         own = f'\n[experiments]\nfolder = "{REPOSITORY / "collector/examples/experiments"}"\n'
-        (probe / "config.toml").write_text(
-            configuration.collector_toml(PROBE, rig.probe_paths(), 3.0, 1.0, 1) + own + more
-        )
+        text = configuration.collector_toml(PROBE, rig.probe_paths(), 3.0, 1.0, 1)
+        (probe / "config.toml").write_text(edited(text) + own + more)
         argv = [*tandem, "run", "--config", str(probe / "config.toml")]
-        collector = programs.start("collector", rig.command("probe", confined(argv, owner, COLLECTOR)), 20)
+        collector = programs.start("collector", rig.command("probe", [*around, *confined(argv, owner, COLLECTOR)]), 20)
         kit = KitOnRig(rig, folder, programs, collector)
         awaited("the scenario begins", lambda: time.monotonic_ns() > rig.epoch_monotonic_ns)
         yield kit

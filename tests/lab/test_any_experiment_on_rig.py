@@ -34,8 +34,8 @@ def test_a_persons_own_experiment_is_measured_recorded_and_accounted(kit: KitOnR
         assert run["usage"]["paths"][path]["sent"] >= 120
         assert run["usage"]["paths"][path]["received"] >= 120
     row = awaited("the ledger calls it complete", lambda: (r := kit.ledger().get(run["id"])) and not r["missing"] and r)
-    assert row["records_in_database"]["phase"] == 3
-    assert row["records_in_database"]["run_usage"] == 2
+    assert row["records"]["phase"]["arrived"] == 3
+    assert row["records"]["run_usage"]["arrived"] == 2
 
 
 def test_a_download_under_conditions_is_slowed_on_its_path_and_nothing_stays(kit: KitOnRig) -> None:

@@ -37,6 +37,8 @@ gateway = "10.71.1.2"
 name = "b"
 interface = "tmp5-b"
 gateway = "10.71.2.2"
+[clock]
+source = "system"
 [capture]
 enabled = false
 [export]

@@ -20,8 +20,10 @@ def test_bandwidth_over_paths_shaped_to_a_ratio(kit: KitOnRig) -> None:
     assert told["benefits"][0]["benefit"] is not None
     assert "result_faults" not in run["environment"]["further"]
     row = awaited("the ledger calls it complete", lambda: (r := kit.ledger().get(run["id"])) and not r["missing"] and r)
-    assert row["records_in_database"]["phase"] == 4
-    assert row["records_in_database"]["subflow"] > 50
+    assert row["records"]["phase"]["arrived"] == 4
+    assert row["records"]["subflow"]["arrived"] > 50
+    assert row["records"]["run_begun"] == {"promised": 1, "arrived": 1}
+    assert row["records"]["aggregation"] == {"promised": 1, "arrived": 1}
 
 
 def test_delay_in_both_directions(kit: KitOnRig) -> None:

@@ -67,3 +67,16 @@ def test_an_arm_uses_its_paths(two, tmp_path, kind, path, used):
     assert set(last["shares"]) == used
     assert sum(last["shares"].values()) == pytest.approx(1)
     assert result["bytes"] == 6 * SEGMENT_BYTES
+    recorded = [record for record in told["records"] if record.measurement == "dash_segment"]
+    assert [record.fields["bytes"] for record in recorded] == [SEGMENT_BYTES] * 6
+    assert recorded[-1].fields["primary_share"] == pytest.approx(last["shares"][path], abs=0.001)
+    watched = [record for record in told["records"] if record.measurement == "dash_playback"]
+    assert [watched[0].fields["state"], watched[-1].fields["state"]] == ["starting", "ended"]
+    assert watched[-1].fields["played_s"] == 6
+    assert max(record.fields["buffer_level_ms"] for record in watched) >= 1000
+    (play_,) = [record for record in told["records"] if record.measurement == "dash"]
+    assert (play_.fields["whole"], play_.fields["segments"], play_.tags["rule"]) == (True, 6, "dynamic")
+    assert play_.fields["startup_delay_ms"] == pytest.approx(result["startup_delay_ms"], abs=0.001)
+    assert {(record.tags["kind"], record.tags["path"]) for record in told["records"]} == {(kind, path)}
+    arms = {(sample["connection"]["kind"], sample["connection"]["path"]) for sample in told["samples"]}
+    assert arms == {(kind, path)}

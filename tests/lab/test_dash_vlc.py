@@ -59,7 +59,7 @@ def served(content, delay_s=lambda _representation, _number: 0.0):
 def test_vlc_plays_stalls_and_goes_down_and_is_told_as_the_server_saw_it(token, content):
     """Segment 8, whichever it is, comes 10 s late: at most 8 s of video were there when it was asked for."""
     with serving(served(content, lambda _, number: 10.0 if number == "00008" else 0.05)) as endpoint:
-        told = play(endpoint, token, player="vlc", mpd="1s-number.mpd", buffer_max_s=4, **SOON)
+        told = play(endpoint, token, player="vlc", mpd="1s-number.mpd", buffer_max_s=4, stall_s=30, **SOON)
         segments = [target.split("/")[-2:] for target in endpoint.asked if target.endswith(".m4s")]
         assert endpoint.connections == 1
     result = told["result"]
@@ -79,6 +79,13 @@ def test_vlc_plays_stalls_and_goes_down_and_is_told_as_the_server_saw_it(token, 
     assert late["stall_ms"] > 0
     assert result["play_s"] == pytest.approx(SECONDS + result["startup_delay_ms"] / 1000 + result["stalled_s"], abs=2)
     assert all(row["rule"] == "vlc-rate" and row["shares"] == {"a": 1.0} for row in told["segments"])
+    states = [r.fields["state"] for r in told["records"] if r.measurement == "dash_playback"]
+    changes = [state for n, state in enumerate(states) if not n or state != states[n - 1]]
+    assert changes[:2] == ["starting", "playing"]
+    assert "stalled" in changes
+    assert changes[-1] == "ended"
+    (whole,) = [r for r in told["records"] if r.measurement == "dash"]
+    assert (whole.tags["rule"], whole.fields["whole"], whole.fields["stalls"]) == ("vlc-rate", True, result["stalls"])
 
 
 @needs_vlc

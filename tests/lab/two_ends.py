@@ -26,10 +26,10 @@ class TwoEnds:
     log: Path
 
     def datagrams(
-        self, count: int, size: int, rate: float, *, start_ns: int = 0, idle_s: float = 1.0
+        self, count: int, size: int, rate: float, *, start_ns: int = 0, idle_s: float = 1.0, first_s: float = 5.0
     ) -> list[tuple[int, int, int]]:
         """Send down; what arrived as (number, sent_ns, got_ns)."""
-        receive = self.probe.command([sys.executable, UDP_ENDS, "receive", "4000", str(idle_s)])
+        receive = self.probe.command([sys.executable, UDP_ENDS, "receive", "4000", str(idle_s), str(first_s)])
         send = [sys.executable, UDP_ENDS, "send", PROBE, "4000", *map(str, (count, size, rate, start_ns))]
         with subprocess.Popen(receive, stdout=subprocess.PIPE, text=True) as receiver:
             assert receiver.stdout is not None

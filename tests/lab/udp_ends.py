@@ -30,13 +30,14 @@ def send(address: str, port: int, count: int, size: int, rate: float, start_ns: 
             out.send(STAMP.pack(number, time.monotonic_ns()) + filling)
 
 
-def receive(port: int, idle_s: float) -> None:
+def receive(port: int, idle_s: float, first_s: float = 5.0) -> None:
+    """``first_s``: how long the first is waited for."""
     got = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as inlet:
         inlet.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE: only the link may drop
         inlet.bind(("0.0.0.0", port))  # noqa: S104 - alone in its namespace
         print("ready", flush=True)
-        inlet.settimeout(max(5.0, idle_s))
+        inlet.settimeout(max(first_s, idle_s))
         while True:
             try:
                 datagram = inlet.recv(2048)
@@ -53,4 +54,4 @@ if __name__ == "__main__":
     if role == "send":
         send(rest[0], int(rest[1]), int(rest[2]), int(rest[3]), float(rest[4]), int(rest[5]) if rest[5:] else 0)
     else:
-        receive(int(rest[0]), float(rest[1]))
+        receive(int(rest[0]), *map(float, rest[1:]))
