@@ -43,6 +43,11 @@ probe_bytes_per_day = 100_000_000_000_000
 sessions_per_probe = 1000
 connections = 1000
 connections_per_address = 1000
+https_strangers = 1000
+https_strangers_per_address = 1000
+https_connections_per_probe = 1000
+new_connections_per_address = 1_000_000
+probe_requests_per_minute = 1_000_000
 """
 CONTROL, MEASUREMENT, IPERF = 8444, 8480, 5301
 PROGRAM = [sys.executable, "-m", "tandem_server"]

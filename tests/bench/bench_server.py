@@ -64,7 +64,8 @@ class Bench:
             f'[listen]\nhost = "127.0.0.1"\ngateway_port = {self.ports[0]}\ncontrol_port = {self.ports[1]}\n'
             f"measurement_port = {self.ports[2]}\n"
             f'[store]\nport = {self.ports[3]}\nbinary = "{find_influxd()}"\n[limits]\nsession_bytes = 10_000_000_000_000\n'
-            "probe_bytes_per_day = 100_000_000_000_000\n"
+            "probe_bytes_per_day = 100_000_000_000_000\nnew_connections_per_address = 1_000_000\n"
+            "probe_requests_per_minute = 1_000_000\nprobe_lines_per_minute = 1_000_000_000\n"
         )
         program = [sys.executable, "-m", "tandem_server"]
         config = ["--config", str(folder / "server.toml")]
