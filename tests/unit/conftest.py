@@ -1,0 +1,17 @@
+import pytest
+
+from tandem_server.store import PrivateInflux, StoreStartError, find_influxd
+
+
+@pytest.fixture(scope="session")
+def influx_binary():
+    try:
+        return find_influxd()
+    except StoreStartError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def private_influx(influx_binary, tmp_path_factory):
+    with PrivateInflux(influx_binary, tmp_path_factory.mktemp("influx"), 0) as database:
+        yield database
