@@ -64,6 +64,17 @@ influx_database() {
     keep_unpacked "$build/influxdb.tmp/root" influxdb
 }
 
+# --- VictoriaMetrics: for the tests of it as a store -----------------------------------------------------------------
+
+victoria_metrics_program() { first_program "${TANDEM_VICTORIAMETRICS:-}" "$build/victoriametrics/victoria-metrics" victoria-metrics; }
+
+victoria_metrics() {
+    [ -z "$(victoria_metrics_program)" ] && has apt-get && has dpkg || return 0
+    unpack_packages "$build/victoriametrics.tmp" victoria-metrics || { say "the tests of VictoriaMetrics will skip"; return 0; }
+    beside_its_libraries "$build/victoriametrics.tmp" usr/bin/victoria-metrics
+    keep_unpacked "$build/victoriametrics.tmp" victoriametrics
+}
+
 # --- ModemManager: for its lab test; a machine that cannot have it skips that test and says so -----------------------
 
 modem_manager() { first_program "${TANDEM_MODEMMANAGER:-}" "$build/modemmanager/usr/sbin/ModemManager"; }
@@ -88,6 +99,23 @@ gps_daemon() {
     keep_unpacked "$build/gpsd.tmp" gpsd
 }
 
+# --- WireGuard in user space: for the test of the tunnel; without it that one skips -----------------------------------
+
+wireguard_root() { # the folder that has usr/bin/wg and usr/bin/wireguard-go, or nothing
+    for candidate in "${TANDEM_WIREGUARD:-}" "$build/wireguard"; do
+        if [ -n "$candidate" ] && [ -x "$candidate/usr/bin/wg" ] && [ -x "$candidate/usr/bin/wireguard-go" ]; then
+            printf '%s\n' "$candidate"
+            return
+        fi
+    done
+}
+
+wireguard_in_user_space() {
+    [ -z "$(wireguard_root)" ] && has apt-get && has dpkg || return 0
+    unpack_packages "$build/wireguard.tmp" wireguard-go wireguard-tools || { say "the test of the tunnel will skip"; return 0; }
+    keep_unpacked "$build/wireguard.tmp/root" wireguard
+}
+
 # --- VLC: for the tests in which it plays; without it they skip ------------------------------------------------------
 
 vlc_program() { first_program "${TANDEM_VLC:-}" "$build/vlc/vlc" vlc; }
@@ -97,6 +125,33 @@ vlc_player() {
     unpack_packages "$build/vlc.tmp" vlc-bin vlc-plugin-base || { say "the tests of VLC will skip"; return 0; }
     beside_its_libraries "$build/vlc.tmp" usr/bin/vlc
     keep_unpacked "$build/vlc.tmp" vlc
+}
+
+# --- cloud-init and netplan: for the tests of images, which ask them what they make of a card's files; without them they skip --
+
+cloud_init_root() { # the folder that has usr/lib/python3/dist-packages/cloudinit, or nothing
+    for candidate in "${TANDEM_CLOUD_INIT:-}" "$build/cloud-init"; do
+        if [ -n "$candidate" ] && [ -d "$candidate/usr/lib/python3/dist-packages/cloudinit" ]; then
+            printf '%s\n' "$candidate"
+            return
+        fi
+    done
+}
+
+modules_missing() { # modules_missing PACKAGE: packages of Python modules that apt would install with it
+    apt-get install -s --no-install-recommends "$1" 2>/dev/null | sed -n 's/^Inst \(python3-[^ ]*\) .*/\1/p'
+}
+
+cloud_init() {
+    [ -z "$(cloud_init_root)" ] && has apt-get && has dpkg || return 0
+    # Without lists nobody could say which modules it needs.
+    if ! apt-cache show cloud-init >/dev/null 2>&1; then as_root apt-get update -qq || return 0; fi
+    # shellcheck disable=SC2046  # a list of package names, split on purpose
+    unpack_packages "$build/cloud-init.tmp" cloud-init netplan.io $(modules_missing cloud-init) || {
+        say "the tests of cloud-init's files will skip"
+        return 0
+    }
+    keep_unpacked "$build/cloud-init.tmp/root" cloud-init
 }
 
 beside_its_libraries() { # beside_its_libraries FOLDER PROGRAM: FOLDER/NAME, which starts FOLDER/root/PROGRAM with the libraries unpacked beside it
@@ -134,4 +189,47 @@ virtual_machine() {
     # The lists may be absent or old.
     as_root apt-get update -qq || die "apt-get update failed; is there a network?"
     machine_builder "$build/vm" >/dev/null || die "the tests' virtual machine could not be made; the line above says why"
+}
+
+# --- targets: bare Debians that the playbooks are tried on -----------------------------------------------------------
+
+provisioning_targets() {
+    if ! machine_builder --known >/dev/null 2>&1 || ! grep -qs '^ID=debian' /etc/os-release; then
+        say "no targets for playbooks: they are made on Debian on x86_64; their tests are skipped"
+        return 0
+    fi
+    has mmdebstrap || want mmdebstrap "installs the Debians that playbooks are tried on, in build/targets"
+    has systemd-nspawn || want systemd-container "runs one of them, as a server"
+    has qemu-system-x86_64 || want qemu-system-x86 "runs the other, as a kit, without KVM"
+    has qemu-img || want qemu-utils "its disk"
+    has gpg || want gpg "signs the tests' package archive"
+    has ssh || want openssh-client "Ansible's way to them"
+    install_wanted
+    targets_maker="$venv/bin/python $here/tests/system/targets/make.py $build/targets"
+    # shellcheck disable=SC2086  # words, split on purpose
+    if as_root env PATH="$PATH:/usr/sbin:/sbin" $targets_maker >/dev/null 2>&1; then return; fi
+    # The lists may be absent or old.
+    as_root apt-get update -qq || die "apt-get update failed; is there a network?"
+    # shellcheck disable=SC2086
+    as_root env PATH="$PATH:/usr/sbin:/sbin" $targets_maker >/dev/null || die "the targets for playbooks could not be made; the line above says why"
+}
+
+# --- Grafana's types: for a test of the boards -----------------------------------------------------------------------
+
+grafana_types() { # npm's packages of dashboards/types; without npm or a network the test that needs them skips, and says so
+    if cmp -s "$here/dashboards/types/package-lock.json" "$build/types/package-lock.json" && [ -d "$build/types/node_modules" ]; then return; fi
+    if ! has npm; then
+        say "there is no npm here: the test that holds the boards against Grafana's types skips (package npm, if you want it)"
+        return
+    fi
+    say "taking Grafana's types from npm into build/types (pinned, hashes checked, no script runs)"
+    rm -rf "$build/types.tmp"
+    mkdir -p "$build/types.tmp"
+    cp "$here/dashboards/types/package.json" "$here/dashboards/types/package-lock.json" "$build/types.tmp"
+    if (cd "$build/types.tmp" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null); then
+        keep_unpacked "$build/types.tmp" types
+    else
+        say "not to be had: the test that holds the boards against Grafana's types skips"
+        rm -rf "$build/types.tmp"
+    fi
 }

@@ -1,0 +1,55 @@
+# Sourced by kit, which sets here, build, venv, say, die, has and system_python. What kit makes in its own folder of this repository's
+# sources and lists: the Python environment and the link emulator.
+# shellcheck shell=sh
+# shellcheck disable=SC2154  # here, build and venv are kit's
+
+python_stamp() { # python_stamp LIST: what .venv is made from, as one word
+    cat "$here/requirements/$1.txt" "$here"/*/pyproject.toml "$here"/firmware/*/pyproject.toml | sha256sum | cut -c1-16
+    printf '%s\n' "$here"
+}
+
+python_environment() { # python_environment runtime|provision|dev
+    stamp=$venv/.stamp-$1
+    now=$(python_stamp "$1")
+    if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ] && "$venv/bin/python" -c '' 2>/dev/null; then return; fi
+    if [ -f "$stamp" ] || ! "$venv/bin/python" -c 'import pip' 2>/dev/null || ! grep -qsF "$venv" "$venv/bin/pip"; then
+        # None yet, or made elsewhere (a moved folder, another Python), or from other lists, of which nothing must stay.
+        if [ -e "$venv" ] && [ ! -e "$venv/.made-by-kit" ]; then die "$venv was not made by this script; move it away"; fi
+        rm -rf "$venv"
+        mkdir "$venv"
+        : >"$venv/.made-by-kit"
+        say "making .venv with $("$(system_python)" --version)"
+        "$(system_python)" -m venv "$venv" || die "could not make .venv"
+    fi
+    say "installing Python packages from requirements/$1.txt (pinned, hashes checked)"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$here/requirements/$1.txt" \
+        || die "pip could not install requirements/$1.txt"
+    list=$1
+    shift
+    for manifest in "$here"/*/pyproject.toml "$here"/firmware/*/pyproject.toml; do set -- "$@" -e "$(dirname "$manifest")"; done
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-index --no-build-isolation "$@" \
+        || die "pip could not install Tandem's own packages"
+    printf '%s' "$now" >"$stamp"
+    # Each list holds the one before it.
+    if [ "$list" = dev ]; then python_stamp provision >"$venv/.stamp-provision"; fi
+    if [ "$list" != runtime ]; then python_stamp runtime >"$venv/.stamp-runtime"; fi
+}
+
+link_sources() { find "$here/firmware/bench/link" -type f \( -name '*.rs' -o -name Cargo.toml \) ! -path '*/target/*' | LC_ALL=C sort; }
+
+link_is_stale() {
+    [ "$(cat "$build/bin/.stamp" 2>/dev/null)" != "$(link_digest)" ]
+}
+
+link_digest() { link_sources | while IFS= read -r file; do cat "$file"; done | sha256sum | cut -c1-16; }
+
+link_emulator() {
+    if [ -x "$build/bin/tandem-link" ] && ! link_is_stale; then return; fi
+    say "compiling the link emulator (firmware/bench/link)"
+    mkdir -p "$build/bin"
+    (cd "$here/firmware/bench/link" && cargo build --release --quiet --target-dir "$build/link") \
+        || die "cargo could not compile firmware/bench/link"
+    cp "$build/link/release/tandem-link" "$build/bin/.tandem-link.tmp"
+    mv "$build/bin/.tandem-link.tmp" "$build/bin/tandem-link"
+    link_digest >"$build/bin/.stamp"
+}
