@@ -11,7 +11,8 @@ def influx_binary():
         pytest.skip(str(error))
 
 
-@pytest.fixture(scope="session")
+# One for each file: what a file leaves in it would else meet whichever file its worker takes next.
+@pytest.fixture(scope="module")
 def private_influx(influx_binary, tmp_path_factory):
     with PrivateInflux(influx_binary, tmp_path_factory.mktemp("influx"), 0) as database:
         yield database

@@ -9,7 +9,8 @@ from enrolling import Gateway, lay_out_gateway
 from serve_on_loopback import await_ready, end, start
 
 
-@pytest.fixture(scope="session")
+# One for each file: who enrolled in one must not be known to another.
+@pytest.fixture(scope="module")
 def gateway(tmp_path_factory):
     """A real gateway over TLS, with a tunnel and without a database, which enrolment does not need."""
     folder = tmp_path_factory.mktemp("gateway")

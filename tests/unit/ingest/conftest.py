@@ -4,7 +4,8 @@ from serve_on_loopback import Server, await_ready, end, lay_out, start
 from tandem_server.store import StoreStartError
 
 
-@pytest.fixture(scope="session")
+# One for each file: a probe that one file adds must not be known to another.
+@pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("server")
     try:
