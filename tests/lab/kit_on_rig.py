@@ -44,7 +44,7 @@ def find_influxd() -> Path | None:
     return next((Path(p) for p in there if p and os.access(p, os.X_OK)), None)
 
 
-def awaited(what: str, condition: Callable[[], T], seconds: float = 20.0) -> T:
+def awaited(what: str, condition: Callable[[], T], seconds: float = 60.0) -> T:
     """What ``condition`` gives once it is true; AssertionError after ``seconds``."""
     until = time.monotonic() + seconds
     while not (met := condition()):

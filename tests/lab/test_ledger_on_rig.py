@@ -57,7 +57,7 @@ def test_what_is_taken_away_is_named(kit: KitOnRig) -> None:
         for run in kit.measured("--kind", "tcp", "--path", path, "--seconds", "1")
         + kit.measured("--kind", "mptcp", "--path", path, "--seconds", "1")
     ]
-    whole = awaited("all four runs arrive, and the spool tells that they are settled", lambda: settled(kit), 40)
+    whole = awaited("all four runs arrive, and the spool tells that they are settled", lambda: settled(kit), 120)
     assert (whole["rejected"], whole["dropped"], whole["missing"], whole["twice"]) == (0, 0, [], 0)
     status, told = ledger(kit)
     assert status == 1  # captures are promised, and none is here yet
@@ -66,7 +66,7 @@ def test_what_is_taken_away_is_named(kit: KitOnRig) -> None:
         for run in runs:
             for file in run["files"]:
                 receive(registry, kit, run["id"], file["name"])
-    awaited("nothing is missing", lambda: ledger(kit)[0] == 0)
+    awaited("nothing is missing", lambda: ledger(kit)[0] == 0, 60)
     _, told = ledger(kit)
     assert told["complete"] is True
     assert told["totals"]["by_state"] == {"complete": 4}
