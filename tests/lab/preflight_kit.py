@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -41,6 +42,7 @@ for one in held:
 """
 SESSIONS_AT_ONCE = 4
 CUT = "table ip cut {{ chain pass {{ type filter hook {hook} priority 0; {rule}; }}; }}"
+RUN = Path("/run/tandem-preflight")
 STRIP = "table ip cut { chain pass { type filter hook forward priority mangle; reset tcp option mptcp; }; }"
 
 
@@ -55,14 +57,36 @@ class PreflightKit:
 
     def check(self, *args: str, config: Path | None = None) -> tuple[int, dict[str, Any]]:
         """``tandem preflight --json``: status and result."""
-        file = config or self.kit.probe / "config.toml"
-        argv = [sys.executable, "-m", "tandem", "preflight", "--json", "--config", str(file), *args]
-        inside = [*self.machine.around, *confined(argv, Owner.of_caller(), COLLECTOR)]
-        command = self.kit.rig.command("probe", inside)
+        command = self._command(*args, "--config", str(config or self.kit.probe / "config.toml"))
         done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
         assert "Traceback" not in done.stderr, done.stderr
         assert done.returncode in (0, 1), done.stdout + done.stderr
         return done.returncode, json.loads(done.stdout)
+
+    def _command(self, *args: str) -> list[str]:
+        argv = [sys.executable, "-m", "tandem", "preflight", "--json", *args]
+        return self.kit.rig.command("probe", [*self.machine.around, *confined(argv, Owner.of_caller(), COLLECTOR)])
+
+    @contextmanager
+    def killed_check(self) -> Iterator[Path]:
+        """The folder of one that was ended by SIGKILL in its middle, and everything that it had started with it."""
+        config = str(self.kit.probe / "config.toml")
+        with subprocess.Popen(
+            self._command("--config", config), stdout=subprocess.DEVNULL, start_new_session=True
+        ) as one:
+            awaited("it has its paths in the kernel", lambda: self.checks() and self.ours_in_the_kernel() > 0, 60)
+            os.killpg(one.pid, signal.SIGKILL)
+        (left,) = self.checks()
+        yield left
+
+    def checks(self) -> list[Path]:
+        """Folders of checks that run or were killed, of this account."""
+        return list(RUN.iterdir()) if RUN.is_dir() else []
+
+    def ours_in_the_kernel(self) -> int:
+        """How many of the probe's rules and endpoints are of the range that the collector has for its own."""
+        told = [self.kit.rig.topology.run("probe", ["ip", *words]) for words in (("rule",), ("mptcp", "endpoint"))]
+        return sum(len(re.findall(r"^71[01][0-9]:|\bid 10[1-8]\b", text, re.MULTILINE)) for text in told)
 
     def at_server(self, *args: str) -> str:
         """What ``tandem-server`` prints."""

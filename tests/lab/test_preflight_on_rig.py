@@ -151,6 +151,20 @@ def test_without_a_collector_all_is_looked_at_all_the_same(kit: PreflightKit) ->
     kit.collector()
 
 
+def test_what_a_killed_check_left_is_removed_by_the_next(kit: PreflightKit) -> None:
+    """Its folder; the next one's collector gives the paths their routes, rules and endpoints anew, and takes them all away at its end."""
+    collector = kit.kit.collector
+    os.kill(collector.pid, signal.SIGTERM)
+    kit.kit.programs.end(collector, 45)
+    assert (kit.checks(), kit.ours_in_the_kernel()) == ([], 0)
+    with kit.killed_check() as left:
+        assert (kit.checks(), kit.ours_in_the_kernel() > 0) == ([left], True)
+        assert "token" not in {file.name for file in left.rglob("*")}
+    kit.check(*QUICK)
+    assert (kit.checks(), kit.ours_in_the_kernel()) == ([], 0)
+    kit.collector()
+
+
 def test_a_receiver_that_is_gone_and_a_supply_that_was_too_low_once(kit: PreflightKit) -> None:
     """Last, since the firmware remembers until the next boot."""
     kit.receiver.close()

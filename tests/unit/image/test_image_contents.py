@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import role_base
 import stock_images
 
 from tandem_image.build import make
@@ -109,7 +110,13 @@ def test_two_images_of_one_stock_have_different_disk_ids(prepared):
 def test_what_both_releases_get(prepared, key):
     probe = prepared[key]
     assert probe.stat("/etc/sudoers.d/tandem") == ("440", 0, 0)
-    assert probe.root("/etc/sudoers.d/tandem") == "tandem-admin ALL=(ALL) NOPASSWD: ALL\n"
+    # So that a probe's first play changes none of them.
+    for place in (
+        "/etc/sudoers.d/tandem",
+        "/etc/systemd/system.conf.d/90-tandem.conf",
+        "/etc/ssh/sshd_config.d/10-tandem.conf",
+    ):
+        assert probe.root(place) == role_base.written(place, base_operator_user="tandem-admin")
     assert "RuntimeWatchdogSec=15s" in probe.root("/etc/systemd/system.conf.d/90-tandem.conf").splitlines()
     assert probe.boot("config.txt").rstrip().splitlines()[-2:] == [
         "dtparam=watchdog=on",

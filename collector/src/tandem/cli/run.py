@@ -71,12 +71,17 @@ def ends_on_signals(supervisor: Supervisor) -> None:
 
 def _run(config: Config, *, verbose: bool) -> int:
     from tandem.app.parts import EnvironmentLackError
+    from tandem.app.preflight.own_folder import sweep
     from tandem.app.real_parts import real_parts
     from tandem.app.supervisor import Supervisor
     from tandem.notify import Notify
 
     told = Notify.of_environment()
     log_to_stderr(verbose=verbose)
+    try:
+        sweep()  # of this account; routes, rules and endpoints are removed below, whoever left them
+    except OSError as error:
+        logging.getLogger(__name__).warning("what a check of before left stays: %s", error)
     supervisor = Supervisor(config, real_parts())
     ends_on_signals(supervisor)
     try:

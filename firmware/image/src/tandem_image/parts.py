@@ -67,14 +67,10 @@ def common(stock: Stock, old_disk_id: int, table: Table, settings: Settings, spo
         # The same names as the role base uses. 90: trixie has a file of its own, 40 or 70, and the last one wins.
         File(
             "/etc/systemd/system.conf.d/90-tandem.conf",
-            f"[Manager]\nRuntimeWatchdogSec={_WATCHDOG_S}s\nRebootWatchdogSec=2min\n".encode(),
+            f"# Tandem: as the role base writes it.\n[Manager]\nRuntimeWatchdogSec={_WATCHDOG_S}s\nRebootWatchdogSec=2min\n".encode(),
         ),
         File("/etc/sudoers.d/tandem", f"{settings.user} ALL=(ALL) NOPASSWD: ALL\n".encode(), 0o440),
-        # PAM asked: an account without a password is let in by its key also where it counts as locked.
-        File(
-            "/etc/ssh/sshd_config.d/10-tandem.conf",
-            b"PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nUsePAM yes\nBanner none\n",
-        ),
+        File("/etc/ssh/sshd_config.d/10-tandem.conf", shipped("sshd.conf")),
         *(_radio(stock) if settings.wifi is not None else []),
         *(
             File(f"{CONNECTIONS}/tandem-mobile-{n}.nmconnection", _mobile(one, n), 0o600)

@@ -292,6 +292,5 @@ def _check(config: ServerConfig, where: _Places) -> None:
     check_store(config.store, functools.partial(where, "store"))
 
 
-def _port_keys(section: object) -> list[str]:
-    known = ("gateway_port", "control_port", "measurement_port", "measurement_tls_port", "pages_port", "port")
-    return [name for name in known if hasattr(section, name)]
+def _port_keys(section: Listen | Store) -> list[str]:
+    return [field.name for field in fields(section) if field.name == "port" or field.name.endswith("_port")]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +11,7 @@ from types import TracebackType
 from tandem.app.config import Config
 from tandem.app.parts import EnvironmentLackError, Parts
 from tandem.app.position_part import ZONES_KEY
+from tandem.app.preflight.own_folder import OwnFolder
 from tandem.app.supervisor import Supervisor
 
 _DRAIN_S = 10.0
@@ -36,15 +35,19 @@ class OwnCollector:
 
     def __init__(self, config: Config, parts: Callable[[], Parts]) -> None:
         self._config, self._parts = config, parts
-        self._folder: Path | None = None
+        self._folder: OwnFolder | None = None
         self._supervisor: Supervisor | None = None
         self._up, self._failed = threading.Event(), list[BaseException]()
         self._thread = threading.Thread(target=self._life, name="own collector", daemon=True)
 
     def __enter__(self) -> Path:
-        self._folder = Path(tempfile.mkdtemp(prefix="tandem-preflight-"))
         try:
-            self._supervisor = Supervisor(self._alone(self._folder), self._parts())
+            self._folder = OwnFolder()
+        except OSError as error:
+            what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            raise EnvironmentLackError(f"no folder for the check: {what}; mend: as root, with room in /run") from error
+        try:
+            self._supervisor = Supervisor(self._alone(self._folder.path), self._parts())
             self._thread.start()
             self._up.wait()
             if self._failed:
@@ -52,7 +55,7 @@ class OwnCollector:
         except BaseException:
             self._end()
             raise
-        return self._folder
+        return self._folder.path
 
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _t: TracebackType | None
@@ -62,16 +65,10 @@ class OwnCollector:
     def _alone(self, folder: Path) -> Config:
         config = self._config
         self._keep_zones(folder)
-        (folder / "token").touch(0o600)
-        try:
-            # Copied, that a missing one fails its own line only.
-            (folder / "token").write_text(token_file(config).read_text().strip() or "none")
-        except (OSError, UnicodeDecodeError):
-            (folder / "token").write_text("none")
         return replace(
             config,
             folder=folder,
-            server=replace(config.server, token_file=folder / "token"),
+            server=replace(config.server, token_file=self._token(folder)),
             runs=replace(config.runs, on_mobility_start="off"),
             capture=replace(config.capture, enabled=False),
             campaigns=replace(config.campaigns, from_server=False),
@@ -79,6 +76,17 @@ class OwnCollector:
             recovery=replace(config.recovery, enabled=False),
             drain_s=min(config.drain_s, _DRAIN_S),
         )
+
+    def _token(self, folder: Path) -> Path:
+        """The probe's own file and no copy of it; in its place, that a missing one fails its own line only, one without a token."""
+        file = token_file(self._config)
+        try:
+            if file.read_text().strip():
+                return file
+        except (OSError, UnicodeDecodeError):
+            pass  # asked for again, and told, where the token's line is made
+        (folder / "token").write_text("none")
+        return folder / "token"
 
     def _keep_zones(self, folder: Path) -> None:
         """Home zones are shifted by the probe's own key: another one each time would let them be found by their middle."""
@@ -113,4 +121,4 @@ class OwnCollector:
                 f"the check's own collector did not end within {_END_S:g} s; mend: end this program"
             )
         if self._folder is not None:
-            shutil.rmtree(self._folder)
+            self._folder.remove()

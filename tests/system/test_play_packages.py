@@ -1,0 +1,155 @@
+"""The role packages on a bare Debian's own apt, in its root folder: lists where there are none, from the mirror, and nothing twice.
+
+The archive is the targets', read from a folder of that system; no systemd runs and no network is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from targets.available import lacks, made
+from targets.play import program
+
+ANSIBLE = Path(__file__).parents[2] / "ansible"
+ROLE = "packages : "
+NONE = ROLE + "Lists are fetched where there are none, and from a changed archive"
+OLD = ROLE + "Lists that are old are fetched anew"
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+    pytest.mark.skipif(lacks() is not None, reason=str(lacks())),
+]
+
+
+@dataclass
+class Bare:
+    """A bare system below ``root``, with the archive at /srv/archive where ``served``."""
+
+    folder: Path
+    archive: Path
+    mounts: list[Path] = field(default_factory=list)
+
+    @property
+    def root(self) -> Path:
+        """Its root folder."""
+        return self.folder / "root"
+
+    def mount(self, *words: str | Path) -> None:
+        """Its last word is a folder of the system."""
+        subprocess.run(["mount", *words], check=True)
+        self.mounts.append(Path(words[-1]))
+
+    def served(self, *, yes: bool) -> None:
+        """Whether the archive can be reached."""
+        place = self.root / "srv/archive"
+        if yes:
+            place.mkdir(parents=True, exist_ok=True)
+            self.mount("--bind", self.archive, place)
+        else:
+            subprocess.run(["umount", place], check=True)
+            self.mounts.remove(place)
+
+    def play(self, *options: str, mirror: str = "file:/srv/archive") -> dict[str, Any]:
+        """What the role's tasks did, by name: ``changed``, or skipped."""
+        here = {"ansible_connection": "community.general.chroot", "ansible_host": str(self.root)}
+        here |= {"ansible_python_interpreter": "/usr/bin/python3", "tandem_debian_mirror": mirror}
+        (self.folder / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"bare": here}}}))
+        (self.folder / "play.yml").write_text(json.dumps([{"hosts": "all", "roles": ["packages"]}]))
+        env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+        env |= {"ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"), "ANSIBLE_ROLES_PATH": str(ANSIBLE / "roles")}
+        env |= {"ANSIBLE_STDOUT_CALLBACK": "json", "ANSIBLE_HOME": str(self.folder / "ansible")}
+        argv = [str(program()), "-i", str(self.folder / "hosts.yml"), str(self.folder / "play.yml"), *options]
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=200, check=False)
+        told = json.loads(done.stdout[done.stdout.index("{") :])
+        done_tasks = [task for play in told["plays"] for task in play["tasks"] if "bare" in task["hosts"]]
+        tasks = {task["task"]["name"]: task["hosts"]["bare"] for task in done_tasks}
+        assert done.returncode == 0, [(name, one.get("msg")) for name, one in tasks.items() if one.get("failed")]
+        return tasks
+
+    def knows(self, package: str) -> bool:
+        """Whether apt could install it."""
+        done = subprocess.run(["chroot", self.root, "apt-cache", "madison", package], check=True, capture_output=True)
+        return bool(done.stdout)
+
+
+def changes(tasks: dict[str, Any]) -> set[str]:
+    """Names of those that changed something."""
+    return {name for name, one in tasks.items() if one.get("changed")}
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Iterator[Bare]:
+    """With freshly cleaned lists and an archive of its own that nobody answers for."""
+    sources = made()
+    one = Bare(tmp_path / "bare", sources / "archive")
+    one.folder.mkdir()
+    try:
+        one.mount("-t", "tmpfs", "none", one.folder)
+        for name in ("root", "upper", "work"):
+            (one.folder / name).mkdir()
+        layers = f"lowerdir={sources / 'root'},upperdir={one.folder / 'upper'},workdir={one.folder / 'work'}"
+        one.mount("-t", "overlay", "none", "-o", layers, one.root)
+        for name in ("proc", "dev"):
+            one.mount("--rbind", f"/{name}", one.root / name)
+        shutil.rmtree(one.root / "var/lib/apt/lists")
+        (one.root / "var/lib/apt/lists").mkdir()
+        own = "Types: deb\nURIs: file:/nowhere\nSuites: bookworm\nComponents: main\n"
+        (one.root / "etc/apt/sources.list.d/debian.sources").write_text(own)
+        one.served(yes=True)
+        yield one
+    finally:
+        for place in reversed(one.mounts):
+            subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_lists_are_fetched_where_there_are_none_and_not_again(bare: Bare) -> None:
+    assert not bare.knows("python3-venv")
+    told = bare.play("--check")
+    assert "has no package lists" in told[ROLE + "Say why nothing more is checked"]["msg"]
+    assert NONE in changes(bare.play())
+    assert bare.knows("python3-venv")
+    assert (bare.root / "etc/apt/sources.list.d/debian.sources.tandem-aside").exists()
+    assert changes(bare.play()) == set()
+
+
+def test_a_run_that_was_broken_off_before_it_fetched_is_made_good(bare: Bare) -> None:
+    bare.play()
+    stamp = bare.root / "var/lib/apt/periodic/tandem-update-stamp"
+    fetched = stamp.stat().st_mtime
+    os.utime(bare.root / "etc/apt/sources.list.d", (fetched + 1, fetched + 1))
+    assert changes(bare.play()) == {NONE}
+
+
+def test_old_lists_are_fetched_and_stay_where_the_archive_is_out_of_reach(bare: Bare) -> None:
+    bare.play()
+    stamp, named = bare.root / "var/lib/apt/periodic/tandem-update-stamp", bare.root / "etc/apt/sources.list.d"
+    for file in (stamp, named):
+        before = file.stat().st_mtime - 90_000
+        os.utime(file, (before, before))
+    bare.served(yes=False)
+    told = bare.play()
+    assert "the package lists stay old" in told[ROLE + "It is told where that did not succeed"]["msg"]
+    assert bare.knows("python3-venv")
+    bare.served(yes=True)
+    assert changes(bare.play()) == {OLD}
+    assert changes(bare.play()) == set()
+
+
+def test_without_a_mirror_the_systems_own_archives_are_back(bare: Bare) -> None:
+    bare.play()
+    sources = bare.root / "etc/apt/sources.list.d"
+    (sources / "debian.sources.tandem-aside").write_text(
+        "Types: deb\nURIs: file:/srv/archive\nSuites: bookworm\nComponents: main\n"
+    )
+    assert NONE in changes(bare.play(mirror=""))
+    assert [file.name for file in sources.iterdir()] == ["debian.sources"]
+    assert changes(bare.play(mirror="")) == set()
