@@ -20,7 +20,6 @@ from kit_on_rig import KitOnRig, awaited, kit_on_rig
 from nmea_port import NmeaPort
 
 from tandem_bench.demo.configuration import CONTROL_PORT, GATEWAY_PORT
-from tandem_bench.rig.programs import Program
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
 
 MORE = """
@@ -87,6 +86,16 @@ class PreflightKit:
         """How many of the probe's rules and endpoints are of the range that the collector has for its own."""
         told = [self.kit.rig.topology.run("probe", ["ip", *words]) for words in (("rule",), ("mptcp", "endpoint"))]
         return sum(len(re.findall(r"^71[01][0-9]:|\bid 10[1-8]\b", text, re.MULTILINE)) for text in told)
+
+    def spent(self, path: str) -> None:
+        """Something goes over ``path``, and the probe's account has it on the disk."""
+        account = self.kit.probe / "account.json"
+
+        def told() -> bool:
+            return account.exists() and bool(json.loads(account.read_bytes())["paths"].get(path))
+
+        self.kit.measured("--kind", "tcp", "--path", path, "--seconds", "1")
+        awaited("the account tells of it", told, 90)
 
     def at_server(self, *args: str) -> str:
         """What ``tandem-server`` prints."""
@@ -203,11 +212,16 @@ class PreflightKit:
         self.kit.tool("server", "tandem_server", "probe", *args, *config, "--token-file", str(token))
         return before
 
-    def collector(self) -> Program:
-        """Start it again, after it was ended."""
+    @contextmanager
+    def without_collector(self, ended_by: signal.Signals = signal.SIGKILL) -> Iterator[None]:
+        """It is ended, and started again."""
         kit = self.kit
-        kit.collector = kit.programs.start("collector", kit.collector.argv, 30)
-        return kit.collector
+        os.kill(kit.collector.pid, ended_by)
+        kit.programs.end(kit.collector, 45)
+        try:
+            yield
+        finally:
+            kit.collector = kit.programs.start("collector", kit.collector.argv, 30)
 
 
 def shown(told: dict[str, Any]) -> str:

@@ -6,7 +6,6 @@ Faults that have nothing to do with each other are made at once: then each must 
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 from collections.abc import Iterator
@@ -121,48 +120,43 @@ def test_a_hung_collector_is_all_there_is_to_mend(kit: PreflightKit) -> None:
 
 def test_without_a_collector_all_is_looked_at_all_the_same(kit: PreflightKit) -> None:
     """Also what only a configuration can make fail: another SIM than named, a plan used up, a disk without room, no chronyd."""
-    collector = kit.kit.collector
-    os.kill(collector.pid, signal.SIGKILL)
-    kit.kit.programs.end(collector)
-    last = json.loads(kit.at_server("probe", "last", "probe-1", "--json"))
-    # Which (tests/unit/ingest/test_last_words.py) hangs on what the modems went through in the tests before.
-    assert last["reasons"], last
-    assert set(last["radio"]) == {"a", "b"}
-    assert kit.at_server("probe", "list").startswith("probe-1 ")
-    before = {file: file.stat().st_mtime_ns for file in kit.kit.probe.rglob("*")}
-    status, told = kit.check(*PATIENT, "--accept", "collector")
-    assert (status, failed(told), failed(told, "accepted")) == (0, set(), {"collector"}), shown(told)
-    after = {file: file.stat().st_mtime_ns for file in kit.kit.probe.rglob("*")}
-    assert after == before, "the probe's own folder was touched"
-    text = (kit.kit.probe / "config.toml").read_text()
-    disk = kit.disk
-    for name in ("ca.pem", "token", "account.json"):
-        (disk.folder / name).write_bytes((kit.kit.probe / name).read_bytes())
-    edited = _with(text, "b", 'sim = "0123456789abcdef01234567"', "[path.plan]\nbytes = 1000")
-    (disk.folder / "config.toml").write_text(edited)
-    (disk.folder / "sim.secret").write_bytes(bytes(32))
-    disk.fill(200_000)
-    status, told = kit.check(*QUICK, config=disk.folder / "config.toml")
-    assert (status, failed(told)) == (1, {"collector", "sim:b", "budget:b", "disk"}), shown(told)
-    file = kit.kit.probe / "no-chrony.toml"
-    file.write_text(text.replace('source = "system"', 'source = "chrony"'))
-    status, told = kit.check(*QUICK, config=file)
-    assert (status, failed(told)) == (1, {"collector", "clock"}), shown(told)
-    kit.collector()
+    kit.spent("b")
+    with kit.without_collector():
+        last = json.loads(kit.at_server("probe", "last", "probe-1", "--json"))
+        # Which (tests/unit/ingest/test_last_words.py) hangs on what the modems went through in the tests before.
+        assert last["reasons"], last
+        assert set(last["radio"]) == {"a", "b"}
+        assert kit.at_server("probe", "list").startswith("probe-1 ")
+        before = {file: file.stat().st_mtime_ns for file in kit.kit.probe.rglob("*")}
+        status, told = kit.check(*PATIENT, "--accept", "collector")
+        assert (status, failed(told), failed(told, "accepted")) == (0, set(), {"collector"}), shown(told)
+        after = {file: file.stat().st_mtime_ns for file in kit.kit.probe.rglob("*")}
+        assert after == before, "the probe's own folder was touched"
+        text = (kit.kit.probe / "config.toml").read_text()
+        disk = kit.disk
+        for name in ("ca.pem", "token", "account.json"):
+            (disk.folder / name).write_bytes((kit.kit.probe / name).read_bytes())
+        edited = _with(text, "b", 'sim = "0123456789abcdef01234567"', "[path.plan]\nbytes = 1000")
+        (disk.folder / "config.toml").write_text(edited)
+        (disk.folder / "sim.secret").write_bytes(bytes(32))
+        disk.fill(200_000)
+        status, told = kit.check(*QUICK, config=disk.folder / "config.toml")
+        assert (status, failed(told)) == (1, {"collector", "sim:b", "budget:b", "disk"}), shown(told)
+        file = kit.kit.probe / "no-chrony.toml"
+        file.write_text(text.replace('source = "system"', 'source = "chrony"'))
+        status, told = kit.check(*QUICK, config=file)
+        assert (status, failed(told)) == (1, {"collector", "clock"}), shown(told)
 
 
 def test_what_a_killed_check_left_is_removed_by_the_next(kit: PreflightKit) -> None:
     """Its folder; the next one's collector gives the paths their routes, rules and endpoints anew, and takes them all away at its end."""
-    collector = kit.kit.collector
-    os.kill(collector.pid, signal.SIGTERM)
-    kit.kit.programs.end(collector, 45)
-    assert (kit.checks(), kit.ours_in_the_kernel()) == ([], 0)
-    with kit.killed_check() as left:
-        assert (kit.checks(), kit.ours_in_the_kernel() > 0) == ([left], True)
-        assert "token" not in {file.name for file in left.rglob("*")}
-    kit.check(*QUICK)
-    assert (kit.checks(), kit.ours_in_the_kernel()) == ([], 0)
-    kit.collector()
+    with kit.without_collector(signal.SIGTERM):
+        assert (kit.checks(), kit.ours_in_the_kernel()) == ([], 0)
+        with kit.killed_check() as left:
+            assert (kit.checks(), kit.ours_in_the_kernel() > 0) == ([left], True)
+            assert "token" not in {file.name for file in left.rglob("*")}
+        kit.check(*QUICK)
+        assert (kit.checks(), kit.ours_in_the_kernel()) == ([], 0)
 
 
 def test_a_receiver_that_is_gone_and_a_supply_that_was_too_low_once(kit: PreflightKit) -> None:
