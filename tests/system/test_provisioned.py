@@ -114,7 +114,7 @@ def test_a_server_that_moves_and_a_collector_that_hangs(story: Story, first: Map
     with story.part("server moved: through the tunnel"):
         with story.part("server moved: measuring"):
             began_ns = time.time_ns()
-            faults.server_moved(story)
+            faults.server_moved(story, SERVER_MOVED)
             faults.records(story, began_ns)
         with story.part("collector hung"), faults.another_process(story):
             faults.signalled(story, "SIGSTOP")
