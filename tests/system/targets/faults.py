@@ -67,8 +67,8 @@ def through_tunnel(story: Story) -> None:
 def another_process(story: Story) -> Iterator[None]:
     """What is done inside ends the collector; afterwards another one measures."""
     before = process(story)
-    began_ns = time.time_ns()
     yield
+    ended_ns = time.time_ns()
     story.awaited("another process", PROBE, _PROCESS, lambda said: int(said) not in (0, before), 1.0)
     paths_up(story)
-    records(story, began_ns)
+    records(story, ended_ns)

@@ -62,7 +62,10 @@ def containers(folder: Path, sources: Path) -> Iterator[Story]:
     """Ground, a server and a kit with its modems, both in containers that answer."""
     with ExitStack() as stack:
         ground = stack.enter_context(grounds.ground(folder, sources))
-        seeds = {"server": ground.seed("server", SERVER) | ground.own_sources(), KIT: ground.seed(KIT, PROBE)}
+        seeds = {
+            "server": ground.seed("server", SERVER) | ground.own_sources(),
+            KIT: ground.seed(KIT, PROBE) | ground.own_sources(),
+        }
         server, kit = (stack.enter_context(laid_out(ground, name, seed)) for name, seed in seeds.items())
         stack.enter_context(booted(ground, SERVER, server, server_cables))
         # What is entered last is left first: a kit sends what is left before its server goes.
