@@ -117,3 +117,11 @@ def test_a_server_that_moves_and_a_collector_that_hangs(kit: Story) -> None:
             faults.signalled(kit, "SIGSTOP")
         faults.through_tunnel(kit)
     assert SERVER_MOVED in kit.told(PROBE, "sudo wg show wg-tandem endpoints")
+
+
+@pytest.mark.parametrize("address", [SERVER, PROBE], ids=["server", KIT])
+def test_nothing_broke_where_nobody_looks(address: str, kit: Story) -> None:
+    assert kit.told(address, "systemctl --failed --no-legend --plain") == ""
+    journal = kit.told(address, "sudo journalctl --boot --no-pager --output=cat --unit='tandem*'")
+    assert journal.strip() != ""
+    assert "Traceback" not in journal, journal[journal.index("Traceback") - 500 :][:3000]
