@@ -54,7 +54,9 @@ def await_taken(address: str, within_s: float = 3600.0) -> None:
     deadline_s = time.monotonic() + within_s
     while open_connections(port) > 0:
         if time.monotonic() > deadline_s:
-            raise EnvironmentLacks(f"influxd still reads from {address} after {within_s:.0f} s; mend: end what else uses it")
+            raise EnvironmentLacks(
+                f"influxd still reads from {address} after {within_s:.0f} s; mend: end what else uses it"
+            )
         time.sleep(_LOOK_EVERY_S)
 
 

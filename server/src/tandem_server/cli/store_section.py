@@ -36,7 +36,8 @@ _OF_KIND = {
 @dataclass(frozen=True, slots=True)
 class Store:
     """``private``: ``binary`` (else looked for), ``folder``, ``port``, ``backup_port`` (where ``influxd`` hands out and takes backups, on
-    loopback and without asking who it is: a firewall must; None: another free one at each start). ``running`` (InfluxDB 1.x): ``url``, ``user``, ``password_file``.
+    loopback and without asking who it is: a firewall must; None: another free one at each start).
+    ``running`` (InfluxDB 1.x): ``url``, ``user``, ``password_file``.
     ``influxdb2``: ``url``, ``org``, ``token_file``; ``database`` is the bucket. ``victoriametrics``: ``url``, ``user`` and
     ``password_file``
     where it asks for them, and ``texts`` = "labels" or "dropped": what becomes of fields that are text, since it holds numbers only.
