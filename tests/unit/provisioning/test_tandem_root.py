@@ -1,5 +1,6 @@
-"""``tandem-root`` on trees of files, as a root that is the disk and as one below a layer of memory: what it says of the next start, on which
-disk and how long that is open, what it refuses, what a writable start does first. The programs it calls write down how they were called."""
+"""``tandem-root`` on trees of files, as a root that is the disk and as one below a layer of memory: what it says of the next start, on
+which disk and how long that is open, what it refuses, what a writable start does first. The programs it calls write down how they
+were called."""
 
 import importlib.machinery
 import importlib.util
