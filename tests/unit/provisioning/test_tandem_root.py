@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 PROGRAM = Path(__file__).parents[3] / "ansible/roles/base/files/tandem-root"
 LINUX = "6.12.47+rpt-rpi-v8"
 ROOT, SPOOL = "/dev/mmcblk0p2 / ext4 rw,noatime 0 0\n", "/dev/mmcblk0p3 /var/lib/tandem ext4 rw 0 0\n"
-MEMORY = "overlayroot / overlay rw,lowerdir=/media/root-ro,upperdir=/media/root-rw/overlay 0 0\n"
+MEMORY = "overlayroot / overlay rw,lowerdir=/media/root-ro 0 0\n/dev/mmcblk0p2 /media/root-ro ext4 ro 0 0\n"
 CONF = "etc/overlayroot.local.conf"
 
 loader = importlib.machinery.SourceFileLoader("tandem_root", str(PROGRAM))
