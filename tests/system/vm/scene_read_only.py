@@ -16,7 +16,6 @@ from typing import Any
 
 SPOOL = Path("/var/lib/tandem")
 LOWER = Path("/media/root-ro")
-MODULES = ("virtio_pci", "virtio_blk", "ext4", "crc32c_generic", "9pnet_virtio", "9p", "virtio_rng")
 KEPT = ("/var/lib/chrony", "/var/lib/systemd/random-seed", "/var/lib/not-there")
 
 
@@ -41,17 +40,6 @@ def written(file: Path, text: str) -> None:
     os.sync()
 
 
-def initramfs() -> None:
-    """The distribution's own, with overlayroot's hook and script: as its package would have it made."""
-    linux = os.uname().release
-    # The machine has no boot folder; the kernel's configuration is asked for how it unpacks.
-    Path(f"/boot/config-{linux}").write_text("CONFIG_RD_GZIP=y\n")
-    Path("/etc/initramfs-tools/modules").write_text("\n".join(MODULES) + "\n")
-    Path("/etc/initramfs-tools/conf.d/machine").write_text("MODULES=list\nCOMPRESS=gzip\nFSTYPE=ext4\n")
-    told("mkinitramfs", "-o", f"/boot/initrd.img-{linux}", linux)
-    shutil.copy(f"/boot/initrd.img-{linux}", "initrd")
-
-
 def set_up(programs: Path) -> dict[str, Any]:
     """What the role does, on a root that is writable."""
     for folder in (Path("/boot"), Path("/usr/local/sbin"), Path("/var/lib/systemd"), SPOOL):
@@ -61,7 +49,7 @@ def set_up(programs: Path) -> dict[str, Any]:
     Path("/etc/tandem-kept").write_text("\n".join(KEPT) + "\n")
     Path("/etc/fstab").write_text("/dev/vda / ext4 defaults,noatime 0 1\n")
     Path("/var/lib/systemd/random-seed").write_text("first")
-    initramfs()
+    shutil.copy("initrd", f"/boot/initrd.img-{os.uname().release}")
     refused = root("read-only")
     told("mount", "/dev/vdb", str(SPOOL))
     return {"refused": refused, "armed": root("read-only"), "status": root("status")}
