@@ -78,7 +78,7 @@ def starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[
         done = machine.run(
             ["/usr/bin/python3", "{folder}/scene.py", name, str(PROGRAMS)],
             {"scene.py": SCENE, "initrd": initrd.read_bytes()} if name == "set up" else {"scene.py": SCENE},
-            append="no_timer_check" if name == "set up" else "no_timer_check root=/dev/vda init=/vm-init",
+            append="no_timer_check" if name == "set up" else "no_timer_check root=/dev/vda init=/read-only-init",
             timeout_s=600,
             memory_mb=768,
             qemu=["-drive", f"file={spool},format=raw,if=virtio"],

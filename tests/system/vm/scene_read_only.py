@@ -49,6 +49,9 @@ def set_up(programs: Path) -> dict[str, Any]:
     Path("/etc/tandem-kept").write_text("\n".join(KEPT) + "\n")
     Path("/etc/fstab").write_text("/dev/vda / ext4 defaults,noatime 0 1\n")
     Path("/var/lib/systemd/random-seed").write_text("first")
+    # The machine's own first process, by the shell that it is written for.
+    Path("/read-only-init").write_text("#!/bin/sh\nexec /bin/sh /vm-init\n")
+    Path("/read-only-init").chmod(0o755)
     shutil.copy("initrd", f"/boot/initrd.img-{os.uname().release}")
     refused = root("read-only")
     told("mount", "/dev/vdb", str(SPOOL))
