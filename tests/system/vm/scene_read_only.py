@@ -45,7 +45,7 @@ def set_up(programs: Path) -> dict[str, Any]:
     for folder in (Path("/boot"), Path("/usr/local/sbin"), Path("/var/lib/systemd"), SPOOL):
         folder.mkdir(parents=True, exist_ok=True)
     for name in ("tandem-root", "tandem-kept"):
-        shutil.copy(programs / name, "/usr/local/sbin")
+        Path(shutil.copy(programs / name, "/usr/local/sbin")).chmod(0o755)
     Path("/etc/tandem-kept").write_text("\n".join(KEPT) + "\n")
     Path("/etc/fstab").write_text("/dev/vda / ext4 defaults,noatime 0 1\n")
     Path("/var/lib/systemd/random-seed").write_text("first")
