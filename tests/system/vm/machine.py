@@ -77,11 +77,14 @@ def run(
     timeout_s: float = 280.0,
     memory_mb: int = 1536,
     qemu: Sequence[str] = (),
+    root: Path | None = None,
+    initrd: Path | None = None,
 ) -> Done:
     """Run ``command`` in a fresh machine, as root, in a folder that holds ``files`` (name → content).
 
     ``{folder}`` in the command's words is that folder; ``python3`` is this Python with Tandem's packages. ``env`` is added to
-    the command's environment, ``append`` to the kernel's command line, ``qemu`` to the emulator's (a network, another time). VmError
+    the command's environment, ``append`` to the kernel's command line, ``qemu`` to the emulator's (a network, another time). ``root``: a
+    raw disk in place of the one that forgets, and keeps what was synced when the command ended; ``initrd``: what goes before it. VmError
     when there is no machine or it takes longer than ``timeout_s``; it is killed then.
     """
     made = built()
@@ -98,7 +101,7 @@ def run(
         (share / "command").write_text(_script(command, env or {}))
         began_s, cpu_s = time.monotonic(), _children_cpu_s()
         process = subprocess.Popen(
-            [*_qemu(program, made, share, shares, append, memory_mb), *qemu],
+            [*_qemu(program, made, share, shares, append, memory_mb, root, initrd), *qemu],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -150,7 +153,16 @@ def _script(command: Sequence[str], env: Mapping[str, str]) -> str:
     return f"{exports}PATH={shlex.quote(str(Path(sys.prefix) / 'bin'))}:$PATH\nexec {shlex.join(words)}\n"
 
 
-def _qemu(program: str, made: Path, share: Path, shares: Mapping[str, Path], append: str, memory_mb: int) -> list[str]:
+def _qemu(
+    program: str,
+    made: Path,
+    share: Path,
+    shares: Mapping[str, Path],
+    append: str,
+    memory_mb: int,
+    root: Path | None,
+    initrd: Path | None,
+) -> list[str]:
     accelerator = {"kvm": "kvm", "tcg": "tcg,thread=multi"}[os.environ.get(ACCELERATOR, "tcg")]
     mounts = [f"local,path={share},mount_tag=share,security_model=none,multidevs=remap"]
     mounts += [
@@ -160,9 +172,9 @@ def _qemu(program: str, made: Path, share: Path, shares: Mapping[str, Path], app
     return [
         program, "-accel", accelerator, "-machine", "q35", "-cpu", "max", "-smp", "2", "-m", str(memory_mb),
         "-nodefaults", "-display", "none", "-no-reboot",
-        "-kernel", str(made / "vmlinuz"), "-initrd", str(made / "initramfs"),
+        "-kernel", str(made / "vmlinuz"), "-initrd", str(initrd or made / "initramfs"),
         "-append", f"console=ttyS0 quiet net.ifnames=0 panic=-1 mitigations=off {append}",
-        "-drive", f"file={made / 'root.ext4'},format=raw,if=virtio,snapshot=on",
+        "-drive", f"file={root or made / 'root.ext4'},format=raw,if=virtio,snapshot={'off' if root else 'on'}",
         *(word for mount in mounts for word in ("-virtfs", mount)),
         "-device", "virtio-rng-pci", "-serial", f"file:{share / 'console'}",
     ]  # fmt: skip

@@ -90,7 +90,7 @@ class Fleet:
     def push(self):
         self.git("push", "-q", "--force", "--prune", self.bare, "refs/tags/*:refs/tags/*")
 
-    def pull(self, **changed):
+    def pull(self, *options, **changed):
         told = {
             "repository": str(self.bare),
             "prefix": "fleet",
@@ -110,9 +110,10 @@ class Fleet:
             **os.environ,
             "ANSIBLE_LOCAL_TEMP": str(self.folder / "tmp"),
             "ANSIBLE_REMOTE_TEMP": str(self.folder / "tmp"),
+            "PATH": f"{self.folder / 'programs'}:{os.environ['PATH']}",
         }
         ended = subprocess.run(
-            [sys.executable, PROGRAM, "--config", self.folder / "pull.json"],
+            [sys.executable, PROGRAM, "--config", self.folder / "pull.json", *options],
             env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert "Traceback" not in ended.stderr
@@ -250,3 +251,24 @@ def test_a_line_of_the_message_does_not_pass_for_the_head():
     head = f"object {'a' * 40}\ntype commit\ntag fleet-1\ntagger f <f@example.org> 1790000000 +0000\n\n"
     told = tandem_pull.said_by(head + "tag fleet-99\nobject " + "b" * 40)
     assert (told.name, told.commit, told.signed_s) == ("fleet-1", "a" * 40, 1_790_000_000)
+
+
+def test_a_read_only_root_is_made_writable_for_a_tag_that_is_good_and_for_no_other(fleet):
+    program, calls = fleet.folder / "programs/tandem-root", fleet.folder / "calls"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho $* >>{calls}\n")
+    program.chmod(0o755)
+    below = ("--below", "/proc")  # a place where something is mounted
+    fleet.release(1, "forged", sign=False)
+    assert fleet.pull(*below)[0] == 1
+    assert not calls.exists()
+    fleet.release(2)
+    assert fleet.pull(*below) == (0, "tandem-pull: fleet-2 is taken at the next start, whose root is writable")
+    assert calls.read_text() == "writable --reboot --for tandem-pull.service\n"
+    assert fleet.lines() == []
+    for _ in range(5):
+        assert fleet.pull(*below)[0] == 0
+    assert fleet.pull(*below)[0] == 1, "it never comes to an end"
+    assert "not taken in 6 starts" in fleet.told
+    assert fleet.pull() == (0, "tandem-pull: fleet-2 taken")
+    assert fleet.pull(*below) == (0, "tandem-pull: fleet-2 is what runs here")

@@ -129,3 +129,16 @@ def test_the_program_is_python_that_the_probe_has():
     text = PROGRAM.read_text()
     compile(text, str(PROGRAM), "exec")
     assert text.startswith("#!/usr/bin/python3\n")
+
+
+@pytest.mark.parametrize("words", [("install", "a.whl"), ("switch", "1.0"), ("back",), ("prune",)])
+def test_a_root_that_would_forget_it_is_not_changed(kit, monkeypatch, capsys, words):
+    from tandem_release import disk, main
+
+    kit.install("1.0")
+    monkeypatch.setattr(disk.os.path, "ismount", lambda place: place == kit.root / "media/root-ro")
+    where = ["--home", str(kit.home), "--root", str(kit.root)]
+    assert main.main([*where, *words]) == 3
+    assert "mend: tandem-root writable" in capsys.readouterr().err
+    assert main.main([*where, "status"]) == 0
+    assert main.main([*where, "recover"]) == 0

@@ -68,6 +68,11 @@ def remove(path: Path) -> None:
         sync(path.parent)
 
 
+def forgets(root: Path) -> bool:
+    """Whether a layer of memory lies above a read-only root (Ansible's role ``base``): what is changed is as before at the next start."""
+    return os.path.ismount(root / "media/root-ro")
+
+
 def same(one: Path, other: Path) -> bool:
     """Whether both are files of one content, owner and rights."""
     if not one.is_file() or not other.is_file() or one.read_bytes() != other.read_bytes():

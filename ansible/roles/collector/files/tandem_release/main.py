@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tandem_release.disk import ReleaseError
+from tandem_release.disk import ReleaseError, forgets
 from tandem_release.place import Place
 from tandem_release.releases import Releases
 from tandem_release.service import Systemd
@@ -83,6 +83,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if args.command == "status":
             return _answer(args.json, _status(place), 0)
+        # To take back in memory what a power cut left on the disk is right at each start, until the next playbook.
+        if args.command != "recover" and forgets(args.root):
+            raise ReleaseError(
+                "the root is read-only and would forget it; mend: tandem-root writable --reboot, then again", 3
+            )
         _finish_what_was_begun()
         with releases.alone():
             return _act(args, releases, place)

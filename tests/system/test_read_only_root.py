@@ -1,0 +1,137 @@
+"""A probe whose root is read-only below a layer of memory, over five starts each of which ends with a power cut, in a virtual machine with
+Debian's kernel, initramfs-tools and overlayroot, and the programs of Ansible's role ``base`` (``vm/scene_read_only.py``)."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vm import machine
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
+]
+PROGRAMS = machine.REPOSITORY / "ansible/roles/base/files"
+SCENE = (machine.REPOSITORY / "tests/system/vm/scene_read_only.py").read_text()
+STARTS = ("set up", "first", "second", "writable", "last")
+
+
+MODULES = ("virtio_pci", "virtio_blk", "ext4", "crc32c_generic", "9pnet_virtio", "9p", "virtio_rng")
+"""What the machine cannot do without before its root is there; overlayroot's hook adds its own."""
+MAKE = """
+set -e
+cd "$1"
+for name in dev proc; do mount --rbind /$name $name; done
+linux=$(ls usr/lib/modules)
+echo CONFIG_RD_GZIP=y >boot/config-$linux
+exec chroot . /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin mkinitramfs -o /made $linux
+"""
+
+
+def initramfs(image: Path, folder: Path) -> bytes:
+    """The distribution's own, by its initramfs-tools with overlayroot's hook and script: made here, where no processor is emulated."""
+    tree = folder / "tree"
+    tree.mkdir()
+    run = functools.partial(
+        subprocess.run, check=True, capture_output=True, env={"PATH": "/usr/sbin:/sbin:/usr/bin:/bin"}
+    )
+    run(["debugfs", "-R", f"rdump / {tree}", image])
+    (tree / "boot").mkdir()
+    (tree / "etc/initramfs-tools/modules").write_text("\n".join(MODULES) + "\n")
+    (tree / "etc/initramfs-tools/conf.d/machine").write_text("MODULES=list\nCOMPRESS=gzip\nFSTYPE=ext4\n")
+    alone = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
+    run([*alone, "sh", "-c", MAKE, "sh", tree])
+    made = (tree / "made").read_bytes()
+    shutil.rmtree(tree)
+    return made
+
+
+def disk(file: Path, size: int) -> Path:
+    """An empty ext4 file system."""
+    with file.open("wb") as made:
+        made.truncate(size)
+    subprocess.run(["mkfs.ext4", "-q", "-F", file], check=True, env={"PATH": "/usr/sbin:/sbin:/usr/bin:/bin"})
+    return file
+
+
+@pytest.fixture(scope="module")
+def starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[str, Any]]]:
+    """What each start saw."""
+    folder = tmp_path_factory.mktemp("read-only")
+    root, spool, initrd = folder / "root.ext4", disk(folder / "spool.ext4", 32 << 20), folder / "initrd"
+    subprocess.run(["cp", "--sparse=always", machine.built() / "root.ext4", root], check=True)
+    # The machine's own disk has no journal, a probe's has one.
+    subprocess.run(["tune2fs", "-j", root], check=True, capture_output=True, env={"PATH": "/usr/sbin:/sbin"})
+    seen: dict[str, dict[str, Any]] = {}
+
+    def start(name: str) -> None:
+        done = machine.run(
+            ["/usr/bin/python3", "{folder}/scene.py", name, str(PROGRAMS)],
+            {"scene.py": SCENE, "initrd": initrd.read_bytes()} if name == "set up" else {"scene.py": SCENE},
+            append="no_timer_check" if name == "set up" else "no_timer_check root=/dev/vda init=/read-only-init",
+            timeout_s=600,
+            memory_mb=768,
+            qemu=["-drive", f"file={spool},format=raw,if=virtio"],
+            root=root,
+            initrd=None if name == "set up" else initrd,
+        )
+        assert done.exit == 0, f"{name}: {done.stdout}{done.stderr}"
+        print(f"{name}: {done.boot_s:.0f} s to start, {done.command_s:.0f} s, {done.cpu_s:.0f} s of processor")
+        seen[name] = json.loads(done.stdout.splitlines()[-1])
+
+    try:
+        initrd.write_bytes(initramfs(root, folder))
+        for name in STARTS:
+            start(name)
+        yield seen
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_it_does_not_become_read_only_where_the_spool_has_no_partition(starts: dict[str, dict[str, Any]]) -> None:
+    refused, armed = starts["set up"]["refused"], starts["set up"]["armed"]
+    assert refused["exit"] == 3
+    assert "no partition of its own; mend:" in refused["error"]
+    assert (armed["exit"], armed["changed"], armed["now"], armed["next"]) == (0, True, "writable", "read-only")
+
+
+@pytest.mark.parametrize("start", ["first", "second", "last"])
+def test_the_root_is_a_layer_of_memory_and_the_disk_below_is_read_only(
+    starts: dict[str, dict[str, Any]], start: str
+) -> None:
+    assert starts[start]["root"] == "overlay"
+    assert "ro" in starts[start]["lower"]
+    status = starts[start]["status"]
+    assert (status["exit"], status["now"], status["next"], status["kept"]) == (0, "read-only", "read-only", True)
+    assert 0 < status["memory_used_bytes"] < status["memory_bytes"] / 10
+
+
+def test_a_power_cut_takes_what_is_on_the_root_and_nothing_of_the_spool(starts: dict[str, dict[str, Any]]) -> None:
+    assert starts["second"]["files"] == {"/etc/lost": False, "/etc/stays": False, "/var/lib/tandem/spooled": True}
+
+
+def test_what_is_kept_is_there_at_the_next_start_in_either_state(starts: dict[str, dict[str, Any]]) -> None:
+    assert starts["first"]["kept"] == {"/var/lib/systemd/random-seed": "first"}
+    for start in ("second", "writable", "last"):
+        assert starts[start]["kept"] == {"/var/lib/chrony/drift": "1.5", "/var/lib/systemd/random-seed": "second"}
+
+
+def test_a_person_makes_it_writable_for_one_start(starts: dict[str, dict[str, Any]]) -> None:
+    asked, writable = starts["second"]["asked"], starts["writable"]
+    assert (asked["exit"], asked["changed"], asked["now"], asked["next"], asked["stays"]) == (
+        *(0, True, "read-only", "writable", False),
+    )
+    assert "ro" in starts["second"]["lower after"], "open for no longer than it takes"
+    assert writable["root"] == "ext4"
+    assert (writable["status"]["exit"], writable["status"]["next"]) == (1, "read-only")
+    assert starts["last"]["files"] == {"/etc/lost": False, "/etc/stays": True, "/var/lib/tandem/spooled": True}
