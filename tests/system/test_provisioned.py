@@ -56,7 +56,7 @@ def test_a_check_of_a_bare_machine_would_change_much(playbook: str, played: Mapp
     looked, made = played[f"{playbook} bare, checked"], played[f"{playbook} first"]
     host = PLAYBOOKS[playbook]
     assert looked.failed[host] == made.failed[host] == 0
-    assert 0 < looked.changed[host] <= made.changed[host]
+    assert looked.changed[host] > 0
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS)
