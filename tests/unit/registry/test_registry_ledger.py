@@ -71,3 +71,13 @@ def test_what_happened_while_a_run_was_judged_is_not_lost(tmp_path):
         assert [one.state for one in registry.ledger_runs.sums()] == ["uncounted"]
         (again,) = registry.ledger_runs.due(1, 10)
         assert again.touched > row.touched
+
+
+def test_the_hand_out_checks_session_is_no_run(tmp_path):
+    with Registry(tmp_path / "r.sqlite") as registry:
+        registry.probes.add("probe-1")
+        for run in ("preflight", "run-1"):
+            registry.sessions.open("probe-1", run, "any", 1, 60)
+        assert [one.run for one in registry.sessions.lone()] == ["run-1"]
+        assert [one.run for one in registry.ledger_runs.due(1, 10)] == ["run-1"]
+        assert [one.run for one in registry.sessions.all()] == ["preflight", "run-1"]

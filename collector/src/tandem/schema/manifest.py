@@ -17,6 +17,9 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 FORMAT = "tandem-run/1"
 
+CHECK_RUN = "preflight"
+"""The name of the session that the hand-out check opens and closes: no run, nothing is promised of it."""
+
 RunKind = Literal["mptcp", "tcp", "any"]
 """``mptcp`` and ``tcp``: downloads over one connection; ``any``: another experiment, which may open connections of both kinds."""
 Pairing = Literal["sequential", "simultaneous", "single"]

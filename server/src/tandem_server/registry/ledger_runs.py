@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tandem.schema.manifest import CHECK_RUN
 from tandem_server.registry.probes import Opening
 
 _SUMS = ("runs", "failed", "records_promised", "records_arrived", "files_promised", "files_received")
@@ -58,7 +59,7 @@ CREATE TABLE ledger_sums (
 INSERT INTO ledger_runs (probe, run, ended_utc_ns) SELECT probe, id, received_utc_ns FROM runs;
 CREATE INDEX sessions_of_run ON sessions (probe, run);
 INSERT INTO ledger_runs (probe, run, ended_utc_ns)
-    SELECT probe, run, max(opened_utc_ns) FROM sessions WHERE true GROUP BY probe, run ON CONFLICT (probe, run) DO NOTHING;
+    SELECT probe, run, max(opened_utc_ns) FROM sessions WHERE run <> '{CHECK_RUN}' GROUP BY probe, run ON CONFLICT (probe, run) DO NOTHING;
 INSERT INTO ledger_sums SELECT probe, '', 'uncounted', count(*), 0, 0, 0, 0, 0 FROM ledger_runs GROUP BY probe;
 CREATE INDEX ledger_due ON ledger_runs (due_utc_ns, ended_utc_ns DESC) WHERE due_utc_ns IS NOT NULL;
 CREATE INDEX ledger_open ON ledger_runs (probe, campaign, lacks_records, lacks_files, ended_utc_ns)
@@ -83,7 +84,7 @@ CREATE TRIGGER trace_received AFTER INSERT ON traces BEGIN
     INSERT INTO trace_sums VALUES (new.probe, 1, new.bytes, new.stored_bytes) ON CONFLICT (probe) DO UPDATE SET
     received = received + 1, bytes = bytes + excluded.bytes, stored_bytes = stored_bytes + excluded.stored_bytes;
 END;
-CREATE TRIGGER ledger_session AFTER INSERT ON sessions BEGIN
+CREATE TRIGGER ledger_session AFTER INSERT ON sessions WHEN new.run <> '{CHECK_RUN}' BEGIN
     INSERT INTO ledger_runs (probe, run, ended_utc_ns) VALUES (new.probe, new.run, new.opened_utc_ns) ON CONFLICT (probe, run) DO NOTHING;
 END;
 CREATE TRIGGER ledger_manifest AFTER INSERT ON runs BEGIN

@@ -6,6 +6,7 @@ import secrets
 import time
 from dataclasses import dataclass
 
+from tandem.schema.manifest import CHECK_RUN
 from tandem_server.registry.probes import Opening
 
 
@@ -81,8 +82,9 @@ class Sessions:
         return int(row[0])
 
     def lone(self, probe: str | None = None, run: str | None = None) -> list[Lone]:
-        """Runs that are known by their sessions only, one row each, the oldest first; of one probe, and one run of it, when named."""
-        of = "(?1 IS NULL OR probe = ?1)" if run is None else "probe = ?1 AND run = ?2"
+        """Runs that are known by their sessions only, one row each, the oldest first; of one probe, and one run of it, when named.
+        The hand-out check's session is none of them."""
+        of = f"run <> '{CHECK_RUN}' AND " + ("(?1 IS NULL OR probe = ?1)" if run is None else "probe = ?1 AND run = ?2")
         with self._read() as connection:
             rows = connection.execute(
                 "SELECT run, probe, kind, min(opened_utc_ns),"  # noqa: S608  constants

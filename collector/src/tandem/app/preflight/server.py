@@ -16,6 +16,7 @@ from tandem.experiment.control import Control, ControlError
 from tandem.experiment.parameters import ParameterError
 from tandem.export import GatewayAddress, SetupError
 from tandem.export.gateway import Answer, CertificateTimeError, Link, LinkError
+from tandem.schema.manifest import CHECK_RUN
 
 CONNECT_S, ANSWER_S = 5.0, 10.0
 _GOOD = "good"
@@ -98,7 +99,7 @@ def _of_endpoint(config: Config, interfaces: Mapping[str, str], told: Server) ->
     urls = {"control": server.control, "measurement": server.measurement, "token_file": str(server.token_file)}
     ca_file = {} if server.ca_file is None else {"ca_file": str(server.ca_file)}
     paths = [{"name": name, "interface": interface} for name, interface in interfaces.items()]
-    asked = {"run": "preflight", "paths": paths, "server": {**urls, **ca_file}, "control_timeout_s": ANSWER_S}
+    asked = {"run": CHECK_RUN, "paths": paths, "server": {**urls, **ca_file}, "control_timeout_s": ANSWER_S}
     try:
         control = Control(read_common(asked))
         control.close(control.open("any", {}, bytes=1, seconds=None), CONNECT_S)
