@@ -25,11 +25,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "vm")]
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "vm"), str(HERE)]
 
 from targets import arm64_root, play  # noqa: E402 - the tests' own, found by folder
 from targets import ground as grounds  # noqa: E402
-from targets.ground import OPERATORS, PROBE, Ground, GroundError, Seed  # noqa: E402
+from targets.available import FOLDER  # noqa: E402
+from targets.ground import OPERATORS, PROBE, GroundError, Seed  # noqa: E402
 from targets.server_here import server_here  # noqa: E402
 from targets.vm_target import LAN_CARD, VmTarget, lan_profile  # noqa: E402
 
@@ -37,6 +38,8 @@ KIT = "kit"
 INSIDE = "TANDEM_ARM64_INSIDE"
 BOOT_S, PLAY_S = 1800.0, 7200.0
 """What a boot and a play may take on processors that others use."""
+PATIENCE = "systemd.mask=e2scrub_reap.service systemd.default_timeout_start_sec=1800"
+"""The machine's own services wait as long: else one that starts slowly here is ended before it is up."""
 OPERATOR_CARDS = {"op-a": "52:54:00:00:01:0a", "op-b": "52:54:00:00:01:0b"}
 PATHS = [{"name": "a", "operator": "Red", "interface": "eth1"}, {"name": "b", "operator": "Blue", "interface": "eth2"}]
 LOOK = (
@@ -90,7 +93,7 @@ class Arm64Target(VmTarget):
             "qemu-system-aarch64", "-accel", "tcg,thread=multi", "-machine", "virt,gic-version=2", "-cpu", "cortex-a72", "-smp", "2",
             "-m", str(self._memory_mb), "-nodefaults", "-display", "none",
             "-kernel", str(sources / "vmlinuz"), "-initrd", str(self._folder / "initramfs"),
-            "-append", f"console=ttyAMA0 quiet net.ifnames=0 panic=-1 mitigations=off systemd.mask=e2scrub_reap.service {self._append}",
+            "-append", f"console=ttyAMA0 quiet net.ifnames=0 panic=-1 mitigations=off {PATIENCE} {self._append}",
             "-drive", f"file={self._disk},format=qcow2,if=virtio,cache=unsafe", *words,
             "-device", "virtio-rng-pci", "-serial", f"file:{self.console}",
         ]  # fmt: skip
@@ -98,17 +101,27 @@ class Arm64Target(VmTarget):
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=(self._folder / "qemu.log").open("ab")
         )
 
+    def processor_s(self) -> float:
+        """What the emulator used of processors since it was switched on."""
+        assert self._process is not None
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-def told(part: str, began_s: float) -> None:
-    """A part of the story and its time."""
-    print(f"{part}: {time.monotonic() - began_s:.0f} s", flush=True)
+
+def told(part: str, began_s: float, target: Arm64Target) -> None:
+    """A part of the story, its time, and the emulator's on a processor: the first says little where others use the processors too."""
+    print(
+        f"{part}: {time.monotonic() - began_s:.0f} s; emulator's processor time {target.processor_s():.0f} s",
+        flush=True,
+    )
 
 
-def play_once(ground: Ground, inventory: Path, name: str, options: list[str]) -> play.Played:
+def play_once(target: Arm64Target, inventory: Path, name: str, options: list[str]) -> play.Played:
     """One play, told; its log is NAME.log."""
-    played = play.play(ground, "probe.yml", inventory, *options, timeout_s=PLAY_S, log=name)
+    began_s = time.monotonic()
+    played = play.play(target.ground, "probe.yml", inventory, *options, timeout_s=PLAY_S, log=name)
     counts = [played.tasks.get(KIT), played.changed.get(KIT), played.failed.get(KIT)]
-    print(f"{name}: tasks, changed, failed {counts}, exit {played.exit}, {played.took_s:.0f} s", flush=True)
+    told(f"{name}: tasks, changed, failed {counts}, exit {played.exit}", began_s, target)
     if played.exit != 0:
         print(played.output[-3000:], flush=True)
     return played
@@ -124,19 +137,19 @@ def story(folder: Path, sources: Path, more: bool) -> bool:
         began_s = time.monotonic()
         target.start()
         server = stack.enter_context(server_here(ground))
-        told("server ready", began_s)
+        told("server ready", began_s, target)
         target.await_ssh(BOOT_S)
-        told("boot until SSH answers", began_s)
+        told("boot until SSH answers", began_s, target)
         probe = {"tandem_paths": PATHS, "collector_enrol_code": server.invitation(KIT)}
         inventory = play.inventory(ground, {}, probe | {"preflight_page_folder": str(folder)})
-        first = play_once(ground, inventory, "first", [])
+        first = play_once(target, inventory, "first", [])
         good = first.exit == 0
         if good:
-            second = play_once(ground, inventory, "second", [])
+            second = play_once(target, inventory, "second", [])
             good = second.exit == 0 and second.changed == {KIT: 0}
             print(*second.changes(), sep="\n", flush=True)
         for number, line in enumerate(sys.stdin if more else []):
-            good = play_once(ground, inventory, f"more-{number}", shlex.split(line)).exit == 0
+            good = play_once(target, inventory, f"more-{number}", shlex.split(line)).exit == 0
         looked = ground.ssh(PROBE, LOOK)
         print(looked.stdout, looked.stderr, flush=True)
         return good
@@ -154,12 +167,12 @@ def main(words: list[str]) -> int:
         if lacking:
             raise GroundError(f"{lacking[0]} not found; mend: ./kit test, and apt-get install qemu-system-arm")
         if INSIDE not in os.environ:
-            arm64_root.made_in(chosen.made.absolute())
+            arm64_root.made_in(chosen.made.absolute(), FOLDER)
             # Networks, mounts and processes end with it.
             spaces = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
             inside = [*spaces, "sh", "-c", 'ip link set lo up && exec "$@"', "sh", sys.executable, __file__, *words]
             return subprocess.run(inside, env=os.environ | {INSIDE: "1"}, check=False).returncode
-        sources = arm64_root.made_in(chosen.made.absolute())
+        sources = arm64_root.made_in(chosen.made.absolute(), FOLDER)
         with contextlib.ExitStack() as stack:
             folder = chosen.leave and chosen.leave.absolute()
             if folder is None:
@@ -167,7 +180,7 @@ def main(words: list[str]) -> int:
             else:
                 folder.mkdir(parents=True)
             return 0 if story(folder, sources, chosen.more) else 1
-    except (GroundError, arm64_root.build.BuildError) as error:
+    except (GroundError, arm64_root.build.BuildError, subprocess.TimeoutExpired) as error:
         print(f"arm64: {error}", file=sys.stderr)
         return 3
 

@@ -1,8 +1,10 @@
 """Makes what an arm64 target is made from, on a machine that is not one: ``FOLDER/KEY/`` with vmlinuz, initramfs, root.ext4 and archive/.
 
-As make.py does for this machine's architecture, but faster than mmdebstrap under emulation: this machine's own dpkg unpacks, and only the
-packages' scripts run in qemu-aarch64-static, by a registration with the kernel (binfmt_misc) that is taken back at the end.
-apt works on lists of its own; the machine's package system stays as it is. Needs root and, once, the network. Standard library only.
+A Debian's packages differ between architectures; what their scripts make out of them (accounts, links, indices, rights) does not. So
+this machine's own dpkg unpacks the other architecture's packages, and what belongs to no package, and everybody's rights, come from the
+root that make.py installed for this machine. Only the few scripts that come before a package's files run emulated (qemu-aarch64-static,
+registered with the kernel for so long). apt works on lists of its own; the machine's package system stays as it is. Needs root and,
+once, the network. Standard library only.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
 import time
@@ -30,6 +33,15 @@ REGISTRATION = "tandem-arm64"
 MAGIC = r"\x7f\x45\x4c\x46\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00"
 MASK = r"\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff"
 """The head of an ELF program of this architecture, and which of its bits count."""
+TRIPLETS = ("x86_64-linux-gnu", "aarch64-linux-gnu")
+NOT_TAKEN = frozenset(
+    f"/{name}" for name in (
+        "dev", "proc", "sys", "run", "tmp", "var/cache", "var/log", "usr/lib/modules", "etc/ld.so.cache", "var/lib/dpkg/info",
+        "var/lib/dpkg/status", "var/lib/dpkg/status-old", "var/lib/dpkg/available", "var/lib/dpkg/arch", "var/lib/dpkg/triggers",
+        "var/lib/dpkg/updates", "var/lib/dpkg/parts", "var/lib/dpkg/lock", "var/lib/dpkg/lock-frontend", "var/lib/apt/lists",
+    )
+)  # fmt: skip
+"""What is each root's own, beside its packages."""
 
 
 def key() -> str:
@@ -103,44 +115,85 @@ def emulation() -> Iterator[None]:
             build._run(["umount", BINFMT], "binfmt_misc stays mounted")
 
 
-def install(packages: list[Path], archive: Path, kernel: Path, root: Path) -> None:
-    """A Debian in ``root`` with the kernel's modules, as make.install leaves one."""
-    build.unpack(packages, root)  # so that the scripts that come before a package's files find their programs
+def _placed(path: str) -> str:
+    """Where a path of dpkg's lists lies since /usr was merged."""
+    return "/usr" + path if path.startswith(("/bin/", "/sbin/", "/lib/", "/lib64/")) else path
+
+
+def take_over(installed: Path, root: Path) -> None:
+    """From an installed Debian of this machine's architecture: what no package brought, and the rights of everything."""
+    lists = (installed / "var/lib/dpkg/info").glob("*.list")
+    owned = {_placed(line) for file in lists for line in file.read_text(encoding="utf-8").splitlines()}
+    for top, folders, files in os.walk(installed):
+        folders[:] = [name for name in folders if f"/{(Path(top) / name).relative_to(installed)}" not in NOT_TAKEN]
+        for name in (*folders, *files):
+            source = Path(top) / name
+            path = f"/{source.relative_to(installed)}"
+            target = root / path.replace(*TRIPLETS)[1:]
+            if path not in owned and path not in NOT_TAKEN:
+                if source.is_symlink():
+                    target.unlink(missing_ok=True)
+                    target.symlink_to(str(source.readlink()).replace(*TRIPLETS))
+                elif source.is_dir():
+                    target.mkdir(exist_ok=True)
+                elif source.is_file():
+                    shutil.copy2(source, target)
+            if target.is_symlink() or target.exists():
+                known = source.lstat()
+                os.lchown(target, known.st_uid, known.st_gid)
+                if not target.is_symlink():
+                    target.chmod(stat.S_IMODE(known.st_mode))
+
+
+def modules(kernel: Path, installed: Path, root: Path) -> None:
+    """The kernel's modules into ``root``, without those that no target needs."""
     unpacked = root.parent / "kernel"
     build.unpack([kernel], unpacked)
     shutil.move(unpacked / "usr/lib/modules", root / "usr/lib/modules")
     (version,) = (path.name for path in (root / "usr/lib/modules").iterdir())
     for name in build.UNWANTED:
         shutil.rmtree(root / "usr/lib/modules" / version / "kernel" / name, ignore_errors=True)
+    libraries = ":".join(map(str, (installed / "usr/lib").glob("*-linux-gnu")))
+    build._run(
+        ["depmod", "-b", root, version], "depmod failed",
+        executable=str(installed / "usr/bin/kmod"), env={"LD_LIBRARY_PATH": libraries, "PATH": os.defpath},
+    )  # fmt: skip
+
+
+def install(first: list[Path], packages: list[Path], installed: Path, root: Path) -> None:
+    """A Debian in ``root``, as make.install leaves one. ``first``: what the scripts that come before a package's files need."""
+    build.unpack(first, root)
     native = build._run(["dpkg", "--print-architecture"], "dpkg does not say the architecture").strip()
-    script = make.HERE / "arm64_root.sh"
     # Mounts and what the scripts start end with the namespaces.
     spaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
-    build._run(
-        [*spaces, "sh", "-eu", script, root, native, ARCHITECTURE, version, archive / "key.asc", *packages],
-        "the packages' scripts failed",
-    )
+    script = [*spaces, "sh", "-eu", make.HERE / "arm64_root.sh", root, native, ARCHITECTURE]
+    with emulation():
+        build._run([*script, "unpack", *packages], "the packages cannot be unpacked")
+        take_over(installed, root)
+        build._run([*script, "settle"], "the packages cannot be settled")
 
 
-def make_in(work: Path, made: Path) -> None:
-    """Make all of it in ``made``; seconds by part on stderr."""
+def make_in(work: Path, made: Path, installed: Path) -> None:
+    """Make all of it in ``made``, with what ``installed`` is; seconds by part on stderr."""
     began_s = time.monotonic()
 
     def told(part: str) -> None:
         print(f"{part}: {time.monotonic() - began_s:.0f} s", file=sys.stderr, flush=True)
 
     apt = Apt(work / "apt")
-    base = apt.fetch([*make.listed("base.txt"), *apt.required(), "busybox-static"])
-    names = sorted(path.name for path in base)
-    packages = sorted(base | apt.fetch(make.listed("probe.txt")))
+    required = apt.fetch(apt.required())
+    base = required | apt.fetch([*make.listed("base.txt"), *apt.required(), "busybox-static"])
+    packages = base | apt.fetch(make.listed("probe.txt"))
     kernel = apt.kernel()
     told("fetched")
     suite = build.os_release()["VERSION_CODENAME"]
-    repository.lay_out(packages, made / "archive", suite, ARCHITECTURE)
+    repository.lay_out(sorted(packages), made / "archive", suite, ARCHITECTURE)
     told("archive")
-    root = work / "root"
-    with emulation():
-        install([made / "archive/pool" / name for name in names], made / "archive", kernel, root)
+    root, pool = work / "root", made / "archive/pool"
+    install(*([pool / path.name for path in sorted(some)] for some in (required, base)), installed, root)
+    key_of_archive = root / "etc/apt/trusted.gpg.d/tandem-tests.asc"
+    shutil.copy(made / "archive/key.asc", key_of_archive)
+    modules(kernel, installed, root)
     told("installed")
     shutil.copy(next((work / "kernel/boot").glob("vmlinuz-*")), made / "vmlinuz")
     archive = build.Archive()
@@ -151,8 +204,9 @@ def make_in(work: Path, made: Path) -> None:
     told("disk")
 
 
-def made_in(folder: Path) -> Path:
-    """The folder below ``folder``, made when it is not there yet; older ones are removed then."""
+def made_in(folder: Path, targets: Path) -> Path:
+    """The folder below ``folder``, made when it is not there yet; older ones are removed then.
+    ``targets``: make.py's."""
     wanted = folder / key()
     if (wanted / "whole").exists():
         return wanted
@@ -165,7 +219,7 @@ def made_in(folder: Path) -> Path:
         made.mkdir()
         for path in (work, made):
             path.chmod(0o755)
-        make_in(work, made)
+        make_in(work, made, make.make(targets) / "root")
         (made / "whole").touch()
         for old in folder.iterdir():
             if old != work:
