@@ -36,7 +36,7 @@ MASK = r"\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xf
 TRIPLETS = ("x86_64-linux-gnu", "aarch64-linux-gnu")
 NOT_TAKEN = frozenset(
     f"/{name}" for name in (
-        "dev", "proc", "sys", "run", "tmp", "var/cache", "var/log", "usr/lib/modules", "etc/ld.so.cache", "var/lib/dpkg/info",
+        "dev", "proc", "sys", "run", "tmp", "var/cache/ldconfig", "usr/lib/modules", "etc/ld.so.cache", "var/lib/dpkg/info",
         "var/lib/dpkg/status", "var/lib/dpkg/status-old", "var/lib/dpkg/available", "var/lib/dpkg/arch", "var/lib/dpkg/triggers",
         "var/lib/dpkg/updates", "var/lib/dpkg/parts", "var/lib/dpkg/lock", "var/lib/dpkg/lock-frontend", "var/lib/apt/lists",
     )
@@ -130,8 +130,12 @@ def take_over(installed: Path, root: Path) -> None:
             source = Path(top) / name
             path = f"/{source.relative_to(installed)}"
             target = root / path.replace(*TRIPLETS)[1:]
-            if path not in owned and path not in NOT_TAKEN:
+            # A package may have a folder where another's script makes a link: /var/run.
+            linked = source.is_symlink() and target.is_dir() and not target.is_symlink()
+            if path not in NOT_TAKEN and (linked or path not in owned):
                 if source.is_symlink():
+                    if linked:
+                        shutil.rmtree(target)
                     target.unlink(missing_ok=True)
                     target.symlink_to(str(source.readlink()).replace(*TRIPLETS))
                 elif source.is_dir():
@@ -168,9 +172,8 @@ def install(first: list[Path], packages: list[Path], installed: Path, root: Path
     spaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
     script = [*spaces, "sh", "-eu", make.HERE / "arm64_root.sh", root, native, ARCHITECTURE]
     with emulation():
-        build._run([*script, "unpack", *packages], "the packages cannot be unpacked")
-        take_over(installed, root)
-        build._run([*script, "settle"], "the packages cannot be settled")
+        build._run([*script, *packages], "the packages cannot be unpacked")
+    take_over(installed, root)
 
 
 def make_in(work: Path, made: Path, installed: Path) -> None:
