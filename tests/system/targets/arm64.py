@@ -38,7 +38,9 @@ KIT = "kit"
 INSIDE = "TANDEM_ARM64_INSIDE"
 BOOT_S, PLAY_S = 1800.0, 7200.0
 """What a boot and a play may take on processors that others use."""
-PATIENCE = "systemd.mask=e2scrub_reap.service systemd.mask=serial-getty@ttyAMA0.service systemd.default_timeout_start_sec=1800"
+PATIENCE = (
+    "systemd.mask=e2scrub_reap.service systemd.mask=serial-getty@ttyAMA0.service systemd.default_timeout_start_sec=1800"
+)
 """The machine's own services wait as long: else one that starts slowly here is ended before it is up."""
 OPERATOR_CARDS = {"op-a": "52:54:00:00:01:0a", "op-b": "52:54:00:00:01:0b"}
 PATHS = [{"name": "a", "operator": "Red", "interface": "eth1"}, {"name": "b", "operator": "Blue", "interface": "eth2"}]
