@@ -1,0 +1,86 @@
+"""A kit that was provisioned in a container becomes a machine: its root with modems on USB beside it, as a disk."""
+
+from __future__ import annotations
+
+import compileall
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from targets import disk
+from targets.container_target import QUIET
+from targets.ground import OPERATORS, SERVER_NAME, SERVER_PUBLIC, Seed
+from targets.usb_modems import PLACES
+from targets.vm_target import REPOSITORY, lan_profile
+
+from tandem_bench.scenario import load, play, write_timelines
+
+BENCH = Path("usr/local/lib/usb-modems")
+UNIT = "usb-modems.service"
+SERVICE = f"""[Unit]
+Description=Tests: two modems on USB and the operators behind them
+After=sys-kernel-config.mount
+Wants=sys-kernel-config.mount
+
+[Service]
+Environment=PYTHONPATH=/{BENCH}
+ExecStart=/usr/bin/python3 /{BENCH}/usb_modems.py serve {OPERATORS} {SERVER_PUBLIC} {SERVER_NAME}
+
+[Install]
+WantedBy=multi-user.target
+"""
+UNMANAGED = "[keyfile]\nunmanaged-devices=interface-name:eth1;interface-name:gad*\n"
+"""The operators' card and the modems' inner ends are nothing of the kit's."""
+
+
+def machine_of(root: Path, address: str, file: Path, work: Path) -> None:
+    """``root``, which nothing writes to any more, as a disk in ``file``; ``root`` stays as it is. ``work``: an empty folder."""
+    with _over(root, work) as made:
+        for unit in QUIET:
+            (made / "etc/systemd/system" / f"{unit}.service").unlink()
+        for path, (content, mode) in _seed(address).items():
+            target = made / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            target.chmod(mode)
+        bench = made / BENCH
+        for path, timeline in zip(PLACES, _timelines(work), strict=True):
+            shutil.copy(timeline, bench / f"timeline-{path}.jsonl")
+        shutil.copytree(
+            REPOSITORY / "firmware/bench/src/tandem_bench", bench / "tandem_bench", ignore=shutil.ignore_patterns("__pycache__")
+        )
+        # On an emulated processor each start would do it again.
+        compileall.compile_dir(bench, quiet=2, stripdir=str(made), prependdir="/")
+        wanted = made / "etc/systemd/system/multi-user.target.wants" / UNIT
+        wanted.symlink_to(f"/etc/systemd/system/{UNIT}")
+        disk.image_of(made, file)
+
+
+def _seed(address: str) -> Seed:
+    return lan_profile(address) | {
+        "etc/NetworkManager/conf.d/90-operators.conf": (UNMANAGED.encode(), 0o644),
+        f"etc/systemd/system/{UNIT}": (SERVICE.encode(), 0o644),
+        f"{BENCH}/usb_modems.py": (Path(__file__).with_name("usb_modems.py").read_bytes(), 0o644),
+    }
+
+
+def _timelines(work: Path) -> list[Path]:
+    """Radio that stands still; by operator. They go on standing still after their end."""
+    folder = work / "timelines"
+    folder.mkdir()
+    return list(write_timelines(play(load("still", duration_s=10.0, seed=1)), folder).values())[: len(PLACES)]
+
+
+@contextmanager
+def _over(root: Path, work: Path) -> Iterator[Path]:
+    """``root`` with what is written to it kept beside."""
+    for part in ("made", "upper", "scratch"):
+        (work / part).mkdir()
+    options = f"lowerdir={root},upperdir={work / 'upper'},workdir={work / 'scratch'}"
+    subprocess.run(["mount", "-t", "overlay", "-o", options, "overlay", work / "made"], check=True)
+    try:
+        yield work / "made"
+    finally:
+        subprocess.run(["umount", work / "made"], check=True)

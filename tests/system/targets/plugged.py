@@ -1,0 +1,119 @@
+"""The provisioned kit as a machine of its own with two modems on USB: what differs from a container, and modems unplugged and replugged."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from targets import at_server, faults, play, provisioned
+from targets.disk import Disk
+from targets.ground import PROBE, SERVER
+from targets.machine_of import BENCH, machine_of
+from targets.play import Played
+from targets.story import KIT, Story
+from targets.usb_modems import PLACES
+from targets.vm_target import VmTarget, vm_target
+
+from tandem_bench.scenario import load
+from tandem_bench.scenario import play as played
+
+VARIABLES: Mapping[str, Any] = {
+    "tandem_paths": [
+        {"name": path, "operator": path.upper(), "usb": place, "apn": "internet"} for path, place in PLACES.items()
+    ]
+}
+"""What a user's inventory says of this machine in place of the container's."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What a modem at one place is called now; each of it changes."""
+
+    terminals: tuple[str, ...]
+    interface: str
+    managed: str
+    """ModemManager's object."""
+
+
+@contextmanager
+def machine(story: Story, root: Path) -> Iterator[VmTarget]:
+    """``root``, a kit's that nothing writes to any more, as a machine that is up."""
+    work = story.ground.folder / "machine"
+    work.mkdir()
+    image = work / "disk.img"
+    with story.part("machine: its disk is made"):
+        machine_of(root, PROBE, image, work)
+    with vm_target(story.ground, KIT, PROBE, Disk(image)) as target:
+        with story.part("machine: boots until SSH answers"):
+            target.await_ssh()
+        yield target
+
+
+def set_up(story: Story, *options: str, **more: Any) -> Played:
+    """The unchanged playbook's parts that a machine with modems differs in."""
+    variables = dict(provisioned.KIT_VARIABLES) | dict(VARIABLES) | more
+    inventory = play.inventory(story.ground, provisioned.SERVER_VARIABLES, variables)
+    log = f"machine-{len(story.took_s)}"
+    return play.play(story.ground, "probe.yml", inventory, *options, log=log, timeout_s=1800)
+
+
+_NUMBERS = """
+import glob, json, os, subprocess
+def names(place, kind): return sorted(map(os.path.basename, glob.glob(f"/sys/bus/usb/devices/{place}:*/{kind}/*")))
+def shown(*argv): return subprocess.run(["mmcli", "-J", *argv], capture_output=True, text=True).stdout or "{}"
+managed = {}
+for path in json.loads(shown("-L")).get("modem-list", []):
+    modem = json.loads(shown("-m", path.rpartition("/")[2])).get("modem")
+    if modem: managed[os.path.basename(modem["generic"]["device"])] = path
+print(json.dumps({place: [names(place, "tty"), names(place, "net"), managed.get(place)] for place in PLACES}))
+"""
+
+
+def numbers(story: Story) -> dict[str, Numbers]:
+    """By path; waits until both are there, for ModemManager too."""
+    script = _NUMBERS.replace("PLACES", repr(list(PLACES.values())))
+    command = f"sudo python3 - <<'END'\n{script}\nEND"
+
+    def there(said: str) -> bool:
+        return all(len(ports) == 2 and net and managed for ports, net, managed in json.loads(said).values())
+
+    told = json.loads(story.awaited("both modems are there, for ModemManager too", PROBE, command, there, 2.0))
+    return {path: Numbers(tuple(told[p][0]), told[p][1][0], told[p][2]) for path, p in PLACES.items()}
+
+
+def plug(story: Story, path: str, wish: str) -> None:
+    """``unplug`` or ``plug`` a path's modem, and wait until its ports are gone or there."""
+    there = "" if wish == "plug" else "!"
+    place = f"/sys/bus/usb/devices/{PLACES[path]}:1.0"
+    story.told(
+        PROBE,
+        f"sudo python3 /{BENCH}/usb_modems.py tell {path} {wish} && until [ {there} -e {place} ]; do sleep 0.2; done",
+    )
+
+
+def exchanged(story: Story) -> int:
+    """Both are pulled out and come back in the other order; when the last was in again (ns, UTC)."""
+    for path in PLACES:
+        plug(story, path, "unplug")
+    for path in reversed(PLACES):
+        plug(story, path, "plug")
+    return time.time_ns()
+
+
+def measuring(story: Story, since_ns: int) -> None:
+    """Both paths are up, and the server has from each what its own modem heard after ``since_ns``."""
+    faults.paths_up(story)
+    faults.records(story, since_ns)
+    heard = at_server.by_path(story.told(SERVER, at_server.newest("eci", "radio")))
+    assert {path: eci in cells()[path] for path, (_, eci) in heard.items()} == dict.fromkeys(PLACES, True), heard
+
+
+def cells() -> dict[str, set[int]]:
+    """By path: the cells of its operator. No two have one in common."""
+    operators = played(load("still", duration_s=10.0, seed=1)).operators
+    return {path: set(operators[path.upper()].columns["eci"]) for path in PLACES}
