@@ -9,13 +9,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from targets import ground
 from targets.ground import CONTROL, OPERATORS, SERVER_PUBLIC, Ground, GroundError
 
 WAIT_S = 60.0
 USER_ID = 1000
-QUIET = ("NetworkManager", "systemd-timesyncd")
+ROOM = "3g"
+"""Of memory, for what one target writes."""
+QUIET = ("NetworkManager", "NetworkManager-wait-online", "systemd-timesyncd")
 """Services of a stock system that a container has from outside: its network and its clock."""
 
 
@@ -70,25 +73,12 @@ def container_target(
     address: str,
     seed: Mapping[str, tuple[bytes, int]],
     cables: Callable[[int, str], None] = server_cables,
+    devices: Mapping[str, Path] = MappingProxyType({}),
 ) -> Iterator[Path]:
-    """A container that is up and answers by SSH; its root file system. ``cables``: what it is connected to."""
+    """A container that is up and answers by SSH; its root file system. ``cables``: what it is connected to; ``devices``: by their names
+    in it, device files of this machine that it has too."""
     folder = ground.folder / name
-    for part in ("root", "upper", "work"):
-        (folder / part).mkdir(parents=True)
-    root = folder / "root"
-    subprocess.run(
-        [
-            "mount",
-            "-t",
-            "overlay",
-            "-o",
-            f"lowerdir={ground.sources / 'root'},upperdir={folder / 'upper'},workdir={folder / 'work'}",
-            "overlay",
-            root,
-        ],
-        check=True,
-    )
-    try:
+    with _root(folder, ground.sources / "root") as root:
         _lay(seed, root)
         with _namespace() as pid:
             cables(pid, address)
@@ -96,6 +86,7 @@ def container_target(
                 "systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={root}", f"--machine={name}",
                 f"--network-namespace-path=/proc/{pid}/ns/net", "--link-journal=no", "--resolv-conf=off", "--timezone=off",
                 "--console=read-only", "--bind=/dev/net/tun", "--capability=CAP_NET_ADMIN,CAP_NET_RAW",
+                *(f"--bind={there}:{here}" for here, there in devices.items()),
             ]  # fmt: skip
             with (folder / "console").open("wb") as console:
                 # Sysctls of its network are its own.
@@ -111,8 +102,24 @@ def container_target(
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
+
+
+@contextmanager
+def _root(folder: Path, below: Path) -> Iterator[Path]:
+    """``below`` with what is written in memory above it: what a target writes and syncs costs no disk."""
+    folder.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM},mode=0755", "tmpfs", folder], check=True)
+    try:
+        for part in ("root", "upper", "work"):
+            (folder / part).mkdir()
+        options = f"lowerdir={below},upperdir={folder / 'upper'},workdir={folder / 'work'}"
+        subprocess.run(["mount", "-t", "overlay", "-o", options, "overlay", folder / "root"], check=True)
+        try:
+            yield folder / "root"
+        finally:
+            subprocess.run(["umount", folder / "root"], check=True)
     finally:
-        subprocess.run(["umount", root], check=True)
+        subprocess.run(["umount", folder], check=True)
 
 
 def _lay(seed: Mapping[str, tuple[bytes, int]], root: Path) -> None:

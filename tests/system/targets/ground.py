@@ -14,6 +14,7 @@ import fcntl
 import functools
 import http.server
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ from ntp_server import ntp_server
 
 CONTROL, PROBE, SERVER = "10.98.0.1", "10.98.0.2", "10.98.0.3"
 OPERATORS, SERVER_PUBLIC = "203.0.113.1", "203.0.113.10"
+SERVER_MOVED = "203.0.113.20"
+"""Where the server may move to."""
 SERVER_NAME = "server.tandem.test"
 OFFICE = "203.0.113.2"
 SOURCES_PORT, NTP_PORT = 8099, 123
@@ -78,6 +81,22 @@ class Ground:
             "etc/ssh/ssh_host_ed25519_key.pub": (made.with_suffix(".pub").read_bytes(), 0o644),
             f"home/{USER}/.ssh/authorized_keys": (self.key.with_suffix(".pub").read_bytes(), 0o600),
         }
+
+    def name_server(self, address: str) -> None:
+        """From now on the resolver says ``address`` for the server's name."""
+        self.names.write_text(f"{address} {SERVER_NAME}\n", encoding="ascii")
+        if self.resolver.exists():
+            os.kill(int(self.resolver.read_text()), signal.SIGHUP)
+
+    @property
+    def names(self) -> Path:
+        """What the resolver knows, as lines of a hosts file."""
+        return self.folder / "names"
+
+    @property
+    def resolver(self) -> Path:
+        """The resolver's process, by its number; there while it runs."""
+        return self.folder / "resolver.pid"
 
     def own_sources(self) -> Seed:
         """The archive as the system's own, where no playbook names one."""
@@ -140,7 +159,7 @@ def _ground(folder: Path, sources: Path) -> Iterator[Ground]:
     forwarding = run("sysctl", "-n", "net.ipv4.ip_forward").strip()
     try:
         run("sysctl", "-qw", "net.ipv4.ip_forward=1")
-        with _sources(sources), _resolver(), ntp_server(0, CONTROL, NTP_PORT):
+        with _sources(sources), _resolver(made), ntp_server(0, CONTROL, NTP_PORT):
             yield made
     finally:
         run("sysctl", "-qw", f"net.ipv4.ip_forward={forwarding}")
@@ -166,11 +185,12 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def _resolver() -> Iterator[None]:
+def _resolver(ground: Ground) -> Iterator[None]:
     """The office's: it knows the server and nothing else."""
+    ground.name_server(SERVER_PUBLIC)
     argv = [
-        "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--pid-file=", "--no-resolv", "--no-hosts", "--log-facility=-",
-        "--bind-interfaces", f"--listen-address={CONTROL}", f"--host-record={SERVER_NAME},{SERVER_PUBLIC}",
+        "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", f"--pid-file={ground.resolver}", "--no-resolv", "--no-hosts",
+        "--log-facility=-", "--bind-interfaces", f"--listen-address={CONTROL}", f"--addn-hosts={ground.names}", "--user=root",
     ]  # fmt: skip
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:

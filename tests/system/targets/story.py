@@ -12,6 +12,7 @@ from pathlib import Path
 from targets import ground as grounds
 from targets.container_target import container_target, kit_cables, server_cables
 from targets.ground import PROBE, SERVER, Ground
+from targets.modems import modems
 
 KIT = "kit"
 STEPS_S = 600.0
@@ -54,7 +55,7 @@ class Story:
 
 @contextmanager
 def containers(folder: Path, sources: Path) -> Iterator[Story]:
-    """Ground, a server and a kit, both in containers that answer."""
+    """Ground, a server and a kit with its modems, both in containers that answer."""
     with ExitStack() as stack:
         ground = stack.enter_context(grounds.ground(folder, sources))
         story = Story(ground)
@@ -64,5 +65,6 @@ def containers(folder: Path, sources: Path) -> Iterator[Story]:
                     ground, "server", SERVER, ground.seed("server", SERVER) | ground.own_sources(), server_cables
                 )
             )
-            stack.enter_context(container_target(ground, KIT, PROBE, ground.seed(KIT, PROBE), kit_cables))
+            ports = stack.enter_context(modems(folder / "modems"))
+            stack.enter_context(container_target(ground, KIT, PROBE, ground.seed(KIT, PROBE), kit_cables, ports))
         yield story

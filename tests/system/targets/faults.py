@@ -1,0 +1,73 @@
+"""What befalls a provisioned kit, and when it measures again without hands: both paths up, and newer records of both at the server."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from targets.at_server import LEVELS, by_path
+from targets.ground import OPERATORS, PROBE, SERVER, SERVER_MOVED, SERVER_PUBLIC
+from targets.modems import MODEMS
+from targets.story import Story
+
+PATHS = set(MODEMS)
+HUB = "10.87.0.1"
+_PROCESS = "systemctl show --property=MainPID --value tandem.service"
+_STATUS = "sudo tandem status --json"
+
+
+def process(story: Story) -> int:
+    """The collector's process."""
+    return int(story.told(PROBE, _PROCESS))
+
+
+def signalled(story: Story, signal: str) -> None:
+    """The collector's process gets a signal that it cannot refuse."""
+    story.told(PROBE, f"sudo systemctl kill --kill-whom=main --signal={signal} tandem.service")
+
+
+def server_moved(story: Story) -> None:
+    """The server has another public address from now on, and its name says so."""
+    story.told(
+        SERVER,
+        f"sudo ip address del {SERVER_PUBLIC}/24 dev eth0 && sudo ip address add {SERVER_MOVED}/24 dev eth0"
+        f" && sudo ip route replace default via {OPERATORS} dev eth0",
+    )
+    story.ground.name_server(SERVER_MOVED)
+
+
+def records(story: Story, since_ns: int) -> None:
+    """Radio of both paths that was polled after ``since_ns`` (UTC) is in the server's database."""
+
+    def newer(said: str) -> bool:
+        return {path for path, rows in by_path(said).items() if rows[0][0] > since_ns} == PATHS
+
+    story.awaited("newer records of both modems", SERVER, LEVELS, newer, 1.0)
+
+
+def paths_up(story: Story) -> None:
+    """The collector says that both are."""
+
+    def up(said: str) -> bool:
+        paths = json.loads(said)["paths"]
+        return {name for name, path in paths.items() if path["state"] == "up"} == PATHS
+
+    story.awaited("both paths are up", PROBE, _STATUS, up, 1.0)
+
+
+def through_tunnel(story: Story) -> None:
+    """The hub answers the kit through the tunnel."""
+    story.awaited("the hub answers through the tunnel", PROBE, f"ping -c 1 -W 2 {HUB}", bool, 1.0)
+
+
+@contextmanager
+def another_process(story: Story) -> Iterator[None]:
+    """What is done inside ends the collector; afterwards another one measures."""
+    before = process(story)
+    began_ns = time.time_ns()
+    yield
+    story.awaited("another process", PROBE, _PROCESS, lambda said: int(said) not in (0, before), 1.0)
+    paths_up(story)
+    records(story, began_ns)

@@ -1,0 +1,85 @@
+"""A server and a kit, provisioned as a user does it: variables, the playbooks, the code that the server gives for the kit."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from targets import play as plays
+from targets.ground import CONTROL, SERVER
+from targets.modems import MODEMS
+from targets.play import Played
+from targets.story import KIT, Story
+
+SERVER_VARIABLES: Mapping[str, Any] = {
+    "certificate_authority_passphrase": "only for this run",
+    # This machine's kernel may have no WireGuard.
+    "hub_user_space": True,
+}
+KIT_VARIABLES: Mapping[str, Any] = {
+    "tandem_paths": [
+        {
+            "name": path,
+            "operator": modem.operator,
+            "interface": f"wwan{number}",
+            "port": modem.port,
+            "driver": modem.family,
+        }
+        for number, (path, modem) in enumerate(MODEMS.items())
+    ],
+    # A container's clock is its host's.
+    "collector_settings": {"clock": {"source": "system"}},
+    # Nobody gives a container's cards a name server.
+    "modems_fallback_dns": [CONTROL],
+    "wireguard_userspace": True,
+}
+
+
+def inventory(story: Story, code: str) -> Path:
+    """As the user's, with the kit's ``code`` where there is one."""
+    enrol = {"collector_enrol_code": code} if code else {}
+    page = {"preflight_page_folder": str(story.ground.folder / "preflight")}
+    return plays.inventory(story.ground, SERVER_VARIABLES, dict(KIT_VARIABLES) | enrol | page)
+
+
+def play(story: Story, name: str, part: str, given: Path, *options: str) -> Played:
+    """One play to its end, which must be a good one. ``given``: the inventory."""
+    part = f"{name} {part}"
+    with story.part(part):
+        played = plays.play(story.ground, name, given, *options, log=part.replace(" ", "-"))
+    tail = "\n".join(played.output.splitlines()[-60:])
+    assert played.exit == 0, f"{part}: exit {played.exit}\n{tail}"
+    return played
+
+
+def both(story: Story, part: str, *options: str) -> dict[str, Played]:
+    """Both plays at the same time, by host."""
+    given = inventory(story, "")
+    with ThreadPoolExecutor(2) as several:
+        running = {
+            host: several.submit(play, story, name, part, given, *options)
+            for host, name in (("server", "server.yml"), (KIT, "probe.yml"))
+        }
+        return {host: future.result() for host, future in running.items()}
+
+
+def invited(story: Story) -> str:
+    """The code for the kit, from the server."""
+    told = story.told(SERVER, f"sudo -u tandem-server tandem-server probe invite {KIT} --json")
+    return str(json.loads(told)["code"])
+
+
+def provisioned(story: Story) -> dict[str, Played]:
+    """Both, for the first time."""
+    server = play(story, "server.yml", "first", inventory(story, ""))
+    return {"server": server, KIT: play(story, "probe.yml", "first", inventory(story, invited(story)))}
+
+
+def tell(story: Story) -> None:
+    """All times so far."""
+    for part, took_s in story.took_s.items():
+        print(f"{took_s:8.1f} s  {part}", file=sys.stderr)
