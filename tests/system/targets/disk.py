@@ -18,9 +18,9 @@ from targets.ground import run
 _SUPER = struct.Struct("<QQQI")
 """Magic, version, number of entries (behind what is written: not read), bytes of a sector."""
 _ENTRY = struct.Struct("<QQQQ")
-"""First sector, number of sectors, flags, bytes of data that follow in the next sector."""
+"""First sector, number of sectors, flags, bytes of a mark. What was written follows in the next sectors; nothing after a discard."""
 _MAGIC = 0x6A736677736872
-_FLUSH, _FUA, _DISCARD, _MARK = 1, 2, 4, 8
+_FLUSH, _FUA, _DISCARD = 1, 2, 4
 ROOM = 1 << 30
 """Free bytes of a disk."""
 SIZES = ("-N", "200000")
@@ -99,18 +99,18 @@ def _entries(log: int) -> list[_Write | None]:
     found: list[_Write | None] = []
     at = sector
     while at + sector <= end:
-        first, count, flags, size = _ENTRY.unpack(os.pread(log, _ENTRY.size, at))
+        first, count, flags, _ = _ENTRY.unpack(os.pread(log, _ENTRY.size, at))
         at += sector
-        whole = at + (0 if flags & _DISCARD else size) <= end
-        if not whole or not (first or count or flags or size):
+        size = count * sector
+        if not (count or flags) or (not flags & _DISCARD and at + size > end):
             break  # the emulator ended in the middle of this one
         if flags & _FLUSH:
             found.append(None)
         if flags & _DISCARD:
-            found.append(_Write(first * sector, count * sector, None))
+            found.append(_Write(first * sector, size, None))
         elif size:
             found.append(_Write(first * sector, size, at))
-            at += -(-size // sector) * sector
+            at += size
         if flags & _FUA:
             found.append(None)
     return found

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from targets import disk
 from targets.container_target import QUIET
-from targets.ground import OPERATORS, SERVER_NAME, SERVER_PUBLIC, Seed
+from targets.ground import OPERATORS, SERVER_NAME, Seed
 from targets.usb_modems import PLACES
 from targets.vm_target import REPOSITORY, lan_profile
 
@@ -19,14 +19,14 @@ from tandem_bench.scenario import load, play, write_timelines
 
 BENCH = Path("usr/local/lib/usb-modems")
 UNIT = "usb-modems.service"
-SERVICE = f"""[Unit]
+SERVICE = """[Unit]
 Description=Tests: two modems on USB and the operators behind them
 After=sys-kernel-config.mount
 Wants=sys-kernel-config.mount
 
 [Service]
-Environment=PYTHONPATH=/{BENCH}
-ExecStart=/usr/bin/python3 /{BENCH}/usb_modems.py serve {OPERATORS} {SERVER_PUBLIC} {SERVER_NAME}
+Environment=PYTHONPATH=/{bench}
+ExecStart=/usr/bin/python3 /{bench}/usb_modems.py serve {operators} {server} {name}
 
 [Install]
 WantedBy=multi-user.target
@@ -35,12 +35,13 @@ UNMANAGED = "[keyfile]\nunmanaged-devices=interface-name:eth1;interface-name:gad
 """The operators' card and the modems' inner ends are nothing of the kit's."""
 
 
-def machine_of(root: Path, address: str, file: Path, work: Path) -> None:
-    """``root``, which nothing writes to any more, as a disk in ``file``; ``root`` stays as it is. ``work``: an empty folder."""
+def machine_of(root: Path, address: str, server: str, file: Path, work: Path) -> None:
+    """``root``, which nothing writes to any more, as a disk in ``file``; ``root`` stays as it is. ``address``: its own in the lan;
+    ``server``: the server's public one; ``work``: an empty folder."""
     with _over(root, work) as made:
         for unit in QUIET:
             (made / "etc/systemd/system" / f"{unit}.service").unlink()
-        for path, (content, mode) in _seed(address).items():
+        for path, (content, mode) in _seed(address, server).items():
             target = made / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
@@ -49,7 +50,9 @@ def machine_of(root: Path, address: str, file: Path, work: Path) -> None:
         for path, timeline in zip(PLACES, _timelines(work), strict=True):
             shutil.copy(timeline, bench / f"timeline-{path}.jsonl")
         shutil.copytree(
-            REPOSITORY / "firmware/bench/src/tandem_bench", bench / "tandem_bench", ignore=shutil.ignore_patterns("__pycache__")
+            REPOSITORY / "firmware/bench/src/tandem_bench",
+            bench / "tandem_bench",
+            ignore=shutil.ignore_patterns("__pycache__"),
         )
         # On an emulated processor each start would do it again.
         compileall.compile_dir(bench, quiet=2, stripdir=str(made), prependdir="/")
@@ -58,10 +61,11 @@ def machine_of(root: Path, address: str, file: Path, work: Path) -> None:
         disk.image_of(made, file)
 
 
-def _seed(address: str) -> Seed:
-    return lan_profile(address) | {
+def _seed(address: str, server: str) -> Seed:
+    service = SERVICE.format(bench=BENCH, operators=OPERATORS, server=server, name=SERVER_NAME)
+    return lan_profile(address, server) | {
         "etc/NetworkManager/conf.d/90-operators.conf": (UNMANAGED.encode(), 0o644),
-        f"etc/systemd/system/{UNIT}": (SERVICE.encode(), 0o644),
+        f"etc/systemd/system/{UNIT}": (service.encode(), 0o644),
         f"{BENCH}/usb_modems.py": (Path(__file__).with_name("usb_modems.py").read_bytes(), 0o644),
     }
 

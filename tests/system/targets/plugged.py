@@ -7,12 +7,11 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from targets import at_server, faults, play, provisioned
+from targets import at_server, faults, ground, play, provisioned
 from targets.disk import Disk
-from targets.ground import PROBE, SERVER
+from targets.ground import OPERATORS, PROBE, SERVER
 from targets.machine_of import BENCH, machine_of
 from targets.play import Played
 from targets.story import KIT, Story
@@ -41,13 +40,16 @@ class Numbers:
 
 
 @contextmanager
-def machine(story: Story, root: Path) -> Iterator[VmTarget]:
-    """``root``, a kit's that nothing writes to any more, as a machine that is up."""
+def machine(story: Story) -> Iterator[VmTarget]:
+    """The kit, until now a container, which is shut down, as a machine that is up."""
+    assert story.kit is not None
+    story.kit.end()
+    ground.run("ip", "address", "del", f"{OPERATORS}/24", "dev", "net")  # the operators are the machine's now
     work = story.ground.folder / "machine"
     work.mkdir()
     image = work / "disk.img"
     with story.part("machine: its disk is made"):
-        machine_of(root, PROBE, image, work)
+        machine_of(story.kit.root, PROBE, story.ground.names.read_text().split()[0], image, work)
     with vm_target(story.ground, KIT, PROBE, Disk(image)) as target:
         with story.part("machine: boots until SSH answers"):
             target.await_ssh()

@@ -19,11 +19,11 @@ WAIT_S = 600.0
 """For a boot, on an emulated processor that others use too."""
 
 
-def lan_profile(address: str) -> Seed:
+def lan_profile(address: str, server: str) -> Seed:
     """NetworkManager's profile of the wired network, as its configuration tool writes it; the other card is the operators'."""
     text = (
         "[connection]\nid=lan\ntype=ethernet\ninterface-name=eth0\n[ipv4]\nmethod=manual\n"
-        f"address1={address}/24\nroute1={ground.SERVER_PUBLIC}/32,{ground.CONTROL},1000\ndns={ground.CONTROL};\nnever-default=true\n"
+        f"address1={address}/24\nroute1={server}/32,{ground.CONTROL},1000\ndns={ground.CONTROL};\nnever-default=true\n"
         "[ipv6]\nmethod=disabled\n"
     )
     return {"etc/NetworkManager/system-connections/lan.nmconnection": (text.encode(), 0o600)}
@@ -32,7 +32,9 @@ def lan_profile(address: str) -> Seed:
 class VmTarget:
     """One machine. ``start``, ``cut_power`` and ``start`` again are the same machine: ``disk`` is what outlives a cut."""
 
-    def __init__(self, ground: Ground, name: str, address: str, disk: Disk, append: str = "", *, memory_mb: int = 1536) -> None:
+    def __init__(
+        self, ground: Ground, name: str, address: str, disk: Disk, append: str = "", *, memory_mb: int = 1536
+    ) -> None:
         self.ground, self.name, self.address, self.disk = ground, name, address, disk
         self._memory_mb, self._append = memory_mb, append
         self._folder = ground.folder / f"machine-{name}"
