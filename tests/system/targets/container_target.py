@@ -7,8 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
@@ -67,14 +66,6 @@ def _inside(pid: int, lines: list[str], *cards: str) -> None:
     ground.run("nsenter", f"--net=/proc/{pid}/ns/net", "ip", "-batch", "-", text=text)
 
 
-@dataclass(frozen=True)
-class Container:
-    """``root``: its root file system, there until the target is left; ``end``: an orderly shutdown before that, once."""
-
-    root: Path
-    end: Callable[[], None]
-
-
 @contextmanager
 def container_target(
     ground: Ground,
@@ -83,36 +74,34 @@ def container_target(
     seed: Mapping[str, tuple[bytes, int]],
     cables: Callable[[int, str], None] = server_cables,
     devices: Mapping[str, Path] = MappingProxyType({}),
-) -> Iterator[Container]:
-    """A container that is up and answers by SSH. ``cables``: what it is connected to; ``devices``: by their names in it, device files of
-    this machine that it has too."""
+) -> Iterator[Path]:
+    """A container that is up and answers by SSH; its root file system. ``cables``: what it is connected to; ``devices``: by their names
+    in it, device files of this machine that it has too."""
     folder = ground.folder / name
-    with _root(folder, ground.sources / "root") as root, ExitStack() as running:
+    with _root(folder, ground.sources / "root") as root:
         _lay(seed, root)
-        pid = running.enter_context(_namespace())
-        cables(pid, address)
-        argv = [
-            "systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={root}", f"--machine={name}",
-            f"--network-namespace-path=/proc/{pid}/ns/net", "--link-journal=no", "--resolv-conf=off", "--timezone=off",
-            "--console=read-only", "--bind=/dev/net/tun", "--capability=CAP_NET_ADMIN,CAP_NET_RAW",
-            *(f"--bind={there}:{here}" for here, there in devices.items()),
-        ]  # fmt: skip
-        with (folder / "console").open("wb") as console:
-            # Sysctls of its network are its own.
-            env = os.environ | {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network"}
-            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=env)
-        running.callback(_shut_down, process)
-        _await_ssh(ground, address, process, folder / "console")
-        yield Container(root, running.close)
-
-
-def _shut_down(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()  # nspawn hands it on as an orderly shutdown
-    try:
-        process.wait(30)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        with _namespace() as pid:
+            cables(pid, address)
+            argv = [
+                "systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={root}", f"--machine={name}",
+                f"--network-namespace-path=/proc/{pid}/ns/net", "--link-journal=no", "--resolv-conf=off", "--timezone=off",
+                "--console=read-only", "--bind=/dev/net/tun", "--capability=CAP_NET_ADMIN,CAP_NET_RAW",
+                *(f"--bind={there}:{here}" for here, there in devices.items()),
+            ]  # fmt: skip
+            with (folder / "console").open("wb") as console:
+                # Sysctls of its network are its own.
+                env = os.environ | {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network"}
+                process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=env)
+            try:
+                _await_ssh(ground, address, process, folder / "console")
+                yield root
+            finally:
+                process.terminate()  # nspawn hands it on as an orderly shutdown
+                try:
+                    process.wait(30)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from targets import ground as grounds
-from targets.container_target import Container, container_target, kit_cables, server_cables
+from targets.container_target import container_target, kit_cables, server_cables
 from targets.ground import PROBE, SERVER, Ground
 from targets.modems import modems
 
@@ -21,10 +21,9 @@ STEPS_S = 600.0
 
 @dataclass
 class Story:
-    """What happened, and what took how long. ``kit``: the kit while it is a container."""
+    """What happened, and what took how long."""
 
     ground: Ground
-    kit: Container | None = None
     took_s: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -67,7 +66,5 @@ def containers(folder: Path, sources: Path) -> Iterator[Story]:
                 )
             )
             ports = stack.enter_context(modems(folder / "modems"))
-            story.kit = stack.enter_context(
-                container_target(ground, KIT, PROBE, ground.seed(KIT, PROBE), kit_cables, ports)
-            )
+            stack.enter_context(container_target(ground, KIT, PROBE, ground.seed(KIT, PROBE), kit_cables, ports))
         yield story

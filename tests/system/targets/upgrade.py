@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from targets import plugged
 from targets.disk import Settled
 from targets.ground import PROBE
-from targets.story import Story
-from targets.vm_target import VmTarget
+from targets.story import STEPS_S, Story
+from targets.vm_target import REPOSITORY, VmTarget
 
-RELEASES = "/opt/tandem"
+HOME = Path("/opt/tandem")
 NEW = "9.0.0"
 """The release that comes: this checkout's sources under another version."""
-UNPACKED = f"-d {RELEASES}/.{NEW}.tmp/lib"
+UNPACKED = f"-d {HOME}/.{NEW}.tmp/lib"
 """When the new release is being unpacked, as ``test`` asks it."""
-SWITCHED = f"{RELEASES}/current -ef {RELEASES}/{NEW} -a -e {RELEASES}/switch.json"
+SWITCHED = f"{HOME}/current -ef {HOME}/{NEW} -a -e {HOME}/switch.json"
 """When the new release is in place and has not reported healthy."""
+MODULES = REPOSITORY / "ansible" / "plugins" / "modules"
+
+
+def wheel(into: Path) -> Path:
+    """Of the new release, made as the playbook makes it."""
+    sys.path.insert(0, str(MODULES))
+    try:
+        made, _, _ = importlib.import_module("tandem_wheel").build(REPOSITORY / "collector", into, NEW)
+    finally:
+        sys.path.remove(str(MODULES))
+    return Path(made)
+
+
+def bring(story: Story, file: Path) -> str:
+    """A wheel to where the playbook copies it; its place there."""
+    there = f"/opt/tandem/wheels/{file.name}"
+    story.put(PROBE, file, there)
+    return there
 
 
 def state(story: Story) -> dict[str, Any]:
@@ -28,13 +49,17 @@ def state(story: Story) -> dict[str, Any]:
     return told
 
 
-def cut(story: Story, target: VmTarget, instant: str) -> Settled:
-    """The playbook brings the release ``NEW``; at the ``instant`` the power goes."""
+def cut(story: Story, target: VmTarget, step: str, instant: str) -> Settled:
+    """``tandem-release STEP`` is under way; at the ``instant`` the power goes."""
+    looks = f"for look in $(seq 100); do [ {instant} ] && exit 0; sleep 0.2; done; exit 1"
     with ThreadPoolExecutor(1) as beside:
-        playing = beside.submit(plugged.set_up, story, "--tags", "collector", tandem_release=NEW)
-        story.told(PROBE, f"until [ {instant} ]; do sleep 0.1; done")
-        settled = target.cut_power()
-        assert playing.result().exit != 0
+        working = beside.submit(story.ground.ssh, PROBE, f"sudo tandem-release {step}", STEPS_S)
+        try:
+            while story.ground.ssh(PROBE, looks, STEPS_S).returncode != 0:
+                assert not working.done(), working.result()
+        finally:
+            settled = target.cut_power()
+        assert working.result().returncode != 0
     return settled
 
 
