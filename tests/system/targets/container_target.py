@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,6 +15,8 @@ from targets import ground
 from targets.ground import CONTROL, OPERATORS, SERVER_PUBLIC, Ground, GroundError
 
 WAIT_S = 60.0
+STOP_S = 120.0
+"""A collector sends what is left before it ends."""
 USER_ID = 1000
 ROOM = "3g"
 """Of memory, for what one target writes."""
@@ -35,15 +37,19 @@ def _namespace() -> Iterator[int]:
             holder.kill()
 
 
-def server_cables(pid: int, address: str) -> None:
+@contextmanager
+def server_cables(pid: int, address: str) -> Iterator[None]:
     """eth0: the internet, with the server's public address; eth1: the lan."""
     for bridge, card in (("net", "eth0"), ("lan", "eth1")):
         _cable(pid, f"{bridge}-server", card, bridge)
     _inside(pid, [f"address add {SERVER_PUBLIC}/24 dev eth0", f"address add {address}/24 dev eth1"], "eth0", "eth1")
     _inside(pid, [f"route add default via {OPERATORS} dev eth0"])
+    yield
+    _pull("net-server", "lan-server")
 
 
-def kit_cables(pid: int, address: str) -> None:
+@contextmanager
+def kit_cables(pid: int, address: str) -> Iterator[None]:
     """eth0: the lan; wwan0, wwan1: two operators without modems, which this namespace plays itself."""
     _cable(pid, "lan-kit", "eth0", "lan")
     _inside(pid, [f"address add {address}/24 dev eth0"], "eth0")
@@ -53,6 +59,13 @@ def kit_cables(pid: int, address: str) -> None:
         _inside(pid, [f"address add 10.64.{number}.2/30 dev wwan{number}"], f"wwan{number}")
         _inside(pid, [f"route add default via 10.64.{number}.1 dev wwan{number} metric {700 + number}"])
     ground.run("ip", "address", "add", f"{OPERATORS}/24", "dev", "net")
+    yield
+    ground.run("ip", "address", "del", f"{OPERATORS}/24", "dev", "net")
+    _pull("lan-kit", "op-a", "op-b")
+
+
+def _pull(*cables: str) -> None:
+    ground.run("ip", "-batch", "-", text="".join(f"link del {cable}\n" for cable in cables))
 
 
 def _cable(pid: int, outer: str, card: str, bridge: str | None) -> None:
@@ -67,47 +80,46 @@ def _inside(pid: int, lines: list[str], *cards: str) -> None:
 
 
 @contextmanager
-def container_target(
+def booted(
     ground: Ground,
-    name: str,
     address: str,
-    seed: Mapping[str, tuple[bytes, int]],
-    cables: Callable[[int, str], None] = server_cables,
+    root: Path,
+    cables: Callable[[int, str], AbstractContextManager[None]],
     devices: Mapping[str, Path] = MappingProxyType({}),
-) -> Iterator[Path]:
-    """A container that is up and answers by SSH; its root file system. ``cables``: what it is connected to; ``devices``: by their names
-    in it, device files of this machine that it has too."""
-    folder = ground.folder / name
-    with _root(folder, ground.sources / "root") as root:
-        _lay(seed, root)
-        with _namespace() as pid:
-            cables(pid, address)
-            argv = [
-                "systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={root}", f"--machine={name}",
-                f"--network-namespace-path=/proc/{pid}/ns/net", "--link-journal=no", "--resolv-conf=off", "--timezone=off",
-                "--console=read-only", "--bind=/dev/net/tun", "--capability=CAP_NET_ADMIN,CAP_NET_RAW",
-                *(f"--bind={there}:{here}" for here, there in devices.items()),
-            ]  # fmt: skip
-            with (folder / "console").open("wb") as console:
-                # Sysctls of its network are its own.
-                env = os.environ | {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network"}
-                process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=env)
+) -> Iterator[None]:
+    """``root`` is a container that is up and answers by SSH, until leaving, which shuts it down. ``cables``: what it is connected to;
+    ``devices``: by their names in it, device files of this machine that it has too."""
+    name = root.parent.name
+    with _namespace() as pid, cables(pid, address):
+        argv = [
+            "systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={root}", f"--machine={name}",
+            f"--network-namespace-path=/proc/{pid}/ns/net", "--link-journal=no", "--resolv-conf=off", "--timezone=off",
+            "--console=read-only", "--bind=/dev/net/tun", "--capability=CAP_NET_ADMIN,CAP_NET_RAW",
+            *(f"--bind={there}:{here}" for here, there in devices.items()),
+        ]  # fmt: skip
+        log = ground.folder / f"{name}.console"
+        with log.open("ab") as console:
+            # Sysctls of its network are its own.
+            env = os.environ | {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network"}
+            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=env)
+        try:
+            _await_ssh(ground, address, process, log)
+            yield
+        finally:
+            process.terminate()  # nspawn hands it on as an orderly shutdown
             try:
-                _await_ssh(ground, address, process, folder / "console")
-                yield root
-            finally:
-                process.terminate()  # nspawn hands it on as an orderly shutdown
-                try:
-                    process.wait(30)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 @contextmanager
-def _root(folder: Path, below: Path) -> Iterator[Path]:
-    """``below`` with what is written in memory above it: what a target writes and syncs costs no disk."""
-    folder.mkdir(parents=True)
+def laid_out(ground: Ground, name: str, seed: Mapping[str, tuple[bytes, int]]) -> Iterator[Path]:
+    """A root file system with ``seed`` in it: the installed Debian's, with what is written in memory above it, so that what a target
+    writes and syncs costs no disk."""
+    folder, below = ground.folder / name, ground.sources / "root"
+    folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM},mode=0755", "tmpfs", folder], check=True)
     try:
         for part in ("root", "upper", "work"):
@@ -115,6 +127,7 @@ def _root(folder: Path, below: Path) -> Iterator[Path]:
         options = f"lowerdir={below},upperdir={folder / 'upper'},workdir={folder / 'work'}"
         subprocess.run(["mount", "-t", "overlay", "-o", options, "overlay", folder / "root"], check=True)
         try:
+            _lay(seed, folder / "root")
             yield folder / "root"
         finally:
             subprocess.run(["umount", folder / "root"], check=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from targets.at_server import LEVELS, by_path
-from targets.ground import OPERATORS, PROBE, SERVER, SERVER_MOVED, SERVER_PUBLIC
+from targets.ground import OPERATORS, PROBE, SERVER
 from targets.modems import MODEMS
 from targets.story import Story
 
@@ -28,14 +28,15 @@ def signalled(story: Story, signal: str) -> None:
     story.told(PROBE, f"sudo systemctl kill --kill-whom=main --signal={signal} tandem.service")
 
 
-def server_moved(story: Story) -> None:
-    """The server has another public address from now on, and its name says so."""
+def server_moved(story: Story, there: str) -> None:
+    """``there`` is the server's public address from now on, and its name says so."""
+    here = story.ground.names.read_text().split()[0]
     story.told(
         SERVER,
-        f"sudo ip address del {SERVER_PUBLIC}/24 dev eth0 && sudo ip address add {SERVER_MOVED}/24 dev eth0"
+        f"sudo ip address del {here}/24 dev eth0 && sudo ip address add {there}/24 dev eth0"
         f" && sudo ip route replace default via {OPERATORS} dev eth0",
     )
-    story.ground.name_server(SERVER_MOVED)
+    story.ground.name_server(there)
 
 
 def records(story: Story, since_ns: int) -> None:
@@ -66,8 +67,8 @@ def through_tunnel(story: Story) -> None:
 def another_process(story: Story) -> Iterator[None]:
     """What is done inside ends the collector; afterwards another one measures."""
     before = process(story)
-    began_ns = time.time_ns()
     yield
+    ended_ns = time.time_ns()
     story.awaited("another process", PROBE, _PROCESS, lambda said: int(said) not in (0, before), 1.0)
     paths_up(story)
-    records(story, began_ns)
+    records(story, ended_ns)

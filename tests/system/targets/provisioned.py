@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from targets import play as plays
-from targets.ground import CONTROL, SERVER
+from targets.ground import CONTROL, PROBE, SERVER
 from targets.modems import MODEMS
 from targets.play import Played
 from targets.story import KIT, Story
@@ -43,7 +44,8 @@ def inventory(story: Story, code: str) -> Path:
     """As the user's, with the kit's ``code`` where there is one."""
     enrol = {"collector_enrol_code": code} if code else {}
     page = {"preflight_page_folder": str(story.ground.folder / "preflight")}
-    return plays.inventory(story.ground, SERVER_VARIABLES, dict(KIT_VARIABLES) | enrol | page)
+    file = plays.inventory(story.ground, SERVER_VARIABLES, dict(KIT_VARIABLES) | enrol | page)
+    return file.replace(file.with_stem("inventory-with-code")) if code else file
 
 
 def play(story: Story, name: str, part: str, given: Path, *options: str) -> Played:
@@ -56,15 +58,12 @@ def play(story: Story, name: str, part: str, given: Path, *options: str) -> Play
     return played
 
 
-def both(story: Story, part: str, *options: str) -> dict[str, Played]:
-    """Both plays at the same time, by host."""
-    given = inventory(story, "")
-    with ThreadPoolExecutor(2) as several:
-        running = {
-            host: several.submit(play, story, name, part, given, *options)
-            for host, name in (("server", "server.yml"), (KIT, "probe.yml"))
-        }
-        return {host: future.result() for host, future in running.items()}
+@contextmanager
+def checked_bare(story: Story, address: str) -> Iterator[None]:
+    """What is played inside finds a machine that knows packages, as a stock system does; afterwards it knows none again."""
+    story.told(address, "sudo apt-get -q update")
+    yield
+    story.told(address, "sudo find /var/lib/apt/lists -name '*_Packages*' -delete")
 
 
 def invited(story: Story) -> str:
@@ -74,9 +73,29 @@ def invited(story: Story) -> str:
 
 
 def provisioned(story: Story) -> dict[str, Played]:
-    """Both, for the first time."""
-    server = play(story, "server.yml", "first", inventory(story, ""))
-    return {"server": server, KIT: play(story, "probe.yml", "first", inventory(story, invited(story)))}
+    """Server and kit by every play that they get, in the order of a user who looks before and after: by playbook and part. Two at a time
+    where one does not need the other."""
+    given = inventory(story, "")
+    told: dict[str, Played] = {}
+
+    def played(name: str, part: str, *options: str, given: Path = given) -> None:
+        told[f"{name} {part}"] = play(story, name, part, given, *options)
+
+    with checked_bare(story, SERVER):
+        played("server.yml", "bare, checked", "--check")
+    played("server.yml", "first")
+    with ThreadPoolExecutor(2) as several:
+        second = several.submit(played, "server.yml", "second")
+        with checked_bare(story, PROBE):
+            played("probe.yml", "bare, checked", "--check")
+        second.result()
+    played("probe.yml", "first", given=inventory(story, invited(story)))
+    with ThreadPoolExecutor(2) as several:
+        checked = several.submit(played, "server.yml", "checked", "--check")
+        played("probe.yml", "second")
+        checked.result()
+    played("probe.yml", "checked", "--check")
+    return told
 
 
 def tell(story: Story) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from targets import ground as grounds
-from targets.container_target import container_target, kit_cables, server_cables
+from targets.container_target import booted, kit_cables, laid_out, server_cables
 from targets.ground import PROBE, SERVER, Ground
 from targets.modems import modems
 
@@ -24,6 +24,10 @@ class Story:
     """What happened, and what took how long."""
 
     ground: Ground
+    kit: Path
+    """The kit's root file system."""
+    kit_runs: ExitStack
+    """The kit in its container; once closed nothing writes to its root, which goes on to be there, as server and ground do."""
     took_s: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -58,13 +62,15 @@ def containers(folder: Path, sources: Path) -> Iterator[Story]:
     """Ground, a server and a kit with its modems, both in containers that answer."""
     with ExitStack() as stack:
         ground = stack.enter_context(grounds.ground(folder, sources))
-        story = Story(ground)
-        with story.part("both containers answer"):
-            stack.enter_context(
-                container_target(
-                    ground, "server", SERVER, ground.seed("server", SERVER) | ground.own_sources(), server_cables
-                )
-            )
-            ports = stack.enter_context(modems(folder / "modems"))
-            stack.enter_context(container_target(ground, KIT, PROBE, ground.seed(KIT, PROBE), kit_cables, ports))
+        seeds = {
+            "server": ground.seed("server", SERVER) | ground.own_sources(),
+            KIT: ground.seed(KIT, PROBE) | ground.own_sources(),
+        }
+        server, kit = (stack.enter_context(laid_out(ground, name, seed)) for name, seed in seeds.items())
+        stack.enter_context(booted(ground, SERVER, server, server_cables))
+        # What is entered last is left first: a kit sends what is left before its server goes.
+        story = Story(ground, kit, stack.enter_context(ExitStack()))
+        with story.part("the kit's container answers"):
+            ports = story.kit_runs.enter_context(modems(folder / "modems"))
+            story.kit_runs.enter_context(booted(ground, PROBE, kit, kit_cables, ports))
         yield story

@@ -4,6 +4,8 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import json
+import os
+import socket
 
 import pytest
 from hypothesis import given
@@ -93,3 +95,48 @@ def test_the_hub_is_tried_as_the_system_routes_it_then_over_each_route():
     assert ways[:3] == [("192.0.2.1", 51820, None), ("192.0.2.2", 51820, None), ("192.0.2.1", 51820, routes[0])]
     assert len(ways) == 8
     assert tunnel.default_routes("") == []
+
+
+@pytest.fixture
+def systemd(tmp_path, monkeypatch):
+    """Its end of the socket that a service of Type=notify is given."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
+        heard.bind(str(tmp_path / "notify"))
+        heard.setblocking(False)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        yield heard
+
+
+def test_it_is_started_when_the_interface_is_there(tmp_path, systemd, monkeypatch):
+    heard = []
+    monkeypatch.setattr(tunnel.Hub, "up", lambda _: heard.append("up"))
+    monkeypatch.setattr(tunnel, "keep", lambda _: heard.append(systemd.recv(100)))
+    (tmp_path / "enrolled.json").write_text(json.dumps({"wireguard": TOLD}))
+    assert tunnel.main(tmp_path) == 0
+    assert heard == ["up", b"READY=1"]
+
+
+def test_without_an_interface_it_is_not_started(tmp_path, systemd, monkeypatch):
+    def none(_):
+        raise tunnel.TunnelError(3, "this kernel makes no WireGuard interface")
+
+    monkeypatch.setattr(tunnel.Hub, "up", none)
+    (tmp_path / "enrolled.json").write_text(json.dumps({"wireguard": TOLD}))
+    assert tunnel.main(tmp_path) == 3
+    with pytest.raises(BlockingIOError):
+        systemd.recv(100)
+
+
+def test_no_tunnel_is_a_start_and_no_failure(tmp_path, systemd):
+    (tmp_path / "enrolled.json").write_text('{"wireguard": null}')
+    assert tunnel.main(tmp_path) == 0
+    assert systemd.recv(100) == b"READY=1"
+
+
+def test_an_abstract_socket_is_told_too():
+    name = f"@tandem-tunnel-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard:
+        heard.bind("\0" + name[1:])
+        tunnel.ready(name)
+        assert heard.recv(100) == b"READY=1"
+    tunnel.ready(None)

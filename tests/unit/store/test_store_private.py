@@ -99,3 +99,14 @@ def test_a_full_disk_is_told_in_one_line(influx_binary, tmp_path, monkeypatch):
     monkeypatch.setattr("tandem_server.store.private.LEAST_FREE_BYTES", 2**62)
     with pytest.raises(StoreStartError, match=r"disk full .* mend: free"):
         PrivateInflux(influx_binary, tmp_path, 0).start()
+
+
+def test_a_backup_port_is_kept_and_told_when_in_use(influx_binary, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        database = PrivateInflux(influx_binary, tmp_path, 0, backup_port=port)
+        with pytest.raises(StoreStartError, match=rf"port {port} on loopback is in use; mend: .*\[store\] backup_port"):
+            database.start()
+    for _ in range(2):
+        with database, socket.create_connection(("127.0.0.1", port)):
+            assert f'bind-address = "127.0.0.1:{port}"' in (tmp_path / "influxd.conf").read_text()

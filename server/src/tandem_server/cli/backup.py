@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import sqlite3
-import subprocess
 from argparse import Namespace
 from contextlib import closing
 from datetime import UTC, datetime
@@ -24,6 +22,7 @@ from tandem_server.cli.backup_folder import (
 )
 from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import ServerConfig, load
+from tandem_server.cli.influx_portable import backup_address, run_influxd
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import private_influx
 from tandem_server.registry import Registry, RegistryError
@@ -145,26 +144,3 @@ def _database(config: ServerConfig, to: Path) -> None:
     influx = private_influx(config)
     command = [str(influx.binary), "backup", "-portable", "-database", config.store.database]
     run_influxd([*command, "-host", backup_address(influx.folder), str(to)], "back the database up")
-
-
-def backup_address(folder: Path) -> str:
-    """Where the running database listens for backups; EnvironmentLacks."""
-    try:
-        found = re.search(r'^bind-address = "([^"]+)"', (folder / "influxd.conf").read_text(), re.MULTILINE)
-    except OSError as error:
-        raise EnvironmentLacks(
-            f"{error.filename}: {error.strerror}; mend: start tandem-database, and run this as root"
-        ) from error
-    if found is None:
-        raise EnvironmentLacks(f"{folder / 'influxd.conf'} names no bind-address; mend: start tandem-database anew")
-    return found[1]
-
-
-def run_influxd(command: list[str], what: str) -> None:
-    """Run influxd to its end; EnvironmentLacks with its last words."""
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode != 0:
-        words = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise EnvironmentLacks(
-            f"influxd could not {what} ({words[-1] if words else 'it says nothing'}); mend: see that tandem-database runs"
-        )

@@ -293,5 +293,13 @@ def _check(config: ServerConfig, where: _Places) -> None:
 
 
 def _port_keys(section: object) -> list[str]:
-    known = ("gateway_port", "control_port", "measurement_port", "measurement_tls_port", "pages_port", "port")
+    known = (
+        "gateway_port",
+        "control_port",
+        "measurement_port",
+        "measurement_tls_port",
+        "pages_port",
+        "port",
+        "backup_port",
+    )
     return [name for name in known if hasattr(section, name)]

@@ -6,13 +6,20 @@ import argparse
 import contextlib
 import os
 import shutil
+import tarfile
 from argparse import Namespace
 from pathlib import Path
 
-from tandem_server.cli.backup import backup_address, run_influxd
 from tandem_server.cli.backup_folder import POOL, Kept, copy_whole, inside, read_kept, sync_folder
 from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import ServerConfig, load
+from tandem_server.cli.influx_portable import (
+    await_taken,
+    backup_address,
+    run_influxd,
+    shards_sent,
+    shards_taken,
+)
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import private_influx
 from tandem_server.registry import Registry, RegistryError
@@ -144,11 +151,18 @@ def _database(config: ServerConfig, source: Path, name: str) -> None:
         with contextlib.closing(influx.client("admin")) as admin:
             admin.query(f"DROP DATABASE {database}")  # without a probe's record: it was looked at
             command = [str(influx.binary), "restore", "-portable", "-db", name, "-newdb", config.store.database]
-            run_influxd([*command, "-host", backup_address(influx.folder), str(source)], "restore the database")
+            address = backup_address(influx.folder)
+            run_influxd([*command, "-host", address, str(source)], "restore the database")
+            await_taken(address)
+            sent, taken = shards_sent(source), shards_taken(influx.folder, config.store.database)
+            if taken < sent:  # it tells nobody when it could not keep one
+                raise EnvironmentLacks(
+                    f"influxd kept {taken} of {sent} shards; mend: make room, see {influx.folder / 'influxd.log'}, and restore again"
+                )
             # With the database went the accounts' rights on it.
             admin.query(f"GRANT ALL ON {database} TO {USER}")
             admin.query(f"GRANT READ ON {database} TO {READER}")
-    except (OSError, StoreDown, QueryError) as error:
+    except (OSError, tarfile.TarError, StoreDown, QueryError) as error:
         raise EnvironmentLacks(
             f"the database cannot be restored ({error}); mend: start it, make room, and try again"
         ) from error

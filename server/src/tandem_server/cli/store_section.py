@@ -21,6 +21,7 @@ _NEEDED = {
 }
 _OF_KIND = {
     "binary": ("private",),
+    "backup_port": ("private",),
     "url": ("running", "influxdb2", "victoriametrics"),
     "user": ("running", "victoriametrics"),
     "password_file": ("running", "victoriametrics"),
@@ -34,7 +35,9 @@ _OF_KIND = {
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """``private``: ``binary`` (else looked for), ``folder``, ``port``. ``running`` (InfluxDB 1.x): ``url``, ``user``, ``password_file``.
+    """``private``: ``binary`` (else looked for), ``folder``, ``port``, ``backup_port`` (where ``influxd`` hands out and takes backups, on
+    loopback and without asking who it is: a firewall must; None: another free one at each start).
+    ``running`` (InfluxDB 1.x): ``url``, ``user``, ``password_file``.
     ``influxdb2``: ``url``, ``org``, ``token_file``; ``database`` is the bucket. ``victoriametrics``: ``url``, ``user`` and
     ``password_file``
     where it asks for them, and ``texts`` = "labels" or "dropped": what becomes of fields that are text, since it holds numbers only.
@@ -44,6 +47,7 @@ class Store:
     binary: Path | None = None
     folder: Path = Path("influxdb")
     port: int = 8086
+    backup_port: int | None = None
     url: str | None = None
     user: str | None = None
     password_file: Path | None = None
@@ -70,6 +74,8 @@ def check_store(store: Store, where: Callable[[str | None], str]) -> None:
     for key, kinds in _OF_KIND.items():
         if getattr(store, key) is not None and store.kind not in kinds:
             raise ConfigError(f'{where(key)}: [store] {key} is not for kind "{store.kind}"; mend: leave it out')
+    if store.backup_port == store.port:
+        raise ConfigError(f"{where('backup_port')}: [store] port and backup_port are the same; mend: give each its own")
     if (store.user is None) != (store.password_file is None):
         raise ConfigError(f"{where(None)}: [store] user and password_file belong together; mend: add the other")
     if store.url is not None and not re.match(r"https?://[^/\s]+\Z", store.url.rstrip("/")):

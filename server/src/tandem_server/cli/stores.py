@@ -24,7 +24,7 @@ def private_influx(config: ServerConfig) -> PrivateInflux:
     except StoreStartError as error:
         raise EnvironmentLacks(str(error)) from error
     store = config.store
-    return PrivateInflux(binary, store.folder, store.port, store.database, kept_days(config))
+    return PrivateInflux(binary, store.folder, store.port, store.database, kept_days(config), store.backup_port)
 
 
 def kept_days(config: ServerConfig) -> Kept:

@@ -60,7 +60,8 @@ def account_password(folder: Path, user: str = USER) -> str:
 
 
 class PrivateInflux:
-    """``start()`` and ``stop()`` one ``influxd``. ``port`` 0 takes a free one. Start it from a thread that outlives it.
+    """``start()`` and ``stop()`` one ``influxd``. ``port`` 0 takes a free one, ``backup_port`` None another at each start. Start it from a
+    thread that outlives it.
 
     In ``folder``: data, ``influxd.log``, and with mode 0600, made at the first start, ``admin.password``, ``tandem.password`` and
     ``reader.password``. Retention policies are made as ``preparing.py`` has them.
@@ -73,9 +74,10 @@ class PrivateInflux:
         port: int,
         database: str = "tandem",
         kept: Kept | None = None,
+        backup_port: int | None = None,
     ) -> None:
         self.binary, self.folder, self.database, self.kept = binary, folder, database, kept or Kept()
-        self.port = port or _free_port()
+        self.port, self._backup_port = port or _free_port(), backup_port
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -96,7 +98,7 @@ class PrivateInflux:
         """Start, wait until it answers, make accounts and database where missing. StoreStartError says what is wrong."""
         self._check_ground()
         config = self.folder / "influxd.conf"
-        config.write_text(render(self.folder, self.port, _free_port()))
+        config.write_text(render(self.folder, self.port, self._backup_port or _free_port()))
         command = [str(self.binary), "-config", str(config)]
         setpriv = shutil.which("setpriv")
         # So that not even a kill -9 of this process leaves a database behind that holds the port. systemd ends a service's processes
@@ -167,16 +169,9 @@ class PrivateInflux:
             ) from error
         if free < LEAST_FREE_BYTES:
             raise StoreStartError(f"{self.folder}: disk full ({free // 2**20} MiB free); mend: free 64 MiB or more")
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", self.port))
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise StoreStartError(f"port {self.port}: {error.strerror}; mend: choose another") from error
-                raise StoreStartError(
-                    f"port {self.port} on loopback is in use; mend: end what listens there, or set another [store] port"
-                ) from error
+        _check_port(self.port, "port")
+        if self._backup_port is not None:
+            _check_port(self._backup_port, "backup_port")
 
     def _await_answer(self, deadline_s: float) -> None:
         pause_s = 0.01
@@ -248,6 +243,19 @@ def _new_password(path: Path) -> str:
 def _of_systemd() -> bool:
     """Whether the system's manager started this process as a service."""
     return "INVOCATION_ID" in os.environ and os.getppid() == 1
+
+
+def _check_port(port: int, key: str) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise StoreStartError(f"port {port}: {error.strerror}; mend: choose another") from error
+            raise StoreStartError(
+                f"port {port} on loopback is in use; mend: end what listens there, or set another [store] {key}"
+            ) from error
 
 
 def _free_port() -> int:
