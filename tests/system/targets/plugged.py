@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from targets import at_server, faults, ground, play, provisioned
+from targets import at_server, faults, play, provisioned, upgrade
 from targets.disk import Disk
-from targets.ground import OPERATORS, PROBE, SERVER
-from targets.machine_of import BENCH, machine_of
+from targets.ground import PROBE, SERVER
+from targets.machine_of import BENCH, lan_profile, machine_of, usb_modems_seed
 from targets.play import Played
 from targets.story import KIT, Story
 from targets.usb_modems import PLACES
@@ -42,17 +42,16 @@ class Numbers:
 @contextmanager
 def machine(story: Story) -> Iterator[VmTarget]:
     """The kit, until now a container, which is shut down, as a machine that is up."""
-    assert story.kit is not None
     work = story.ground.folder / "machine"
     work.mkdir()
     with story.part("machine: probe.yml --tags modems,collector"):
         played = set_up(story)
     assert played.exit == 0, played.output[-4000:]
-    story.kit.end()
-    ground.run("ip", "address", "del", f"{OPERATORS}/24", "dev", "net")  # the operators are the machine's now
+    story.kit_runs.close()
     image = work / "disk.img"
+    server = story.ground.names.read_text().split()[0]
     with story.part("machine: its disk is made"):
-        machine_of(story.kit.root, PROBE, story.ground.names.read_text().split()[0], image, work)
+        machine_of(story.kit, lan_profile(PROBE, server) | usb_modems_seed(server) | upgrade.seed(work), image, work)
     with vm_target(story.ground, KIT, PROBE, Disk(image)) as target:
         with story.part("machine: boots until SSH answers"):
             target.await_ssh()
@@ -69,6 +68,7 @@ def set_up(story: Story) -> Played:
     return play.play(story.ground, "probe.yml", inventory, "--tags", "modems,collector", log="machine")
 
 
+_CELLS = at_server.query('SELECT "eci" FROM "radio" GROUP BY "path" ORDER BY time DESC LIMIT 1')
 _NUMBERS = """
 import glob, json, os, subprocess
 def names(place, kind): return sorted(map(os.path.basename, glob.glob(f"/sys/bus/usb/devices/{place}:*/{kind}/*")))
@@ -117,8 +117,16 @@ def measuring(story: Story, since_ns: int) -> None:
     # The server is asked first: asking the kit's emulated processor takes from what is waited for.
     faults.records(story, since_ns)
     faults.paths_up(story)
-    heard = at_server.by_path(story.told(SERVER, at_server.newest("eci", "radio")))
-    assert {path: eci in cells()[path] for path, (_, eci) in heard.items()} == dict.fromkeys(PLACES, True), heard
+    heard = {path: rows[0][1] for path, rows in at_server.by_path(story.told(SERVER, _CELLS)).items()}
+    assert {path: eci in cells()[path] for path, eci in heard.items()} == dict.fromkeys(PLACES, True), heard
+
+
+def on_again(story: Story, target: VmTarget) -> None:
+    """Switched on, until it measures."""
+    began_ns = time.time_ns()
+    target.start()
+    target.await_ssh()
+    measuring(story, began_ns)
 
 
 def cells() -> dict[str, set[int]]:

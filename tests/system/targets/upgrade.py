@@ -5,42 +5,36 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from targets import plugged
 from targets.disk import Settled
-from targets.ground import PROBE
+from targets.ground import PROBE, Seed
 from targets.story import STEPS_S, Story
 from targets.vm_target import REPOSITORY, VmTarget
 
 HOME = Path("/opt/tandem")
 NEW = "9.0.0"
 """The release that comes: this checkout's sources under another version."""
-UNPACKED = f"-d {HOME}/.{NEW}.tmp/lib"
-"""When the new release is being unpacked, as ``test`` asks it."""
+UNPACKED = f"-e {HOME}/.{NEW}.tmp/bin/tandem"
+"""When the new release is unpacked and not yet on the disk, as ``test`` asks it."""
 SWITCHED = f"{HOME}/current -ef {HOME}/{NEW} -a -e {HOME}/switch.json"
 """When the new release is in place and has not reported healthy."""
+WHEEL = HOME / "wheels" / f"tandem_probe-{NEW}-py3-none-any.whl"
+INSTALL = f"tandem-release install {WHEEL}"
+SWITCH = f"{INSTALL} && sudo tandem-release switch {NEW}"
 MODULES = REPOSITORY / "ansible" / "plugins" / "modules"
 
 
-def wheel(into: Path) -> Path:
-    """Of the new release, made as the playbook makes it."""
+def seed(folder: Path) -> Seed:
+    """The new release's wheel where the playbook copies it, made as the playbook makes it; ``folder`` is for that."""
     sys.path.insert(0, str(MODULES))
     try:
-        made, _, _ = importlib.import_module("tandem_wheel").build(REPOSITORY / "collector", into, NEW)
+        made, _, _ = importlib.import_module("tandem_wheel").build(REPOSITORY / "collector", folder / "wheels", NEW)
     finally:
         sys.path.remove(str(MODULES))
-    return Path(made)
-
-
-def bring(story: Story, file: Path) -> str:
-    """A wheel to where the playbook copies it; its place there."""
-    there = f"/opt/tandem/wheels/{file.name}"
-    story.put(PROBE, file, there)
-    return there
+    return {str(WHEEL.relative_to("/")): (Path(made).read_bytes(), 0o644)}
 
 
 def state(story: Story) -> dict[str, Any]:
@@ -49,11 +43,11 @@ def state(story: Story) -> dict[str, Any]:
     return told
 
 
-def cut(story: Story, target: VmTarget, step: str, instant: str) -> Settled:
-    """``tandem-release STEP`` is under way; at the ``instant`` the power goes."""
+def cut(story: Story, target: VmTarget, command: str, instant: str) -> Settled:
+    """``command`` is under way; at the ``instant`` the power goes."""
     looks = f"for look in $(seq 100); do [ {instant} ] && exit 0; sleep 0.2; done; exit 1"
     with ThreadPoolExecutor(1) as beside:
-        working = beside.submit(story.ground.ssh, PROBE, f"sudo tandem-release {step}", STEPS_S)
+        working = beside.submit(story.ground.ssh, PROBE, f"sudo {command}", STEPS_S)
         try:
             while story.ground.ssh(PROBE, looks, STEPS_S).returncode != 0:
                 assert not working.done(), working.result()
@@ -61,11 +55,3 @@ def cut(story: Story, target: VmTarget, step: str, instant: str) -> Settled:
             settled = target.cut_power()
         assert working.result().returncode != 0
     return settled
-
-
-def on_again(story: Story, target: VmTarget) -> None:
-    """Switched on, until it measures."""
-    began_ns = time.time_ns()
-    target.start()
-    target.await_ssh()
-    plugged.measuring(story, began_ns)

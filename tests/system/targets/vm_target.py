@@ -11,22 +11,12 @@ from pathlib import Path
 
 from targets import ground
 from targets.disk import Disk, Settled
-from targets.ground import Ground, GroundError, Seed
+from targets.ground import Ground, GroundError
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 LAN_CARD, NET_CARD = "52:54:00:00:00:02", "52:54:00:00:00:03"
 WAIT_S = 1200.0
 """For a boot, on an emulated processor that others use too."""
-
-
-def lan_profile(address: str, server: str) -> Seed:
-    """NetworkManager's profile of the wired network, as its configuration tool writes it; the other card is the operators'."""
-    text = (
-        "[connection]\nid=lan\ntype=ethernet\ninterface-name=eth0\n[ipv4]\nmethod=manual\n"
-        f"address1={address}/24\nroute1={server}/32,{ground.CONTROL},1000\ndns={ground.CONTROL};\nnever-default=true\n"
-        "[ipv6]\nmethod=disabled\n"
-    )
-    return {"etc/NetworkManager/system-connections/lan.nmconnection": (text.encode(), 0o600)}
 
 
 EMULATED = "systemd.default_timeout_start_sec=900 systemd.mask=user@.service systemd.mask=e2scrub_reap.service"
