@@ -24,7 +24,7 @@ PLACES = {"a": "1-1", "b": "2-1"}
 NETWORKS = {"a": "192.168.8", "b": "192.168.9"}
 SPACE = "operators"
 MODULES = ("libcomposite", "usb_f_acm", "usb_f_ecm", "cdc_acm", "cdc_ether")
-LOOK_EVERY_S = 2.0
+LOOK_EVERY_S = 4.0
 AGAIN_S = 6.0
 """usbnet now and then loses the word that there is a network (seen with 6.1): a modem without a carrier says it again after so long."""
 

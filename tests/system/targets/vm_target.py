@@ -64,12 +64,18 @@ class VmTarget:
     def await_ssh(self, timeout_s: float = WAIT_S) -> float:
         """Seconds until its SSH answers; GroundError after ``timeout_s``."""
         began_s = time.monotonic()
-        while self.ground.ssh(self.address, "true").returncode != 0:
+        while not self._answers():
             ended = self._process is None or self._process.poll() is not None
             if ended or time.monotonic() - began_s > timeout_s:
                 raise GroundError(f"{self.name} does not answer within {timeout_s:.0f} s{self.last_words()}")
             time.sleep(0.5)
         return time.monotonic() - began_s
+
+    def _answers(self) -> bool:
+        try:
+            return self.ground.ssh(self.address, "true").returncode == 0
+        except subprocess.TimeoutExpired:  # it lets one in before it has time for one
+            return False
 
     def last_words(self) -> str:
         """The end of its console and of the emulator's complaints."""
