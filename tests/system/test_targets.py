@@ -67,3 +67,9 @@ def test_ansible_reaches_the_kit(story: Story) -> None:
     played = play.play(story.ground, "ping.yml", play.inventory(story.ground, {}, {}))
     assert played.exit == 0, played.output
     assert played.changed == {stories.KIT: 0}
+
+
+def test_a_kit_may_end_while_its_root_the_server_and_the_ground_stay(story: Story) -> None:
+    story.kit_runs.close()
+    assert (story.kit / "etc/hostname").read_text() == f"{stories.KIT}\n"
+    assert story.told(SERVER, "hostname").strip() == "server"

@@ -62,8 +62,8 @@ def sources(ground: Ground) -> dict[str, Any]:
     }
 
 
-def inventory(ground: Ground, servers: Mapping[str, Any], probes: Mapping[str, Any]) -> Path:
-    """Write it; its file. ``servers`` and ``probes``: variables of the one host of each group."""
+def inventory(ground: Ground, servers: Mapping[str, Any], probes: Mapping[str, Any], name: str = "inventory") -> Path:
+    """Write it; its file, called ``name``. ``servers`` and ``probes``: variables of the one host of each group."""
     options = f"-F none -o UserKnownHostsFile={ground.known_hosts} -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes"
     common = {
         "ansible_user": USER,
@@ -78,9 +78,9 @@ def inventory(ground: Ground, servers: Mapping[str, Any], probes: Mapping[str, A
     groups: dict[str, Any] = {"all": {"vars": common | sources(ground)}}
     groups["servers"] = {"hosts": {"server": {"ansible_host": SERVER} | dict(servers)}}
     groups["probes"] = {"hosts": {"kit": {"ansible_host": PROBE} | dict(probes)}}
-    file = ground.folder / "inventory.json"
-    file.with_suffix(".yml").write_text(json.dumps(groups, indent=1), encoding="utf-8")  # JSON is YAML
-    return file.with_suffix(".yml")
+    file = ground.folder / f"{name}.yml"
+    file.write_text(json.dumps(groups, indent=1), encoding="utf-8")  # JSON is YAML
+    return file
 
 
 def play(ground: Ground, name: str, inventory: Path, *options: str, timeout_s: float = 900.0, log: str = "") -> Played:

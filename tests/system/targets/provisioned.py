@@ -44,8 +44,8 @@ def inventory(story: Story, code: str) -> Path:
     """As the user's, with the kit's ``code`` where there is one."""
     enrol = {"collector_enrol_code": code} if code else {}
     page = {"preflight_page_folder": str(story.ground.folder / "preflight")}
-    file = plays.inventory(story.ground, SERVER_VARIABLES, dict(KIT_VARIABLES) | enrol | page)
-    return file.replace(file.with_stem("inventory-with-code")) if code else file
+    name = "with-code" if code else "inventory"
+    return plays.inventory(story.ground, SERVER_VARIABLES, dict(KIT_VARIABLES) | enrol | page, name)
 
 
 def play(story: Story, name: str, part: str, given: Path, *options: str) -> Played:
