@@ -145,7 +145,7 @@ def test_modems_that_come_back_with_other_numbers(kit: Story, machine: VmTarget)
     assert machine.address == PROBE
     before = plugged.numbers(kit)
     with kit.part("modems out and in again, measuring"):
-        plugged.measuring(kit, plugged.exchanged(kit))
+        plugged.measuring(kit, plugged.exchanged(kit, before))
     after = plugged.numbers(kit)
     print(f"before {before}\nafter {after}")
     for path in before:
