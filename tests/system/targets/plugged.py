@@ -1,0 +1,134 @@
+"""The provisioned kit as a machine of its own with two modems on USB: what differs from a container, and modems unplugged and replugged."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from targets import at_server, faults, play, provisioned, upgrade
+from targets.disk import Disk
+from targets.ground import PROBE, SERVER
+from targets.machine_of import BENCH, lan_profile, machine_of, usb_modems_seed
+from targets.play import Played
+from targets.story import KIT, Story
+from targets.usb_modems import PLACES
+from targets.vm_target import VmTarget, vm_target
+
+from tandem_bench.scenario import load
+from tandem_bench.scenario import play as played
+
+VARIABLES: Mapping[str, Any] = {
+    "tandem_paths": [{"name": path, "operator": path.upper(), "usb": place} for path, place in PLACES.items()]
+}
+"""What a user's inventory says of this machine in place of the container's. No access point: the modems connect by themselves, as sticks
+in router mode do; the collector has a port of its own and ModemManager another."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What a modem at one place is called now; each of it changes."""
+
+    terminals: tuple[str, ...]
+    interface: str
+    managed: str
+    """ModemManager's object."""
+
+
+@contextmanager
+def machine(story: Story) -> Iterator[VmTarget]:
+    """The kit, until now a container, which is shut down, as a machine that is up."""
+    work = story.ground.folder / "machine"
+    work.mkdir()
+    with story.part("machine: probe.yml --tags modems,collector"):
+        played = set_up(story)
+    assert played.exit == 0, played.output[-4000:]
+    story.kit_runs.close()
+    image = work / "disk.img"
+    server = story.ground.names.read_text().split()[0]
+    with story.part("machine: its disk is made"):
+        machine_of(story.kit, lan_profile(PROBE, server) | usb_modems_seed(server) | upgrade.seed(work), image, work)
+    with vm_target(story.ground, KIT, PROBE, Disk(image)) as target:
+        with story.part("machine: boots until SSH answers"):
+            target.await_ssh()
+        yield target
+
+
+def set_up(story: Story) -> Played:
+    """The unchanged playbook's parts that a machine with modems on USB differs in, before it is one: on an emulated processor each of its
+    tasks takes seconds. The collector is stopped: one that measures is not replaced by one whose paths are not there yet."""
+    story.told(PROBE, "sudo systemctl stop tandem.service")
+    inventory = play.inventory(
+        story.ground, provisioned.SERVER_VARIABLES, dict(provisioned.KIT_VARIABLES) | dict(VARIABLES)
+    )
+    return play.play(story.ground, "probe.yml", inventory, "--tags", "modems,collector", log="machine")
+
+
+_CELLS = at_server.query('SELECT "eci" FROM "radio" GROUP BY "path" ORDER BY time DESC LIMIT 1')
+_NUMBERS = """
+import glob, json, os, subprocess
+def names(place, kind): return sorted(map(os.path.basename, glob.glob(f"/sys/bus/usb/devices/{place}:*/{kind}/*")))
+def shown(*argv): return subprocess.run(["mmcli", "-J", *argv], capture_output=True, text=True).stdout or "{}"
+managed = {}
+for path in json.loads(shown("-L")).get("modem-list", []):
+    modem = json.loads(shown("-m", path.rpartition("/")[2])).get("modem")
+    if modem: managed[os.path.basename(modem["generic"]["device"])] = path
+print(json.dumps({place: [names(place, "tty"), names(place, "net"), managed.get(place)] for place in PLACES}))
+"""
+
+
+def numbers(story: Story) -> dict[str, Numbers]:
+    """By path; waits until both are there, for ModemManager too."""
+    script = _NUMBERS.replace("PLACES", repr(list(PLACES.values())))
+    command = f"sudo python3 - <<'END'\n{script}\nEND"
+
+    def there(said: str) -> bool:
+        return all(len(ports) == 2 and net and managed for ports, net, managed in json.loads(said).values())
+
+    told = json.loads(story.awaited("both modems are there, for ModemManager too", PROBE, command, there, 2.0))
+    return {path: Numbers(tuple(told[p][0]), told[p][1][0], told[p][2]) for path, p in PLACES.items()}
+
+
+def plug(story: Story, path: str, wish: str) -> None:
+    """``unplug`` or ``plug`` a path's modem, and wait until its ports are gone or there."""
+    there = "" if wish == "plug" else "!"
+    place = f"/sys/bus/usb/devices/{PLACES[path]}:1.0"
+    story.told(
+        PROBE,
+        f"sudo python3 /{BENCH}/usb_modems.py tell {path} {wish} && until [ {there} -e {place} ]; do sleep 0.2; done",
+    )
+
+
+def exchanged(story: Story, before: Mapping[str, Numbers]) -> int:
+    """Both are pulled out, and the one with the higher numbers comes back first; when the last was in again (ns, UTC)."""
+    for path in PLACES:
+        plug(story, path, "unplug")
+    for path in sorted(PLACES, key=lambda path: before[path].terminals, reverse=True):
+        plug(story, path, "plug")
+    return time.time_ns()
+
+
+def measuring(story: Story, since_ns: int) -> None:
+    """The server has from each path what its own modem heard after ``since_ns``, and both are up."""
+    # The server is asked first: asking the kit's emulated processor takes from what is waited for.
+    faults.records(story, since_ns)
+    faults.paths_up(story)
+    heard = {path: rows[0][1] for path, rows in at_server.by_path(story.told(SERVER, _CELLS)).items()}
+    assert {path: eci in cells()[path] for path, eci in heard.items()} == dict.fromkeys(PLACES, True), heard
+
+
+def on_again(story: Story, target: VmTarget) -> None:
+    """Switched on, until it measures."""
+    began_ns = time.time_ns()
+    target.start()
+    target.await_ssh()
+    measuring(story, began_ns)
+
+
+def cells() -> dict[str, set[int]]:
+    """By path: the cells of its operator. No two have one in common."""
+    operators = played(load("still", duration_s=10.0, seed=1)).operators
+    return {path: set(operators[path.upper()].columns["eci"]) for path in PLACES}
