@@ -27,12 +27,15 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "vm"), str(HERE)]
 
+from initramfs import Archive  # noqa: E402 - the virtual machine's, found by folder
 from targets import arm64_root, play  # noqa: E402 - the tests' own, found by folder
 from targets import ground as grounds  # noqa: E402
 from targets.available import FOLDER  # noqa: E402
-from targets.ground import OPERATORS, PROBE, GroundError, Seed  # noqa: E402
+from targets.disk import Disk  # noqa: E402
+from targets.ground import OPERATORS, PROBE, SERVER_PUBLIC, Ground, GroundError, Seed  # noqa: E402
+from targets.machine_of import lan_profile  # noqa: E402
 from targets.server_here import server_here  # noqa: E402
-from targets.vm_target import LAN_CARD, VmTarget, lan_profile  # noqa: E402
+from targets.vm_target import LAN_CARD, VmTarget  # noqa: E402
 
 KIT = "kit"
 INSIDE = "TANDEM_ARM64_INSIDE"
@@ -76,7 +79,18 @@ def operators() -> Iterator[list[str]]:
 
 
 class Arm64Target(VmTarget):
-    """A machine with a Raspberry Pi 4's processor cores, and QEMU's own board around them."""
+    """A machine with a Raspberry Pi 4's processor cores, and QEMU's own board around them. ``seed`` comes with its initramfs."""
+
+    def __init__(self, ground: Ground, name: str, address: str, seed: Seed) -> None:
+        super().__init__(ground, name, address, Disk(ground.folder / "never-cut.img"))
+        self._drive, self._initramfs = self._folder / "disk.qcow2", self._folder / "initramfs"
+        grounds.run(
+            "qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", ground.sources / "root.ext4", self._drive
+        )
+        archive = Archive()
+        for path, (content, mode) in seed.items():
+            archive.file(f"seed/{path}", content, mode)
+        self._initramfs.write_bytes((ground.sources / "initramfs").read_bytes() + archive.bytes())
 
     def start(self) -> None:
         """Switch it on."""
@@ -94,9 +108,9 @@ class Arm64Target(VmTarget):
         argv = [
             "qemu-system-aarch64", "-accel", "tcg,thread=multi", "-machine", "virt,gic-version=2", "-cpu", "cortex-a72", "-smp", "2",
             "-m", str(self._memory_mb), "-nodefaults", "-display", "none",
-            "-kernel", str(sources / "vmlinuz"), "-initrd", str(self._folder / "initramfs"),
+            "-kernel", str(sources / "vmlinuz"), "-initrd", str(self._initramfs),
             "-append", f"console=ttyAMA0 quiet net.ifnames=0 panic=-1 mitigations=off {PATIENCE} {self._append}",
-            "-drive", f"file={self._disk},format=qcow2,if=virtio,cache=unsafe", *words,
+            "-drive", f"file={self._drive},format=qcow2,if=virtio,cache=unsafe", *words,
             "-device", "virtio-rng-pci", "-serial", f"file:{self.console}",
         ]  # fmt: skip
         self._process = subprocess.Popen(
@@ -133,7 +147,7 @@ def story(folder: Path, sources: Path, more: bool) -> bool:
     """Boot, play, play again, look; whether all went as it must."""
     with contextlib.ExitStack() as stack:
         ground = stack.enter_context(grounds.ground(folder, sources))
-        seed = ground.seed(KIT, PROBE) | lan_profile(PROBE) | operator_profiles()
+        seed = ground.seed(KIT, PROBE) | lan_profile(PROBE, SERVER_PUBLIC) | operator_profiles()
         target = Arm64Target(ground, KIT, PROBE, seed)
         stack.callback(target.cut_power)
         began_s = time.monotonic()
