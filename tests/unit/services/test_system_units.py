@@ -46,6 +46,13 @@ def test_a_service_is_nobodys_root(unit):
     assert ("LoadCredential" in has) == (unit.stem != "tandem-database")
 
 
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_driver_that_comes_after_the_service_is_no_stranger(unit):
+    """systemd looks up a group's name once, at the start: a modem's driver that is loaded later would stay forbidden."""
+    allowed = re.findall(r"(?m)^DeviceAllow=(\S+)", unit.read_text())
+    assert [name for name in allowed if not re.fullmatch(r"/dev/\S+|char-[0-9]+", name)] == []
+
+
 def test_systemd_understands_them(tmp_path):
     for file in [*UNITS, *(ROOT / "server/system").glob("*.target")]:
         # The programs are not installed here; everything else is as it is.
