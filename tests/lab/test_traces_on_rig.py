@@ -192,7 +192,7 @@ def test_a_link_cut_every_few_seconds_that_corrupts_a_chunk_in_fifty(
         kit.collector_cut()  # the queue is made anew from what lies on the disk
         before = sent_over_wifi(kit)
         with cut_every_few_seconds(kit) as cuts:
-            awaited("the file is received", lambda: all_received(kit), 150)
+            awaited("the file is received", lambda: all_received(kit), 220)
         on_wire, sent = sent_over_wifi(kit) - before, int(traces(kit)["traces"]["sent_bytes"]["wifi"])
     assert digest in at_the_server(kit)
     turned = len(log.read_text().splitlines())
