@@ -129,9 +129,9 @@ def test_a_run_that_was_stopped_is_gone_on_with(aws):
     [
         ({"aws_ssh_from": ["0.0.0.0/0"]}, "not the whole world"),
         ({"aws_name": "Tandem Server"}, "small letters"),
-        ({"aws_dns_zone": "other.example"}, "lies in aws_dns_zone"),
+        ({"aws_dns_zone": "other.example"}, "does not lie in aws_dns_zone"),
         ({"aws_second_address": "both"}, "aws_second_address"),
-        ({"tandem_server_ports": {"gateway": 8443, "control": 8443}}, "names one port twice"),
+        ({"tandem_server_ports": {"gateway": 8443, "control": 8443}}, "one port twice"),
     ],
 )
 def test_settings_that_cannot_work_end_the_run_before_anything_is_asked(tmp_path, variables, said):
