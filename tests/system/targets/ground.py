@@ -108,6 +108,9 @@ class Ground:
         options = [
             "BatchMode=yes",
             "ConnectTimeout=10",
+            # A machine whose power went says no word of it.
+            "ServerAliveInterval=15",
+            "ServerAliveCountMax=8",
             f"UserKnownHostsFile={self.known_hosts}",
             "StrictHostKeyChecking=yes",
         ]

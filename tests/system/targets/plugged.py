@@ -103,10 +103,10 @@ def plug(story: Story, path: str, wish: str) -> None:
 
 
 def exchanged(story: Story, before: Mapping[str, Numbers]) -> int:
-    """Both are pulled out, and the one with the higher numbers comes back first; when the last was in again (ns, UTC)."""
+    """Both are pulled out, and the one whose interface has the higher number comes back first; when the last was in again (ns, UTC)."""
     for path in PLACES:
         plug(story, path, "unplug")
-    for path in sorted(PLACES, key=lambda path: before[path].terminals, reverse=True):
+    for path in sorted(PLACES, key=lambda path: before[path].interface, reverse=True):
         plug(story, path, "plug")
     return time.time_ns()
 
