@@ -1,7 +1,7 @@
 """The story of test_provisioned.py goes on: the same kit as a machine of its own with modems on USB: replugged, and its power cut.
 
-By hand: ``./kit test tests/system/machine_by_hand.py -s``. It is not among the tests that run by themselves yet: targets/README.md says what
-was seen and what not.
+By hand: ``./kit test tests/system/machine_by_hand.py -s``. It is not among the tests that run by themselves yet; targets/README.md
+says what was seen and what not.
 """
 
 from __future__ import annotations
