@@ -131,7 +131,7 @@ def test_a_run_that_was_stopped_is_gone_on_with(aws):
         ({"aws_name": "Tandem Server"}, "small letters"),
         ({"aws_dns_zone": "other.example"}, "does not lie in aws_dns_zone"),
         ({"aws_second_address": "both"}, "aws_second_address"),
-        ({"tandem_server_ports": {"gateway": 8443, "control": 8443}}, "one port twice"),
+        ({"tandem_server_ports": {"gateway": 8443, "control": 8443}}, "one port twice in tandem_server_ports"),
     ],
 )
 def test_settings_that_cannot_work_end_the_run_before_anything_is_asked(tmp_path, variables, said):

@@ -123,8 +123,9 @@ def test_without_a_collector_all_is_looked_at_all_the_same(kit: PreflightKit) ->
     kit.spent("b")
     with kit.without_collector():
         last = json.loads(kit.at_server("probe", "last", "probe-1", "--json"))
-        # Which (tests/unit/ingest/test_last_words.py) hangs on what the modems went through in the tests before.
-        assert last["reasons"], last
+        # What the modems went through in the tests before may be among them, and nothing else foretold it.
+        foretold = ("in order", "voltage", "plan", "disk", "hot")
+        assert [why for why in last["reasons"] if any(word in why for word in foretold)] == [], last
         assert set(last["radio"]) == {"a", "b"}
         assert kit.at_server("probe", "list").startswith("probe-1 ")
         before = {file: file.stat().st_mtime_ns for file in kit.kit.probe.rglob("*")}

@@ -93,7 +93,9 @@ def _cells(series: RadioSeries, css: str) -> list[Band]:
     bands: list[Band] = []
     for n, (eci, times) in enumerate(grouped):
         following = grouped[n + 1][1][0] if n + 1 < len(grouped) else times[-1] + 1.0
-        end = min(following, times[-1] + HOLD_S)
-        title = f"eNodeB {eci >> 8}, sector {eci & 255}, {clock(times[0])}–{clock(end)}"
-        bands.append(Band(times[0], end, cell(eci), f"cell {css} shade{n % 2}", title))
+        # Polling goes on before the axis begins: what lies there would take the band's words with it.
+        start, end = max(times[0], 0.0), min(following, times[-1] + HOLD_S)
+        title = f"eNodeB {eci >> 8}, sector {eci & 255}, {clock(start)}–{clock(end)}"
+        if end > start:
+            bands.append(Band(start, end, cell(eci), f"cell {css} shade{n % 2}", title))
     return bands

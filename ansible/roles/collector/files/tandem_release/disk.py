@@ -30,6 +30,12 @@ def _beside(path: Path) -> Path:
     return beside
 
 
+def _put(beside: Path, path: Path) -> None:
+    """What was made ``beside`` takes the place of ``path``, and is there after a power cut."""
+    beside.replace(path)
+    sync(path.parent)
+
+
 def copy(source: Path, target: Path) -> None:
     """A copy with owner and rights, at every instant the old file or the new."""
     target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -40,8 +46,7 @@ def copy(source: Path, target: Path) -> None:
     os.chown(beside, owner.st_uid, owner.st_gid)
     beside.chmod(owner.st_mode & 0o7777)
     sync(beside)
-    beside.replace(target)
-    sync(target.parent)
+    _put(beside, target)
 
 
 def write(path: Path, content: str) -> None:
@@ -49,16 +54,14 @@ def write(path: Path, content: str) -> None:
     beside = _beside(path)
     beside.write_text(content)
     sync(beside)
-    beside.replace(path)
-    sync(path.parent)
+    _put(beside, path)
 
 
 def link(path: Path, to: str) -> None:
     """The link points there."""
     beside = _beside(path)
     beside.symlink_to(to)
-    beside.replace(path)
-    sync(path.parent)
+    _put(beside, path)
 
 
 def remove(path: Path) -> None:
