@@ -131,6 +131,11 @@ REFUSALS = {
     "no paths": ("probe", NO_PATHS, "tandem_paths of kit-02 is empty"),
     "a path without a place": ("probe", {"kit": {"tandem_paths": [{"name": "a"}]}}, "tandem_paths of kit-02"),
     "a place that is none": ("probe", {"kit": {"tandem_paths": [{"name": "a", "usb": "usb1"}]}}, "kit-02, path a"),
+    "an access point that nobody uses": (
+        "probe",
+        {"kit": {"tandem_paths": [{"name": "a", "usb": "1-1.2", "port": "http://192.168.8.1", "apn": "web"}]}},
+        "path a has an apn and the port http://192.168.8.1",
+    ),
     "no file of the authority": ("probe", {"kit": {"tandem_ca_file": "FOLDER/no.pem"}}, "tandem_ca_file of kit-02"),
     "a kernel without WireGuard": (
         "probe",

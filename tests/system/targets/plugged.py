@@ -22,10 +22,12 @@ from tandem_bench.scenario import load
 from tandem_bench.scenario import play as played
 
 VARIABLES: Mapping[str, Any] = {
-    "tandem_paths": [{"name": path, "operator": path.upper(), "usb": place} for path, place in PLACES.items()]
+    "tandem_paths": [
+        {"name": path, "operator": path.upper(), "usb": place, "apn": f"web.{path}"} for path, place in PLACES.items()
+    ]
 }
-"""What a user's inventory says of this machine in place of the container's. No access point: the modems connect by themselves, as sticks
-in router mode do; the collector has a port of its own and ModemManager another."""
+"""What a user's inventory says of this machine in place of the container's: the collector polls each modem at a port of its own, and
+ModemManager, which has another, connects it."""
 
 
 @dataclass(frozen=True)

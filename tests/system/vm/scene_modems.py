@@ -141,7 +141,9 @@ class Story:
         device = USB[path]
         modem = awaited(f"ModemManager has {device}", lambda: exported().get(device), every_s=2.0)
         number = modem["path"].rpartition("/")[2]
-        told(["mmcli", "-m", number, "--simple-connect=apn=internet,ip-type=ipv4"], 120)
+        # b's is not the one that its modem has as it comes.
+        apn = {"a": "internet", "b": "web.example"}[path]
+        told(["mmcli", "-m", number, f"--simple-connect=apn={apn},ip-type=ipv4"], 120)
         shown = (mmcli("-m", number) or {})["modem"]
         bearer = (mmcli("-b", shown["generic"]["bearers"][0].rpartition("/")[2]) or {})["bearer"]
         index = list(USB).index(path)

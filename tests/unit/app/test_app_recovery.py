@@ -94,6 +94,15 @@ def test_a_modem_of_modemmanager_and_its_connection_are_taken() -> None:
     assert connection.tried == Path("/etc/tandem/sim")
 
 
+def test_a_modem_with_a_port_to_spare_is_kept_connected_by_its_place() -> None:
+    by_place = MANAGED.replace("X", "").replace('port = "modemmanager:1-1.2"', 'usb = "1-1.2"\ndriver = "quectel"')
+    modem = parse(by_place, FILE).paths[1].modem
+    assert modem is not None
+    assert (modem.port, modem.usb, modem.driver) == (None, "1-1.2", "quectel")
+    assert modem.connection is not None
+    assert modem.connection.apn == "internet"
+
+
 def test_the_ladder_has_its_own_order() -> None:
     config = parse(GOOD + '\n[recovery]\nsteps = "power, at"\nafter_s = 30\n', FILE)
     assert config.recovery == RecoveryConfig(True, 30.0, ("at", "power"), 3600.0)

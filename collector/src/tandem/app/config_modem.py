@@ -90,12 +90,12 @@ def recovery_of(values: Mapping[str, Any]) -> RecoveryConfig:
 
 
 def misfit(port: str, driver: str, connected: bool) -> tuple[str, str, str] | None:
-    """What in a modem's table does not go together: the key, what is wrong, the mend."""
+    """What in a modem's table does not go together: the key, what is wrong, the mend. ``port``: empty where a place is told."""
     if not port.startswith(MANAGED):
-        if not connected:
+        if not connected or not port:
             return None
-        what = "path.modem.connection is for modems that ModemManager has"
-        return "connection", what, 'write port = "modemmanager:USB-PATH", or leave the table out'
+        what = "path.modem.connection is for modems that ModemManager has, which knows them by their place"
+        return "connection", what, 'write usb = "USB-PATH" or port = "modemmanager:USB-PATH", or leave the table out'
     if not port.removeprefix(MANAGED):
         return "port", f"path.modem.port: {port!r} names no modem", "as in modemmanager:1-1.2"
     if driver != "auto":

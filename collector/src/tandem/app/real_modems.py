@@ -8,12 +8,15 @@ from functools import partial
 
 from tandem.app.bearer_addresses import BearerAddresses
 from tandem.app.config import PathConfig
+from tandem.app.config_modem import ModemConfig
 from tandem.app.parts import EnvironmentLackError, PathChange, PollerLike, PollLike
 from tandem.app.position_part import gnss_commands
 from tandem.at.unsolicited import Unsolicited
 from tandem.modem.access import access
+from tandem.modem.connected import KEEP_S, ConnectedPoller
 from tandem.modem.mm_connection import ConnectionSettings
 from tandem.modem.mm_poller import PREFIX, ManagedPoller
+from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll
 from tandem.modem.poller import Poller
 from tandem.modem.recovery_usb import UsbPlace, port_power, usb_place, usb_reset
 from tandem.modem.registry import UnknownDriver
@@ -34,18 +37,7 @@ def modem_poller(
     if modem is None:
         raise ValueError(f"path {path.name} has no modem")
     if modem.port is not None and modem.port.startswith(PREFIX):
-        return ManagedPoller(
-            path.name,
-            path.operator,
-            modem.port.removeprefix(PREFIX),
-            period_s,
-            put,
-            None if modem.connection is None else ConnectionSettings(**dataclasses.asdict(modem.connection)),
-            lambda state, detail: put(PathChange("path_state", path.name, f"{state}: {detail}")),
-            on_given=BearerAddresses(
-                lambda detail: put(PathChange("path_state", path.name, f"no_address: {detail}"))
-            ).keep,
-        )
+        return _managed(path, modem, modem.port.removeprefix(PREFIX), period_s, put, put)
     try:
         reached = access(modem.port, modem.usb, partial(interface_of, path))
         sim = None
@@ -54,11 +46,57 @@ def modem_poller(
             sim = SimWatch(modem.sim, secret, lambda detail: put(PathChange("sim_mismatch", path.name, detail)))
         gnss = gnss_commands if path.gnss else None
         told = partial(_told_unasked, path, put)
-        return Poller(path.name, path.operator, reached, modem.driver, period_s, put, told, sim, gnss)
+        poller = Poller(path.name, path.operator, reached, modem.driver, period_s, put, told, sim, gnss)
     except UnknownDriver as error:
         raise EnvironmentLackError(f"path {path.name}: {error}") from error
     except SecretError as error:
         raise EnvironmentLackError(str(error)) from error
+    if modem.connection is None or modem.usb is None:
+        return poller
+    # An interface behind a colon is the collector's own port's: ModemManager knows the modem by its place.
+    place, once = modem.usb.partition(":")[0], OnceUntilChanged(path.name, put)
+    return ConnectedPoller(poller, _managed(path, modem, place, KEEP_S, once.polled, put, measuring=False))
+
+
+def _managed(
+    path: PathConfig,
+    modem: ModemConfig,
+    device: str,
+    period_s: float,
+    polled: Callable[[Poll], None],
+    put: Callable[[PathChange], None],
+    measuring: bool = True,
+) -> ManagedPoller:
+    def tell(detail: str) -> None:
+        put(PathChange("path_state", path.name, detail))
+
+    return ManagedPoller(
+        path.name,
+        path.operator,
+        device,
+        period_s,
+        polled,
+        None if modem.connection is None else ConnectionSettings(**dataclasses.asdict(modem.connection)),
+        lambda state, detail: tell(f"{state}: {detail}"),
+        on_given=BearerAddresses(lambda detail: tell(f"no_address: {detail}")).keep,
+        measuring=measuring,
+    )
+
+
+class OnceUntilChanged:
+    """Tells that ModemManager does not have a modem, or does not answer: the records are another poller's, and show neither."""
+
+    def __init__(self, path: str, put: Callable[[PathChange], None]) -> None:
+        self._path, self._put = path, put
+        self._said: str | None = None
+
+    def polled(self, poll: Poll) -> None:
+        """Told at each change."""
+        if poll.failure == self._said:
+            return
+        self._said = poll.failure
+        if poll.failure is not None:
+            self._put(PathChange("path_state", self._path, f"not_managed: {NOT_MANAGED[poll.failure]}"))
 
 
 def _told_unasked(path: PathConfig, put: Callable[[list[Record]], None], told: Unsolicited) -> None:
@@ -66,6 +104,11 @@ def _told_unasked(path: PathConfig, put: Callable[[list[Record]], None], told: U
     if record is not None:
         put([record])
 
+
+NOT_MANAGED = {
+    NO_ANSWER: "ModemManager does not answer",
+    PORT_LOST: "ModemManager has no such modem; mend: mmcli -L, and whether it sees the modem's other AT port",
+}
 
 RESET_S = {AT: 12.0, SESSION: 12.0, CFUN: 45.0, REBOOT: 12.0}
 """How long a poller has for a step: its poll under way, and the commands' own deadlines."""
@@ -75,7 +118,7 @@ class ModemActions:
     """See ``parts.ModemActionsLike``."""
 
     def __init__(self, path: PathConfig, poller: PollerLike) -> None:
-        if path.modem is None or not isinstance(poller, Poller | ManagedPoller):
+        if path.modem is None or not isinstance(poller, Poller | ManagedPoller | ConnectedPoller):
             raise ValueError(f"path {path.name} has no modem")
         # A place on USB is named by the device: the interface behind a colon is not reset by itself.
         self._port = (path.modem.usb or "").partition(":")[0] or (path.modem.port or "").removeprefix(PREFIX)

@@ -57,10 +57,17 @@ class Answer:
 
 class ManagedModem:
     """``device``: ModemManager's ``Device`` property (a sysfs path), or its last part, the USB path (``1-1.2``). Object numbers
-    change at each start and replug and are never used to name one. Owned by one thread."""
+    change at each start and replug and are never used to name one. Without ``measuring`` only its state and registration are asked,
+    which ModemManager knows without asking the modem. Owned by one thread."""
 
-    def __init__(self, device: str, open_bus: Callable[[], Bus], clock: Callable[[], float] = time.monotonic) -> None:
-        self._device, self._open_bus, self._clock = device, open_bus, clock
+    def __init__(
+        self,
+        device: str,
+        open_bus: Callable[[], Bus],
+        clock: Callable[[], float] = time.monotonic,
+        measuring: bool = True,
+    ) -> None:
+        self._device, self._open_bus, self._clock, self._measuring = device, open_bus, clock, measuring
         self.bus: Bus | None = None
         self.path: str | None = None
         self.identity = Identity()
@@ -133,12 +140,16 @@ class ManagedModem:
             self.bus = self._open_bus()
         self._heed()
         path = self.path or self._find(self.bus, until)
-        calls = [get_all(path, name) for name in (MODEM, MODEM_3GPP, SIGNAL, LOCATION)]
-        modem, registration, signal, location = gather(self.bus, calls, until)
+        names = (MODEM, MODEM_3GPP, SIGNAL, LOCATION) if self._measuring else (MODEM, MODEM_3GPP)
+        told_of = dict(zip(names, gather(self.bus, [get_all(path, name) for name in names], until), strict=True))
+        modem, location = told_of[MODEM], told_of.get(LOCATION, {})
         if isinstance(modem, Refused):
             raise modem
-        told = Told(modem, *({} if isinstance(one, Refused) else one for one in (registration, signal)))
+        rest = (told_of.get(name, {}) for name in (MODEM_3GPP, SIGNAL))
+        told = Told(modem, *({} if isinstance(one, Refused) else one for one in rest))
         if modem.get("State", 0) >= ENABLED:
+            if not self._measuring:
+                return Answer(path, told, self._changes)
             where = {} if isinstance(location, Refused) else location
             self._measure(path, told, where)
             told = Told(

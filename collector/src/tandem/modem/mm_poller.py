@@ -26,7 +26,7 @@ PREFIX = f"{DRIVER}:"
 class ManagedPoller(PollThread):
     """A ``PollThread`` for the modem that ModemManager knows by ``device``. ``connection``: keep it connected, if given;
     ``on_state(state, detail)`` is told, from this thread, when the connection's state changes (``mm_connection``), and ``on_given``
-    at every poll that was answered what the network gave, None while not connected.
+    at every poll that was answered what the network gave, None while not connected. ``measuring``: whether levels and cell are wanted.
 
     ``open_bus`` gets a descriptor that ends its waits when readable; None: the system bus.
     """
@@ -42,10 +42,11 @@ class ManagedPoller(PollThread):
         on_state: Callable[[str, str], None] = lambda _state, _detail: None,
         open_bus: Callable[[int], Bus] | None = None,
         on_given: Callable[[BearerGiven | None], None] = lambda _given: None,
+        measuring: bool = True,
     ) -> None:
         super().__init__(path, operator, period_s, on_poll)
         opener = open_bus or _system_bus
-        self._modem = ManagedModem(device, lambda: opener(self._errands.wake_fd))
+        self._modem = ManagedModem(device, lambda: opener(self._errands.wake_fd), measuring=measuring)
         self._connection = None if connection is None else Connection(connection, self._modem, on_state)
         self._on_given = on_given
         self._staleness = Staleness()

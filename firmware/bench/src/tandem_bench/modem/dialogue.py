@@ -24,8 +24,9 @@ class Modem:
     """The state of one modem: who it is, its SIM, and what the other side has set.
 
     ``failing``: code of the +CME ERROR with which every command fails, None when well. ``connected``: a bearer carries
-    traffic (RRC connected). What follows ``powers_up_echoing`` is lost when the modem starts anew; ``settings`` holds the
-    numbers that were set, by the name of their command.
+    traffic (RRC connected). ``contexts``: type and access point by number, for families that can keep several. What follows
+    ``powers_up_echoing`` is lost when the modem starts anew; ``settings`` holds the numbers that were set, by the name of their
+    command.
     """
 
     imei: str
@@ -36,6 +37,7 @@ class Modem:
     sim: Sim = "ready"
     failing: int | None = None
     connected: bool = False
+    contexts: Mapping[int, tuple[str, str]] = field(default_factory=lambda: {1: ("IP", "internet")})
     powers_up_echoing: bool = True
     echo: bool = True
     cfun: int = 1
@@ -54,7 +56,7 @@ class Modem:
         """The same modem after power came back: identity, SIM and bearer kept, settings as delivered."""
         return Modem(
             self.imei, self.imsi, self.iccid, self.operator, self.home_plmn, self.sim, self.failing, self.connected,
-            self.powers_up_echoing, self.powers_up_echoing,
+            self.contexts, self.powers_up_echoing, self.powers_up_echoing,
         )  # fmt: skip
 
 

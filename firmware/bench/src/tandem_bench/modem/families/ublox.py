@@ -7,6 +7,8 @@ firmware and none is at hand, so level and cell come from +CESQ and +CEREG.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tandem_bench.modem.dialogue import Family, Handler, Modem, Reply, cme, failed
 from tandem_bench.modem.families import generic, standard
 from tandem_bench.modem.grammar import Command
@@ -14,6 +16,7 @@ from tandem_bench.modem.radio import Radio
 
 MODEL, REVISION = "TOBY-L200", "09.71"
 CONTEXTS = range(1, 9)
+TYPES = ("IP", "IPV4V6")
 EF_ICCID, EF_AD = 12258, 28589
 
 
@@ -34,26 +37,35 @@ def bands(modem: Modem, _radio: Radio, command: Command) -> Reply:
 
 
 def contexts(modem: Modem, _radio: Radio, command: Command) -> Reply:
-    """+CGDCONT (TS 27.007 10.1.1): the context of the SIM's own APN; what others are set to is taken and forgotten."""
+    """+CGDCONT (TS 27.007 10.1.1): contexts are kept, also without power; a number alone takes its context away."""
     if command.kind == "test":
-        return Reply(('+CGDCONT: (1-8),"IP",,,(0-1),(0-1)', '+CGDCONT: (1-8),"IPV4V6",,,(0-1),(0-1)'))
+        return Reply(tuple(f'+CGDCONT: (1-8),"{kind}",,,(0-1),(0-1)' for kind in TYPES))
     if command.kind == "read":
-        return Reply(('+CGDCONT: 1,"IP","internet","",0,0',))
-    return Reply() if command.number(0) in CONTEXTS else failed(modem, 50)
+        return Reply(
+            tuple(f'+CGDCONT: {n},"{kind}","{apn}","",0,0' for n, (kind, apn) in sorted(modem.contexts.items()))
+        )
+    number, kind = command.number(0), command.argument(1)
+    if number is None or number not in CONTEXTS or kind not in (None, *TYPES):
+        return failed(modem, 50)
+    kept = {n: context for n, context in modem.contexts.items() if n != number}
+    if kind is not None:
+        kept[number] = (kind, command.argument(2) or "")
+    return Reply(modem=replace(modem, contexts=kept))
 
 
 def active(modem: Modem, radio: Radio, command: Command) -> Reply:
-    """+CGACT (TS 27.007 10.1.10): context 1 as it was last set, and only while the modem is registered."""
+    """+CGACT (TS 27.007 10.1.10): contexts as they were last set, and only while the modem is registered; the first is by default."""
     if command.kind == "test":
         return Reply(("+CGACT: (0,1)",))
     if command.kind == "read":
-        return Reply((f"+CGACT: 1,{int(radio.registered and modem.setting('+CGACT', 1) == 1)}",))
-    state = command.number(0, 1)
-    if state not in (0, 1):
+        on = {n: radio.registered and modem.setting(f"+CGACT {n}", int(n == 1)) == 1 for n in sorted(modem.contexts)}
+        return Reply(tuple(f"+CGACT: {n},{int(up)}" for n, up in on.items()))
+    state, number = command.number(0, 1), command.number(1, 1)
+    if state not in (0, 1) or number not in modem.contexts:
         return failed(modem, 50)
     if state == 1 and not radio.registered:
         return failed(modem, 30)
-    return Reply(modem=modem.having("+CGACT", state), seconds=0.2)
+    return Reply(modem=modem.having(f"+CGACT {number}", state), seconds=0.2)
 
 
 def sim_file(modem: Modem, _radio: Radio, command: Command) -> Reply:

@@ -1,0 +1,60 @@
+"""The configuration that the role collector writes is one that the collector takes, for each way to reach a modem."""
+
+import json
+import re
+from pathlib import Path
+
+import jinja2
+import pytest
+
+from tandem.app.config import parse
+
+TEMPLATE = Path(__file__).parents[3] / "ansible/roles/collector/templates/config.toml.j2"
+HTTP = {"name": "b", "operator": "Blue", "usb": "1-1.3", "port": "http://192.168.8.1"}
+
+
+def rendered(*paths, **variables):
+    """As Ansible does it."""
+    environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)  # noqa: S701
+    environment.filters |= {"to_json": lambda given, **_: json.dumps(given), "bool": bool}
+    select = environment.filters["select"]
+    environment.filters["select"] = jinja2.pass_context(lambda *given: list(select(*given)))  # Ansible makes it a list
+    environment.tests["match"] = lambda text, pattern: re.match(pattern, text) is not None
+    known = {
+        "collector_probe": "kit-01", "collector_server_name": "server.example", "collector_measurement_tls": False,
+        "collector_server_ports": {"gateway": 8443, "control": 8444, "measurement": 8480}, "collector_ca_file": "",
+        "collector_paths": paths, "collector_settings": {"clock": {"source": "system"}},
+    }  # fmt: skip
+    return environment.from_string(TEMPLATE.read_text()).render(known | variables)
+
+
+def modem(path):
+    return parse(rendered(path, HTTP), Path("/etc/tandem/config.toml")).paths[0].modem
+
+
+@pytest.mark.parametrize(
+    ("wanted", "port", "usb", "driver", "apn"),
+    [
+        ({"usb": "1-1.2", "apn": "internet"}, None, "1-1.2", "auto", "internet"),
+        ({"usb": "1-1.2:1.3", "apn": "internet", "driver": "quectel"}, None, "1-1.2", "quectel", "internet"),
+        ({"usb": "1-1.2"}, None, "1-1.2", "auto", None),
+        ({"usb": "1-1.2", "port": "modemmanager:1-1.2", "apn": "x"}, "modemmanager:1-1.2", None, "auto", "x"),
+        ({"usb": "1-1.2", "port": "modemmanager:1-1.2"}, "modemmanager:1-1.2", None, "auto", None),
+        ({"interface": "wwan0", "port": "/dev/ttyUSB2", "driver": "quectel"}, "/dev/ttyUSB2", None, "quectel", None),
+    ],
+)
+def test_a_modem_is_reached_as_the_inventory_says(wanted, port, usb, driver, apn):
+    found = modem({"name": "a", "operator": "Red", **wanted})
+    assert (found.port, found.usb, found.driver) == (port, usb, driver)
+    assert (found.connection.apn if found.connection else None) == apn
+
+
+def test_what_belongs_to_a_connection_is_the_operators():
+    secret = {"pin": "0000", "password": "p", "user": "u", "roaming": True, "ip_type": "ipv4"}
+    connection = modem({"name": "a", "usb": "1-1.2", "apn": "internet", **secret}).connection
+    assert (connection.roaming, connection.user, connection.ip_type) == (True, "u", "ipv4")
+    assert [str(connection.pin_file), str(connection.password_file)] == [
+        "/run/credentials/tandem.service/pin-a",
+        "/run/credentials/tandem.service/password-a",
+    ]
+    assert "0000" not in rendered({"name": "a", "usb": "1-1.2", "apn": "internet", **secret}, HTTP)
