@@ -94,6 +94,29 @@ def numbers(story: Story) -> dict[str, Numbers]:
     return {path: Numbers(tuple(told[p][0]), told[p][1][0], told[p][2]) for path, p in PLACES.items()}
 
 
+_BEARERS = """
+import json, subprocess
+def shown(*argv): return json.loads(subprocess.run(["mmcli", "-J", *argv], capture_output=True, text=True).stdout or "{}")
+found = {}
+for path in shown("-L").get("modem-list", []):
+    modem = shown("-m", path.rpartition("/")[2]).get("modem")
+    for bearer in modem["generic"]["bearers"] if modem else []:
+        told = shown("-b", bearer.rpartition("/")[2]).get("bearer")
+        if told and told["status"]["connected"] == "yes":
+            found[modem["generic"]["device"].rpartition("/")[2]] = told["properties"]["apn"]
+print(json.dumps(found))
+"""
+
+
+def connected(story: Story) -> None:
+    """ModemManager has connected each with its own access point, while the collector polls it by AT."""
+    apns = {path["usb"]: path["apn"] for path in VARIABLES["tandem_paths"]}
+    command = f"sudo python3 - <<'END'\n{_BEARERS}\nEND"
+    story.awaited("both are connected as configured", PROBE, command, lambda said: json.loads(said) == apns, 2.0)
+    modems = json.loads(story.told(PROBE, "sudo tandem status --json"))["modems"]
+    assert {path: modem["driver"] for path, modem in modems.items()} == dict.fromkeys(PLACES, "generic"), modems
+
+
 def plug(story: Story, path: str, wish: str) -> None:
     """``unplug`` or ``plug`` a path's modem, and wait until its ports are gone or there."""
     there = "" if wish == "plug" else "!"
