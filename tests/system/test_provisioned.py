@@ -1,5 +1,6 @@
 """From two bare Debians to a kit that measures: server and probe playbooks, whole and unchanged, over SSH; then what befalls a kit.
 
+Last the same kit is a machine of its own with modems on USB: these are replugged, and its power is cut.
 The only variables that a user's inventory would not have are where packages come from and which clock is asked (``play.sources``).
 """
 
@@ -12,18 +13,19 @@ from itertools import pairwise
 from statistics import median
 
 import pytest
-from targets import at_server, faults, provisioned
+from targets import at_server, faults, plugged, provisioned, upgrade
 from targets import story as stories
 from targets.available import lacks, made
 from targets.ground import PROBE, SERVER, SERVER_MOVED
 from targets.modems import MODEMS
 from targets.play import Played
 from targets.story import KIT, Story
+from targets.vm_target import VmTarget
 
 pytestmark = [
     pytest.mark.system,
     pytest.mark.slow,
-    pytest.mark.timeout(2400),
+    pytest.mark.timeout(4800),
     pytest.mark.skipif(lacks() is not None, reason=str(lacks())),
 ]
 
@@ -121,7 +123,63 @@ def test_a_server_that_moves_and_a_collector_that_hangs(kit: Story) -> None:
 
 @pytest.mark.parametrize("address", [SERVER, PROBE], ids=["server", KIT])
 def test_nothing_broke_where_nobody_looks(address: str, kit: Story) -> None:
+    nothing_broke(address, kit)
+
+
+def nothing_broke(address: str, kit: Story) -> None:
     assert kit.told(address, "systemctl --failed --no-legend --plain") == ""
     journal = kit.told(address, "sudo journalctl --boot --no-pager --output=cat --unit='tandem*'")
     assert journal.strip() != ""
     assert "Traceback" not in journal, journal[journal.index("Traceback") - 500 :][:3000]
+
+
+@pytest.fixture(scope="module")
+def machine(kit: Story) -> Iterator[VmTarget]:
+    """From here on the same kit is a machine of its own with modems on USB, and no container any more."""
+    with plugged.machine(kit) as target:
+        yield target
+
+
+def test_as_a_machine_with_modems_on_usb_it_measures(kit: Story, machine: VmTarget) -> None:
+    assert machine.address == PROBE
+    with kit.part("machine: measuring"):
+        plugged.measuring(kit, time.time_ns())
+    plugged.connected(kit)
+
+
+def test_modems_that_come_back_with_other_numbers(kit: Story, machine: VmTarget) -> None:
+    assert machine.address == PROBE
+    before = plugged.numbers(kit)
+    with kit.part("modems out and in again, measuring"):
+        plugged.measuring(kit, plugged.exchanged(kit, before))
+    plugged.connected(kit)
+    after = plugged.numbers(kit)
+    print(f"before {before}\nafter {after}")
+    for path in before:
+        assert after[path].terminals != before[path].terminals
+        assert after[path].interface != before[path].interface
+        assert after[path].managed != before[path].managed
+
+
+def test_power_lost_while_a_release_is_unpacked(kit: Story, machine: VmTarget) -> None:
+    before = upgrade.state(kit)
+    with kit.part("release being unpacked: power lost"):
+        print(upgrade.cut(kit, machine, upgrade.INSTALL, upgrade.UNPACKED))
+    with kit.part("power back, measuring"):
+        plugged.on_again(kit, machine)
+    assert upgrade.state(kit) == before
+
+
+def test_power_lost_before_a_release_has_reported_healthy(kit: Story, machine: VmTarget) -> None:
+    before = upgrade.state(kit)
+    with kit.part("release switched to, not yet healthy: power lost"):
+        print(upgrade.cut(kit, machine, upgrade.SWITCH, upgrade.SWITCHED))
+    with kit.part("power back, release taken back, measuring"):
+        plugged.on_again(kit, machine)
+    after = upgrade.state(kit)
+    assert (after["current"], after["unproven"]) == (before["current"], False)
+    assert upgrade.NEW in after["installed"]
+
+
+def test_nothing_broke_in_the_machine_either(kit: Story, machine: VmTarget) -> None:
+    nothing_broke(machine.address, kit)
