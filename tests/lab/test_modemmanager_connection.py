@@ -51,11 +51,12 @@ def test_a_wrong_pin_is_entered_once_also_over_restarts(laid: Desk, tmp_path: Pa
     assert sent_pins(laid) == 1, [line for line in laid.log().splitlines() if "CPIN" in line]
 
 
-def test_roaming_is_refused_by_name_and_nothing_is_dialled(laid: Desk, tmp_path: Path) -> None:
+@pytest.mark.parametrize("measuring", [True, False], ids=["measured", "only connected"])
+def test_roaming_is_refused_by_name_and_nothing_is_dialled(laid: Desk, tmp_path: Path, measuring: bool) -> None:
     # The first tick's network is the SIM's own; the modem is abroad by the time that it is asked.
     laid.modem("r", [TICK, {**TICK, "plmn": "24405"}], time.monotonic_ns() - 10**9)
     polled = Polled()
-    laid.poller("r", 0.5, polled, connection=settings(tmp_path))
+    laid.poller("r", 0.5, polled, connection=settings(tmp_path), measuring=measuring)
     polled.wait(lambda: ("roaming_refused", "registered with 24405, which is not this SIM's own") in polled.states, 60)
     assert "--> 'ATD" not in laid.log()
     assert "connecting" not in [state for state, _ in polled.states]
