@@ -114,7 +114,7 @@ def connected(story: Story) -> None:
     command = f"sudo python3 - <<'END'\n{_BEARERS}\nEND"
     story.awaited("both are connected as configured", PROBE, command, lambda said: json.loads(said) == apns, 2.0)
     modems = json.loads(story.told(PROBE, "sudo tandem status --json"))["modems"]
-    assert {path: modem["driver"] for path, modem in modems.items()} == dict.fromkeys(PLACES, "generic"), modems
+    assert {path: modem["driver"] for path, modem in modems.items()} == dict.fromkeys(PLACES, "ublox"), modems
 
 
 def plug(story: Story, path: str, wish: str) -> None:
