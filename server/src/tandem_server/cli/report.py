@@ -24,6 +24,8 @@ from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_end
 from tandem_server.cli.stores import open_store
 from tandem_server.registry import Registry, RegistryError
 from tandem_server.report import csv_files
+from tandem_server.report.figures.files import write_figures
+from tandem_server.report.figures.section import Drawn
 from tandem_server.report.in_text import in_text
 from tandem_server.report.page import render
 from tandem_server.store import Influx, PrivateInflux, QueryError, StoreDown, StoreStartError, find_influxd
@@ -35,8 +37,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser(
         "report",
         help="write summary.json, report.html and the result tables of a campaign folder",
-        description="Write DIR/summary.json, DIR/report.html and DIR/tables/*.csv from the folder's files and the database; a private"
-        " database in DIR/server/influxdb is started for it when none answers. Exit status 0 when everything arrived, 1 when"
+        description="Write DIR/summary.json, DIR/report.html, DIR/figures/ and DIR/tables/*.csv from the folder's files and the database; a"
+        " private database in DIR/server/influxdb is started for it when none answers. Exit status 0 when everything arrived, 1 when"
         " something is missing (it says what), 2 when DIR is no campaign folder."
         " With --run ID: the page of one run, as serve pages shows it.",
     )
@@ -44,7 +46,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "folder", nargs="?", type=Path, metavar="DIR", help="the folder that a campaign wrote (holds campaign.json)"
     )
     parser.add_argument("--run", metavar="ID", help="instead of a folder: one run of this server's ledger, as one page")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="with --run: where the page goes (default: ID.html)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="where the page goes, and figures/ beside it (default: DIR/report.html; with --run ID.html)",
+    )
     add_config(parser, "DIR/server/server.toml")
     parser.add_argument(
         "--tables", type=Path, metavar="FOLDER", help="where the tables go as CSV (default: DIR/tables)"
@@ -70,9 +77,11 @@ def _report(args: Namespace) -> int:
     with _source(args.folder, config, text(store, "url"), text(store, "database")) as source:
         evaluation = evaluate(campaign, source, _ledger(args.folder, config, campaign.probe))
     figures = json.dumps(summary(evaluation), indent=1, ensure_ascii=False, allow_nan=False)
-    page = args.folder / "report.html"
+    page = args.out or args.folder / "report.html"
+    drawn = figures(evaluation)
     write_whole(args.folder / "summary.json", f"{figures}\n".encode())
-    write_whole(page, render(evaluation).encode())
+    _write_figures(page.parent / "figures", drawn)
+    write_whole(page, render(evaluation, drawn).encode())
     _write_tables(args.tables or args.folder / "tables", csv_files.files(evaluation.results))
     if args.json:
         print(figures)
@@ -163,6 +172,13 @@ def _ledger(folder: Path, config: configuration.ServerConfig | None, probe: str)
             return {run.id for run in registry.runs.all(probe)}
     except RegistryError as error:
         return f"the ledger cannot be read: {error}"
+
+
+def _write_figures(folder: Path, drawn: list[Drawn]) -> None:
+    try:
+        write_figures(folder, drawn)
+    except OSError as error:
+        raise EnvironmentLacks(f"{folder}: {error.strerror}; mend: name another place with --out FILE") from error
 
 
 def _write_tables(folder: Path, contents: dict[str, str]) -> None:
