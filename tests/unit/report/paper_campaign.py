@@ -19,6 +19,9 @@ from tandem_server.analysis.papers.material import Bins
 def made() -> Synthetic:
     """Radio, events and downloads of the made-up commute, and the papers' runs beside them."""
     one = Synthetic()
+    for n, at_s in enumerate((96.0, 136.0)):
+        for kind, paths in (("mptcp", ["a", "b"]), ("tcp", ["a"]), ("tcp", ["b"])):
+            one._run(f"run-9{n}{kind[0]}{paths[0]}", f"pair-9{n}", kind, paths, "simultaneous", at_s, 16.0, 0.5)
     one.manifests += every()
     return one
 

@@ -66,6 +66,15 @@ class Material:
     counts: dict[tuple[str, str, bool], int] = field(default_factory=dict)
     """Runs by experiment, kind, and whether they were controlled."""
     bins: list[Bins] = field(default_factory=list)
+    roles: dict[str, str] = field(default_factory=dict)
+    """By role the path, of all campaigns' runs."""
+
+    def place(self, path: str) -> str:
+        """What a path is in a paper's words, by its role; else its operator."""
+        words = {"wifi": "Wi-Fi", "cellular": "cellular"}
+        return next(
+            (words[role] for role, one in self.roles.items() if one == path and role in words), self.operator(path)
+        )
 
     def operator(self, path: str) -> str:
         """The name under which a path goes in every figure."""
@@ -93,6 +102,7 @@ def material(e: Evaluation, bins: list[Bins] | None = None) -> Material:
     )
     for run in e.results.runs:
         of = setting(e, run, manifests[run.id])
+        made.roles |= of.roles
         key = (run.experiment, run.kind, of.step == CONTROLLED or of.label != "")
         made.counts[key] = made.counts.get(key, 0) + 1
         if run.experiment == "download" and (one := measured.download(of, run)) is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tandem_server.report.figures import shapes, table_shape
 from tandem_server.report.figures.elements import element, path, rect, to, words
 from tandem_server.report.figures.hues import GRID, INK, SOFT, Hues
-from tandem_server.report.figures.layout import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTHS, columns, legend, wide
+from tandem_server.report.figures.layout import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDE, WIDTHS, columns, legend, wide
 from tandem_server.report.figures.marks import Bars, Boxes, Cells, Mark
 from tandem_server.report.figures.scale import Scale
 from tandem_server.report.figures.sheet import Panel, Sheet
@@ -19,7 +19,7 @@ def svg(sheet: Sheet, title: str) -> str:
     """The whole picture; ``title`` is what it is called for those who do not see it."""
     across = columns(sheet)
     tables = [mark for panel in sheet.panels for mark in panel.marks if isinstance(mark, Cells)]
-    each = max([WIDTHS[across], *map(table_shape.width, tables)])
+    each = max([WIDE if sheet.wide else WIDTHS[across], *map(table_shape.width, tables)])
     high = max(table_shape.height(t) + TOP for t in tables) if tables else HEIGHT
     width = each * across
     entries, top = legend(sheet, width)
@@ -55,7 +55,9 @@ def _panel(panel: Panel, hues: Hues, width: float, height: float) -> Iterator[st
         return
     reach = [place for mark in panel.marks for place in mark.reach()]
     x = panel.x.fitted([a for a, _ in reach], LEFT + 2, width - RIGHT)
-    y = panel.y.fitted([b for _, b in reach], height - BOTTOM, TOP)
+    # Sample sizes stand above their bars.
+    head = 0.16 if any(isinstance(m, Bars | Boxes) for m in panel.marks) else 0.06
+    y = panel.y.fitted([b for _, b in reach], height - BOTTOM, TOP, head)
     yield from _frame(panel, x, y, width, height)
     places = shapes.Places(x, y, TOP, height - BOTTOM)
     order = list(dict.fromkeys(m.series for m in panel.marks if isinstance(m, Bars | Boxes)))

@@ -10,6 +10,7 @@ from tandem_server.report.figures.sheet import Panel, Sheet
 
 HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 262, 58, 14, 28, 54
 WIDTHS = {1: 470, 2: 400, 3: 316}
+WIDE = 900
 ROW = 17
 """Of the legend."""
 

@@ -23,8 +23,9 @@ class Axis:
     flipped: bool = False
     bytes: bool = False
 
-    def fitted(self, values: Sequence[float], begin: float, end: float) -> Scale:
-        """From ``begin`` to ``end`` (places) so that every value lies on it; values that a logarithm has not are left out."""
+    def fitted(self, values: Sequence[float], begin: float, end: float, head: float = 0.05) -> Scale:
+        """From ``begin`` to ``end`` (places) so that every value lies on it; values that a logarithm has not are left out. ``head``: room
+        above the greatest."""
         if self.names:
             low, high = -0.5, len(self.names) - 0.5
         elif self.log:
@@ -34,19 +35,19 @@ class Axis:
             high = high if self.high is None else math.log10(self.high)
             if high - low < 0.3:
                 low, high = low - 0.3, high + 0.3
-            room = (high - low) * 0.04
-            low, high = low - (room if self.low is None else 0), high + (room if self.high is None else 0)
+            long = high - low
+            low, high = low - (long * 0.04 if self.low is None else 0), high + (long * head if self.high is None else 0)
         else:
             known = [*values, *([0.0] if self.zero else [])]
             low = min(known, default=0.0) if self.low is None else self.low
             high = max(known, default=1.0) if self.high is None else self.high
             if high <= low:
                 low, high = (low - 0.5 if self.low is None else low), high + 0.5
-            room = (high - low) * 0.06
-            if self.low is None and not (self.zero and low == 0):
-                low -= room
-            if self.high is None and not (self.zero and high == 0):
-                high += room
+            long = high - low
+            if self.low is None and low != 0:
+                low -= long * 0.06
+            if self.high is None and high != 0:
+                high += long * head
         return Scale(self, low, high, *((end, begin) if self.flipped else (begin, end)))
 
 

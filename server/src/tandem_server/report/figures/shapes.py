@@ -14,6 +14,8 @@ from tandem_server.report.figures.layout import Entry, wide
 from tandem_server.report.figures.marks import Bars, Boxes, Curve, Dots, Heat, Level, Line, Mark, Oval, Shade
 from tandem_server.report.figures.scale import Scale
 
+_HALO = {"stroke": "#fff", "stroke_width": "3", "paint_order": "stroke"}
+"""Of words that may lie on a mark."""
 _COLD, _HOT = (253, 231, 160), (90, 12, 40)
 """Of the heat map: lightness falls evenly from pale yellow to dark, so it can be read without colours too."""
 
@@ -57,7 +59,7 @@ def shape(mark: Mark, at: Places, hues: Hues, nth: int, of: int, gap: float) -> 
             return rect(a, at.top, max(1.0, b - a), at.floor - at.top, SOFT, fill_opacity=0.16) + name
         case Level():
             y, ends = at.y.at(mark.y), sorted((at.x.begin, at.x.end))
-            name = words(mark.name, ends[1] - 2, y - 4, 11, text_anchor="end", fill=SOFT)
+            name = words(mark.name, ends[1] - 2, y - 4, 11, text_anchor="end", fill=INK, **_HALO)
             return path(f"M{to(ends[0], y)}H{to(ends[1])}", SOFT, dashes="2 3") + name
         case _:
             raise TypeError(f"{type(mark).__name__} is no mark of a panel")
@@ -151,7 +153,8 @@ def _heat(mark: Heat, at: Places) -> list[str]:
         part = (share / most) ** 0.5
         hue = "#" + "".join(f"{round(p + (q - p) * part):02x}" for p, q in zip(_COLD, _HOT, strict=True))
         parts.append(rect(a, high, b - a, low - high, hue))
-    return parts
+    told = f"darkest cell: {most * 100:.0f} %"
+    return [*parts, words(told, at.x.end - 4, at.top + 12, 11, text_anchor="end", **_HALO)]
 
 
 def _oval(mark: Oval, at: Places, hue: str) -> str:

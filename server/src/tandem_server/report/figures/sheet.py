@@ -26,11 +26,13 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """``hues``: colours that some series have in every figure. ``note``: how to read it and what it is made of."""
+    """``hues``: colours that some series have in every figure. ``note``: how to read it and what it is made of. ``wide``: its one panel has
+    many marks beside each other."""
 
     panels: Sequence[Panel]
     note: str = ""
     hues: Mapping[str, str] = field(default_factory=dict)
+    wide: bool = False
 
 
 def rows(sheet: Sheet) -> list[dict[str, Number]]:

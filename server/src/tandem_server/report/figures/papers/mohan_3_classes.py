@@ -89,7 +89,7 @@ def figure_5c(m: Material) -> Sheet:
                 values[d.kind.upper()] += [(SPEED[d.of.mobility or ""], float(v)) for v in known - known.min()]
     return _panels(
         values,
-        Axis("queueing delay, ms", zero=True),
+        Axis("queueing delay, ms", log=True, low=1),
         "The sender’s RTT less the subflow’s least one in the run; n: samples.",
     )
 
@@ -144,7 +144,7 @@ def figure_7a(m: Material) -> Sheet:
             values += [(SPEED[d.of.mobility or ""], gap) for gap in gaps]
     return _panels(
         {"": values},
-        Axis("RTT difference between subflows, ms", zero=True),
+        Axis("RTT difference between subflows, ms", log=True, low=1),
         "Each second in which both subflows had samples.",
     )
 

@@ -118,7 +118,7 @@ def figure_9b(m: Material) -> Sheet:
         "bitrates of the presentation, as far as played."
     )
     axis = Axis("", names=tuple(SPEED[n] for n in names))
-    return Sheet([Panel("", [*levels, *grouping.bars(values)], axis, Axis("goodput, Mbit/s"))], note)
+    return Sheet([Panel("", [*grouping.bars(values), *levels], axis, Axis("goodput, Mbit/s"))], note)
 
 
 def figure_9c(m: Material) -> Sheet:
