@@ -112,7 +112,11 @@ def mohan_plays(r: random.Random) -> Iterator[Run]:
     for at_s, length, n in product(IDLE_S[:2] + IDLE_S[3:], (1, 6, 15), range(5)):
         slow = 1 + IDLE_S.index(at_s) / 3
         rates = ((240, 0.4e6), (720, 3e6), (1080, 5e6), (2160, 14e6))
-        segments = [{"number": k, "height": h, "bitrate_bit_per_s": rate} for k, (h, rate) in enumerate(rates)]
+        segments = [
+            {"number": k, "height": rates[k % 4][0], "bitrate_bit_per_s": rates[k % 4][1], "requested_s": k * length * 0.9,
+             "duration_ms": 400.0, "bytes": int(rates[k % 4][1] * length / 8)}
+            for k in range(60 // length)
+        ]  # fmt: skip
         result = {"bitrate_bit_per_s": 5e6, "goodput_bit_per_s": 14e6 / slow * r.uniform(0.85, 1.1), "startup_delay_ms": 400.0, "stalls": 0,
                   "switches_per_minute": 8 * slow / length * r.uniform(0.8, 1.2), "media_s": 600.0, "segments": segments,
                   "player": {"name": "own", "abr": "throughput"}}  # fmt: skip
@@ -208,7 +212,9 @@ def chen(r: random.Random) -> Iterator[Run]:
     roles = {"wifi": "a", "cellular": "b"}
     arms = [("tcp", "a", None, "reno"), ("tcp", "b", None, "reno")]
     arms += [("mptcp", "a", flows, control) for flows in (2, 4) for control in ("reno", "lia", "olia")]
-    for size, (kind, path, flows, control), n in product((8192, 65536, 524288, 4194304, 33554432), arms, range(5)):
+    for size, (kind, path, flows, control), n in product(
+        (8192, 65536, 524288, 4194304, 33554432, 536870912), arms, range(5)
+    ):
         wifi, cell = 8e6, 14e6
         rate = {"tcp": wifi if path == "a" else cell, "mptcp": (wifi + cell) * (0.8 + 0.05 * (flows or 0))}[kind]
         took = (0.03 if path == "a" else 0.07) + size * 8 / rate * r.lognormvariate(0, 0.25)

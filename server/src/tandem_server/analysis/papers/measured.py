@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,7 +88,8 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """A run of ``dash``."""
+    """A run of ``dash``. ``ladder``: bitrate by height, as far as played. ``came``: after each segment the time in s since the manifest was
+    asked for, and the bytes that had come."""
 
     of: Setting
     kind: str
@@ -98,6 +99,7 @@ class Play:
     bitrate_bit_per_s: float | None
     switches_per_minute: float | None
     ladder: Mapping[int, float]
+    came: Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +185,14 @@ def play(of: Setting, run: Facts) -> Play | None:
         for row in run.listed("segments")
         if (height := whole(row, "height")) is not None and (rate := number(row, "bitrate_bit_per_s")) is not None
     }
+    came, total = [], 0
+    for row in run.listed("segments"):
+        asked, lasted, size = number(row, "requested_s"), number(row, "duration_ms"), whole(row, "bytes")
+        if asked is not None and lasted is not None and size is not None:
+            total += size
+            came.append((asked + lasted / 1e3, float(total)))
     keys = ("goodput_bit_per_s", "bitrate_bit_per_s", "switches_per_minute")
-    return Play(of, run.kind, rule(run), segment_s(run), *(number(run.result, key) for key in keys), ladder)
+    return Play(of, run.kind, rule(run), segment_s(run), *(number(run.result, key) for key in keys), ladder, came)
 
 
 def loads(of: Setting, run: Facts) -> Iterator[Load]:

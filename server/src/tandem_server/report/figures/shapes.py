@@ -14,6 +14,8 @@ from tandem_server.report.figures.layout import Entry, wide
 from tandem_server.report.figures.marks import Bars, Boxes, Curve, Dots, Heat, Level, Line, Mark, Oval, Shade
 from tandem_server.report.figures.scale import Scale
 
+_UPRIGHT = 12
+"""What an upright word takes."""
 _HALO = {"stroke": "#fff", "stroke_width": "3", "paint_order": "stroke"}
 """Of words that may lie on a mark."""
 _COLD, _HOT = (253, 231, 160), (90, 12, 40)
@@ -123,7 +125,7 @@ def _beside(mark: Bars | Boxes, at: Places, hue: str, nth: int, of: int, gap: fl
             e = mark.estimates[n] if isinstance(mark, Boxes) and n < len(mark.estimates) else None
             parts += [_box(middle, half, found, at, hue), _interval(middle, e, at, INK)]
             upper = min([at.y.at(found.p90), *(at.y.at(v) for v in (e.high if e else None,) if v is not None)])
-        parts.append(_count(middle, upper, found.n, slot, at))
+        parts.append(_count(middle, upper, found.n, slot, nth, at))
     return parts
 
 
@@ -135,12 +137,13 @@ def _box(x: float, half: float, box: Box, at: Places, hue: str) -> str:
     return path(whiskers, hue, 1.3) + body + path(f"M{to(x - half, p50)}h{to(2 * half)}", hue, 2.6)
 
 
-def _count(x: float, y: float, n: int, slot: float, at: Places) -> str:
-    """The sample size over its mark, upright where it would touch its neighbour."""
+def _count(x: float, y: float, n: int, slot: float, nth: int, at: Places) -> str:
+    """The sample size over its mark, upright where it would touch its neighbour, and each series' higher where that would still do."""
     word, long = f"n={n}", wide(f"n={n}", 10)
     if long <= slot + 1:
         return words(word, x, max(y - 4, at.top + 9), 10, text_anchor="middle", fill=SOFT)
-    place = f"translate({to(x + 3.5, max(y - 4, at.top + long))}) rotate(-90)"
+    rise = nth * (long + 3) if slot < _UPRIGHT else 0
+    place = f"translate({to(x + 3.5, max(y - 4 - rise, at.top + long))}) rotate(-90)"
     return words(word, 0, 0, 10, transform=place, fill=SOFT)
 
 

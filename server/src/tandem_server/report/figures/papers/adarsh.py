@@ -230,12 +230,10 @@ def page_loads(field: bool) -> Callable[[Material], Sheet]:
                 if (x := _abscissa(p.of, part)) is not None and _primary(p.of, p.primary) == "path 1 primary":
                     found.setdefault((x, p.page), []).append(p)
             values = sorted((x, sum(p.time_ms for p in pages) / len(pages) / 1e3) for (x, _), pages in found.items())
-            unit = "ms" if part == "rtt" else "%"
+            unit = "ms more" if part == "rtt" else "% lost"
             places = sorted({x for x, _ in values})
             kept = places if len(places) <= 4 else [places[n * (len(places) - 1) // 3] for n in range(4)]
-            lines = grouping.distributions(
-                (f"{'+' if part == 'rtt' else ''}{x:g} {unit}", v) for x, v in values if x in kept
-            )
+            lines = grouping.distributions((f"{x:g} {unit}", v) for x, v in values if x in kept)
             if lines:
                 y = Axis("share of pages below", low=0, high=1.03)
                 panels.append(Panel(title, lines, Axis("page load time, s", log=True), y))

@@ -74,7 +74,7 @@ def figure_6(m: Material) -> Sheet:
 
 def disjointivity(m: Material) -> Sheet:
     """TDI by ratio."""
-    marks = grouping.boxes((s, x, r.tdi) for s, x, r in _rounds(m))
+    marks = grouping.boxes((f"TCP, {r.mode}", x, r.tdi) for _, x, r in _rounds(m))
     if not marks:
         raise LackingError("rounds of the experiment bandwidth with all paths at once")
     ends = [end for mark in marks for _, b in mark.points for end in (b.p10, b.p90)]

@@ -11,7 +11,7 @@ from tandem_server.analysis.papers.network_events import LASTS_S, NetworkEvent, 
 from tandem_server.analysis.papers.recovery import LONGEST_S, factor_per_2_db, recovery
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, EVENTS, FLOWS, PLAYS, Figure, LackingError
-from tandem_server.report.figures.marks import Level, Oval
+from tandem_server.report.figures.marks import Level, Line, Oval
 from tandem_server.report.figures.papers.mohan_1_tables import WHO, in_the_wild
 from tandem_server.report.figures.papers.mohan_2_events import SPEED
 from tandem_server.report.figures.scale import Axis
@@ -19,6 +19,7 @@ from tandem_server.report.figures.sheet import Panel, Sheet
 
 NAMES = {"drop": "after a signal drop", "handover": "after a handover"}
 ELSE = "without an event"
+MOST_S = 120.0
 GAP_S = 3.0
 """Events nearer than this to another one of the same operator are left out."""
 
@@ -101,6 +102,23 @@ def _plays(m: Material) -> tuple[list[Play], list[str]]:
     return sorted(plays, key=lambda p: p.segment_s or 0), grouping.classes(p.of.mobility for p in plays)
 
 
+def figure_9a(m: Material) -> Sheet:
+    """What comes when."""
+    plays, _ = _plays(m)
+    marks = []
+    for length in dict.fromkeys(p.segment_s for p in plays):
+        came = next((p.came for p in plays if p.segment_s == length and len(p.came) > 1), None)
+        if came is not None:
+            marks.append(
+                Line(f"{length} s segments", [(t, b / 1e6) for t, b in came if t <= MOST_S], n=len(came), step=True)
+            )
+    if not marks:
+        raise LackingError("plays by MPTCP that tell their segments")
+    note = f"The first play of each length of segment, its first {MOST_S:g} s: what had come by when; n: its segments."
+    axes = Axis("time since the manifest was asked for, s", zero=True), Axis("video received, MB", zero=True)
+    return Sheet([Panel("", marks, *axes)], note)
+
+
 def figure_9b(m: Material) -> Sheet:
     """Goodput of video."""
     plays, names = _plays(m)
@@ -170,6 +188,7 @@ FIGURES = (
     Figure(
         "mohan-8b", WHO, "Figure 8 (b)", "Normalised RTT by the size of the drop", (DOWNLOADS, EVENTS, FLOWS), figure_8b
     ),
+    Figure("mohan-9a", WHO, "Figure 9 (a)", "Burstiness by length of segment", (PLAYS,), figure_9a),
     Figure("mohan-9b", WHO, "Figure 9 (b)", "Goodput of video by length of segment", (PLAYS,), figure_9b),
     Figure("mohan-9c", WHO, "Figure 9 (c)", "Quality switches by length of segment", (PLAYS,), figure_9c),
     Figure("mohan-10", WHO, "Figure 10", "Throughput and delay by congestion control", (DOWNLOADS,), figure_10),
