@@ -24,7 +24,8 @@ ASKED = """
 (() => [...document.querySelectorAll('[data-figure]')].map(figure => {
   const svg = figure.querySelector('svg'), frame = svg.getBoundingClientRect();
   const words = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]).filter(w => w[0]);
-  const beside = b => b.left < frame.left - 1 || b.right > frame.right + 1, above = b => b.top < frame.top - 1 || b.bottom > frame.bottom + 1;
+  const beside = b => b.left < frame.left - 1 || b.right > frame.right + 1;
+  const above = b => b.top < frame.top - 1 || b.bottom > frame.bottom + 1;
   const outside = words.filter(([, b]) => beside(b) || above(b));
   const over = [];
   words.forEach(([one, a], n) => words.slice(n + 1).forEach(([other, b]) => {

@@ -69,12 +69,12 @@ class Material:
     roles: dict[str, str] = field(default_factory=dict)
     """By role the path, of all campaigns' runs."""
 
-    def place(self, path: str) -> str:
-        """What a path is in a paper's words, by its role; else its operator."""
+    def place(self, path: str, roles: Mapping[str, str] | None = None) -> str:
+        """What a path is in a paper's words, by its role (of one run's ``roles``, else of any campaign's); else its operator."""
         words = {"wifi": "Wi-Fi", "cellular": "cellular"}
-        return next(
-            (words[role] for role, one in self.roles.items() if one == path and role in words), self.operator(path)
-        )
+        known = self.roles if roles is None else roles
+        named = (words[role] for role, one in known.items() if one == path and role in words)
+        return next(named, self.operator(path))
 
     def operator(self, path: str) -> str:
         """The name under which a path goes in every figure."""

@@ -191,8 +191,17 @@ def play(of: Setting, run: Facts) -> Play | None:
         if asked is not None and lasted is not None and size is not None:
             total += size
             came.append((asked + lasted / 1e3, float(total)))
-    keys = ("goodput_bit_per_s", "bitrate_bit_per_s", "switches_per_minute")
-    return Play(of, run.kind, rule(run), segment_s(run), *(number(run.result, key) for key in keys), ladder, came)
+    return Play(
+        of,
+        run.kind,
+        rule(run),
+        segment_s(run),
+        number(run.result, "goodput_bit_per_s"),
+        number(run.result, "bitrate_bit_per_s"),
+        number(run.result, "switches_per_minute"),
+        ladder,
+        came,
+    )
 
 
 def loads(of: Setting, run: Facts) -> Iterator[Load]:

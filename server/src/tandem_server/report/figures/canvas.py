@@ -7,7 +7,19 @@ from collections.abc import Iterator, Sequence
 from tandem_server.report.figures import shapes, table_shape
 from tandem_server.report.figures.elements import element, path, rect, to, words
 from tandem_server.report.figures.hues import GRID, INK, SOFT, Hues
-from tandem_server.report.figures.layout import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDE, WIDTHS, columns, legend, wide
+from tandem_server.report.figures.layout import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TITLED,
+    WIDE,
+    WIDTHS,
+    above,
+    columns,
+    legend,
+    wide,
+)
 from tandem_server.report.figures.marks import Bars, Boxes, Cells, Mark
 from tandem_server.report.figures.scale import Scale
 from tandem_server.report.figures.sheet import Panel, Sheet
@@ -20,7 +32,8 @@ def svg(sheet: Sheet, title: str) -> str:
     across = columns(sheet)
     tables = [mark for panel in sheet.panels for mark in panel.marks if isinstance(mark, Cells)]
     each = max([WIDE if sheet.wide else WIDTHS[across], *map(table_shape.width, tables)])
-    high = max(table_shape.height(t) + TOP for t in tables) if tables else HEIGHT
+    head = above(sheet)
+    high = max(table_shape.height(t) + head for t in tables) if tables else HEIGHT - TITLED + head
     width = each * across
     entries, top = legend(sheet, width)
     height = top + -(-len(sheet.panels) // across) * high
@@ -28,7 +41,7 @@ def svg(sheet: Sheet, title: str) -> str:
     parts = [rect(0, 0, width, height, "#fff"), *(shapes.key(entry, hues) for entry in entries)]
     for n, panel in enumerate(sheet.panels):
         place = f"translate({to(n % across * each, top + n // across * high)})"
-        parts.append(element("g", "".join(_panel(panel, hues, each, high)), transform=place))
+        parts.append(element("g", "".join(_panel(panel, hues, each, high, head)), transform=place))
     return element(
         "svg",
         "".join(parts),
@@ -45,21 +58,21 @@ def svg(sheet: Sheet, title: str) -> str:
     )
 
 
-def _panel(panel: Panel, hues: Hues, width: float, height: float) -> Iterator[str]:
+def _panel(panel: Panel, hues: Hues, width: float, height: float, top: float) -> Iterator[str]:
     tables = [mark for mark in panel.marks if isinstance(mark, Cells)]
     if panel.title:
         yield words(panel.title, table_shape.MARGIN if tables else LEFT, 17, font_weight="600")
     for mark in tables:
-        yield _group(mark, table_shape.drawn(mark, TOP))
+        yield _group(mark, table_shape.drawn(mark, top))
     if tables:
         return
     reach = [place for mark in panel.marks for place in mark.reach()]
     x = panel.x.fitted([a for a, _ in reach], LEFT + 2, width - RIGHT)
     # Sample sizes stand above their bars.
     head = 0.16 if any(isinstance(m, Bars | Boxes) for m in panel.marks) else 0.06
-    y = panel.y.fitted([b for _, b in reach], height - BOTTOM, TOP, head)
-    yield from _frame(panel, x, y, width, height)
-    places = shapes.Places(x, y, TOP, height - BOTTOM)
+    y = panel.y.fitted([b for _, b in reach], height - BOTTOM, top, head)
+    yield from _frame(panel, x, y, width, height, top)
+    places = shapes.Places(x, y, top, height - BOTTOM)
     order = list(dict.fromkeys(m.series for m in panel.marks if isinstance(m, Bars | Boxes)))
     gap = shapes.nearest(x, panel.marks)
     for mark in panel.marks:
@@ -73,15 +86,15 @@ def _group(mark: Mark, drawn: str) -> str:
     return element("g", drawn, data_mark=type(mark).__name__.lower(), data_series=mark.series, data_rows=count)
 
 
-def _frame(panel: Panel, x: Scale, y: Scale, width: float, height: float) -> Iterator[str]:
+def _frame(panel: Panel, x: Scale, y: Scale, width: float, height: float, top: float) -> Iterator[str]:
     floor = height - BOTTOM
     for at, word in y.ticks():
         yield path(f"M{to(LEFT, at)}H{to(width - RIGHT)}", GRID)
         yield words(word, LEFT - 6, at + 4, 11, text_anchor="end", fill=SOFT)
-    yield path(f"M{to(LEFT, TOP)}V{to(floor)}H{to(width - RIGHT)}", SOFT)
+    yield path(f"M{to(LEFT, top)}V{to(floor)}H{to(width - RIGHT)}", SOFT)
     yield from _names(x.ticks(), floor, width)
     yield words(panel.x.name, (LEFT + width - RIGHT) / 2, height - 7, text_anchor="middle")
-    turned = f"translate({to(13, (TOP + floor) / 2)}) rotate(-90)"
+    turned = f"translate({to(13, (top + floor) / 2)}) rotate(-90)"
     yield words(panel.y.name, 0, 0, transform=turned, text_anchor="middle")
 
 

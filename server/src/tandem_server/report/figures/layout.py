@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from tandem_server.report.figures.marks import Bars, Boxes, Cells, Curve, Heat, Level, Line, Mark, Oval, Shade
 from tandem_server.report.figures.sheet import Panel, Sheet
 
-HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 262, 58, 14, 28, 54
+HEIGHT, LEFT, RIGHT, BOTTOM = 262, 58, 14, 54
+TITLED, UNTITLED = 28, 12
+"""What is above a panel's frame."""
 WIDTHS = {1: 470, 2: 400, 3: 316}
 WIDE = 900
 ROW = 17
@@ -35,6 +37,11 @@ def columns(sheet: Sheet) -> int:
     """Panels in a row."""
     n = len(sheet.panels)
     return n if n <= 3 else 2 if n == 4 else 3
+
+
+def above(sheet: Sheet) -> int:
+    """What is above each panel's frame."""
+    return TITLED if any(panel.title for panel in sheet.panels) else UNTITLED
 
 
 def counted(panel: Panel, series: str) -> str:

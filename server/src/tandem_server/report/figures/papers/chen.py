@@ -11,6 +11,7 @@ from tandem_server.analysis.papers.measured import Download
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError, Need
+from tandem_server.report.figures.hues import OTHERS
 from tandem_server.report.figures.marks import Cells, Row
 from tandem_server.report.figures.scale import Axis, binary_size
 from tandem_server.report.figures.sheet import Panel, Sheet
@@ -24,12 +25,12 @@ PATHS = Need(
 )
 
 
-def _arm(m: Material, d: Download, controllers: int) -> str:
+def _arm(m: Material, d: Download) -> str:
     """As the paper names it: SP for single path, MP-2 and MP-4 by subflows."""
     if d.kind == "tcp":
-        return f"SP {m.place(d.primary)}"
+        return f"SP {m.place(d.primary, d.of.roles)}"
     name = f"MP-{d.subflows}" if d.subflows is not None else "MP"
-    return f"{name} ({grouping.controller(d.controller)})" if controllers > 1 else name
+    return f"{name} ({grouping.controller(d.controller)})" if d.controller else name
 
 
 def _mine(m: Material, sizes: tuple[int, int]) -> list[Download]:
@@ -49,20 +50,32 @@ def _mine(m: Material, sizes: tuple[int, int]) -> list[Download]:
     return sorted(found, key=lambda d: (d.kind != "tcp", d.subflows or 0, d.controller, d.primary))
 
 
+def _hues(m: Material) -> dict[str, str]:
+    """Each arm's colour, the same in every figure."""
+    every = [d for d in m.downloads if "cellular" in d.of.roles and not d.of.shape]
+    arms = sorted({_arm(m, d) for d in every if d.kind == "mptcp"})
+    single = dict(zip(("SP Wi-Fi", "SP cellular"), OTHERS, strict=False))
+    return single | {arm: OTHERS[2 + n % (len(OTHERS) - 2)] for n, arm in enumerate(arms)}
+
+
 def times(sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
     """Figures 4, 9 and 11: download time."""
 
     def draw(m: Material) -> Sheet:
         mine = _mine(m, sizes)
-        controllers = len({d.controller for d in mine if d.kind == "mptcp"})
         there = sorted({d.asked_bytes or 0 for d in mine})
-        values = [(_arm(m, d, controllers), there.index(d.asked_bytes or 0), d.duration_s) for d in mine]
+        values = [(_arm(m, d), there.index(d.asked_bytes or 0), d.duration_s) for d in mine]
         axis = Axis("size", names=tuple(binary_size(size) for size in there))
         note = (
             "SP: TCP over one path; MP-2, MP-4: subflows. Boxes: quartiles; whiskers: deciles; black: 95 % "
             "bootstrap interval of the median."
         )
-        return _wide(Panel("", list(grouping.boxes(values)), axis, Axis("download time, s", log=True)), note)
+        return Sheet(
+            [Panel("", list(grouping.boxes(values)), axis, Axis("download time, s", log=True))],
+            note,
+            _hues(m),
+            wide=True,
+        )
 
     return draw
 
@@ -74,11 +87,10 @@ def cellular(sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
         mine = [d for d in _mine(m, sizes) if d.kind == "mptcp" and d.shares]
         if not mine:
             raise LackingError("downloads by MPTCP over Wi-Fi and cellular that tell what each path carried")
-        controllers = len({d.controller for d in mine})
         there = sorted({d.asked_bytes or 0 for d in mine})
         values = [
             (
-                _arm(m, d, controllers),
+                _arm(m, d),
                 there.index(d.asked_bytes or 0),
                 d.shares.get(d.of.roles["cellular"], 0.0) / sum(d.shares.values()),
             )
@@ -87,15 +99,10 @@ def cellular(sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
         ]
         axis = Axis("size", names=tuple(binary_size(size) for size in there))
         note = "Medians over downloads with 95 % bootstrap intervals. 0: the cellular path carried nothing."
-        return _wide(
-            Panel("", list(grouping.bars(values)), axis, Axis("share over the cellular path", low=0, high=1)), note
-        )
+        panel = Panel("", list(grouping.bars(values)), axis, Axis("share over the cellular path", low=0, high=1))
+        return Sheet([panel], note, _hues(m), wide=True)
 
     return draw
-
-
-def _wide(panel: Panel, note: str) -> Sheet:
-    return Sheet([panel], note, wide=True)
 
 
 def table(kind: str, sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
