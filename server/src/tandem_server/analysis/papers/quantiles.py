@@ -27,7 +27,8 @@ def box(values: Sequence[float]) -> Box | None:
     known = [v for v in values if math.isfinite(v)]
     if not known:
         return None
-    return Box(*(float(q) for q in np.quantile(known, [0.1, 0.25, 0.5, 0.75, 0.9])), len(known))
+    p10, p25, p50, p75, p90 = (float(q) for q in np.quantile(known, [0.1, 0.25, 0.5, 0.75, 0.9]))
+    return Box(p10, p25, p50, p75, p90, len(known))
 
 
 def cdf(values: Sequence[float], most: int = MOST_STEPS) -> list[tuple[float, float]]:

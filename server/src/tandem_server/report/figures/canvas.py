@@ -62,8 +62,8 @@ def _panel(panel: Panel, hues: Hues, width: float, height: float, top: float) ->
     tables = [mark for mark in panel.marks if isinstance(mark, Cells)]
     if panel.title:
         yield words(panel.title, table_shape.MARGIN if tables else LEFT, 17, font_weight="600")
-    for mark in tables:
-        yield _group(mark, table_shape.drawn(mark, top))
+    for table in tables:
+        yield _group(table, table_shape.drawn(table, top))
     if tables:
         return
     reach = [place for mark in panel.marks for place in mark.reach()]

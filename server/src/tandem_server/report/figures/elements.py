@@ -13,7 +13,7 @@ def element(tag: str, content: str | None = None, /, **attributes: str | float |
     return f"<{tag}{told}/>" if content is None else f"<{tag}{told}>{content}</{tag}>"
 
 
-def words(text: str, x: float, y: float, size: float = 12, **attributes: str | float | None) -> str:
+def words(text: str, x: float, y: float, size: float = 12, /, **attributes: str | float | None) -> str:
     """A text at its place, or, with ``transform``, where that puts it."""
     place = {} if "transform" in attributes else {"x": x, "y": y}
     return element("text", str(escape(text)), **place, font_size=None if size == 12 else size, **attributes)

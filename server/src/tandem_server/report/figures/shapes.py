@@ -16,7 +16,7 @@ from tandem_server.report.figures.scale import Scale
 
 _UPRIGHT = 12
 """What an upright word takes."""
-_HALO = {"stroke": "#fff", "stroke_width": "3", "paint_order": "stroke"}
+_HALO: dict[str, str | float | None] = {"stroke": "#fff", "stroke_width": "3", "paint_order": "stroke"}
 """Of words that may lie on a mark."""
 _COLD, _HOT = (253, 231, 160), (90, 12, 40)
 """Of the heat map: lightness falls evenly from pale yellow to dark, so it can be read without colours too."""
@@ -114,7 +114,8 @@ def _beside(mark: Bars | Boxes, at: Places, hue: str, nth: int, of: int, gap: fl
     slot = min(gap * 0.84 / of, 44.0)
     half = max(1.5, slot * 0.42)
     parts = []
-    for n, (x, found) in enumerate(mark.points):
+    points: Sequence[tuple[float, Estimate | Box]] = mark.points
+    for n, (x, found) in enumerate(points):
         middle = at.x.at(x) + (nth - (of - 1) / 2) * slot
         if isinstance(found, Estimate):
             zero, top = at.y.at(0.0), at.y.at(found.value)

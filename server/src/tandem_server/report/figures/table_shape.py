@@ -37,9 +37,9 @@ def drawn(mark: Cells, top: float) -> str:
         y = top + n * LINE + 12
         if n and n % 2 == 0:
             parts.append(rect(4, y - 14, ends[-1], LINE, PALE))
-        head = {"font_weight": "600", "fill": SOFT} if n == 0 else {}
+        head: dict[str, str | float | None] = {"font_weight": "600", "fill": SOFT} if n == 0 else {}
         for k, text in enumerate(row):
             x, anchor = (MARGIN, "start") if k == 0 else (ends[k] - MARGIN, "end")
-            parts.append(words(text, x, y, text_anchor=anchor, **head))
+            parts.append(words(text, x, y, 12, text_anchor=anchor, **head))
     parts.append(path(f"M{to(4, top + 19)}H{to(ends[-1] + 4)}", SOFT))
     return "".join(parts)

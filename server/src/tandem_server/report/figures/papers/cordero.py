@@ -10,7 +10,7 @@ from tandem_server.analysis.papers.measured import BandwidthRound, DelayRound
 from tandem_server.analysis.tables.throughput import size_class
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import BANDWIDTH, DELAY, Figure, LackingError
-from tandem_server.report.figures.marks import Curve, Dots, Level, Line
+from tandem_server.report.figures.marks import Curve, Dots, Level, Line, Mark
 from tandem_server.report.figures.scale import Axis
 from tandem_server.report.figures.sheet import Panel, Sheet
 
@@ -119,7 +119,7 @@ def figure_8(m: Material) -> Sheet:
         "times a power of ten; boxes: quartiles, whiskers: deciles, black: 95 % bootstrap interval of the median."
     )
     y = Axis("delay benefit", low=-1.1, high=1.25)
-    marks = [dots, Level("", 0), *boxes]
+    marks: list[Mark] = [dots, Level("", 0), *boxes]
     return Sheet(
         [Panel("", marks, BYTES, y)], note, {dots.series: "#5c6570", "by the paper’s classes of size": "#0072b2"}
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tandem_server.analysis.papers import bootstrap
@@ -190,9 +191,7 @@ def figure_4(m: Material) -> Sheet:
             at = [e.t_s - span.start_s for e in mine if e.operator == series.operator]
             marks.append(Line(series.operator, points, n=len(points)))
             if points and at:
-                marks.append(
-                    Dots(series.operator, [(t, levels[min(levels, key=lambda x, t=t: abs(x - t))]) for t in at])
-                )
+                marks.append(Dots(series.operator, [(t, _nearest(levels, t)) for t in at]))
         rate = per_five_minutes(len(mine), span.end_s - span.start_s) or 0.0
         panels.append(Panel(f"{SPEED[name]}: {rate:.1f} events in 5 min", marks, Axis("time, s"), Axis("RSRP, dBm")))
     return Sheet(
@@ -200,6 +199,11 @@ def figure_4(m: Material) -> Sheet:
         f"The span of each class with most events, at most five minutes; dots: its events. {_accuracy(m)}",
         of_operators(m.named()),
     )
+
+
+def _nearest(levels: Mapping[float, float], t: float) -> float:
+    """The level at the poll nearest to a time."""
+    return levels[min(levels, key=lambda at: abs(at - t))]
 
 
 def _busiest(m: Material, name: str) -> Span:
