@@ -11,13 +11,14 @@ from dataclasses import fields
 from xml.etree import ElementTree
 
 import pytest
-from paper_campaign import bins, evaluated
+from paper_campaign import bins, evaluated, made
 from synthetic_campaign import Synthetic
 from synthetic_folder import write
 
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
 from tandem_server.analysis.papers.material import Material, material
+from tandem_server.cli.main import main
 from tandem_server.report.figures.canvas import svg
 from tandem_server.report.figures.figure import Figure, every, make
 from tandem_server.report.figures.files import write_figures
@@ -167,3 +168,16 @@ def test_files_of_a_figure_that_is_drawn_no_more_go(campaign, tmp_path):
 
 def test_the_same_campaign_gives_the_same_figures(campaign):
     assert [(one.svg, one.csv) for one in figures(campaign)] == [(one.svg, one.csv) for one in figures(campaign)]
+
+
+def test_the_command_puts_the_page_where_asked_and_the_figures_beside_it(tmp_path, capsys):
+    folder = write(made(), tmp_path / "campaign")
+    (tmp_path / "elsewhere").mkdir()
+    page = tmp_path / "elsewhere" / "page.html"
+    assert main(["report", str(folder), "--out", str(page)]) == 1  # no database: something is missing, and it is told
+    out, err = capsys.readouterr()
+    assert out.strip() == str(page)
+    assert "holds no database" in err
+    assert (tmp_path / "elsewhere" / "figures" / "cordero-5.svg").is_file()
+    assert not (folder / "report.html").exists()
+    assert 'data-figure="cordero-5"' in page.read_text()
