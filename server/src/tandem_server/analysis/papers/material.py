@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from tandem_server.analysis import activity
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.mobility import spans
-from tandem_server.analysis.mobility_table import Line, table
 from tandem_server.analysis.papers import measured
 from tandem_server.analysis.papers.measured import BandwidthRound, DelayRound, Download, Load, Play, Setting
 from tandem_server.analysis.papers.mobility_class import class_of
 from tandem_server.analysis.papers.network_events import NetworkEvent
 from tandem_server.analysis.reading import mapping, text, whole
-from tandem_server.analysis.recorded import RadioSeries, Recorded
+from tandem_server.analysis.recorded import RadioSeries, Recorded, SubflowSeries
 from tandem_server.analysis.runs import run_paths
 from tandem_server.analysis.tables.facts import Facts
 
@@ -61,10 +60,10 @@ class Material:
     events: list[NetworkEvent] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     radio: dict[str, RadioSeries] = field(default_factory=dict)
-    recorded: Recorded = field(default_factory=Recorded)
-    by_mobility: list[Line] = field(default_factory=list)
-    counts: dict[tuple[str, str, bool], int] = field(default_factory=dict)
-    """Runs by experiment, kind, and whether they were controlled."""
+    flows: dict[tuple[str, str], list[SubflowSeries]] = field(default_factory=dict)
+    """By run and end."""
+    connections: dict[str, tuple[Array, Array]] = field(default_factory=dict)
+    """Times and goodputs of whole connections at the probe, by run."""
     bins: list[Bins] = field(default_factory=list)
     roles: dict[str, str] = field(default_factory=dict)
     """By role the path, of all campaigns' runs."""
@@ -79,6 +78,10 @@ class Material:
     def operator(self, path: str) -> str:
         """The name under which a path goes in every figure."""
         return self.operators.get(path, path)
+
+    def of_run(self, run: str, end: str) -> list[SubflowSeries]:
+        """The subflows of one run at one end, ``probe`` or ``server``, in order of path."""
+        return self.flows.get((run, end), [])
 
     def class_at(self, t_s: float) -> str | None:
         """The mobility class at a time."""
@@ -96,17 +99,15 @@ def material(e: Evaluation, bins: list[Bins] | None = None) -> Material:
         operators=dict(e.campaign.operators),
         events=list(_events(e)),
         radio=e.recorded.radio,
-        recorded=e.recorded,
-        by_mobility=table(e.runs),
+        flows=_flows(e.recorded),
+        connections=e.recorded.connections,
         bins=list(bins or []),
     )
     for run in e.results.runs:
         of = setting(e, run, manifests[run.id])
         made.roles |= of.roles
-        key = (run.experiment, run.kind, of.step == CONTROLLED or of.label != "")
-        made.counts[key] = made.counts.get(key, 0) + 1
         if run.experiment == "download" and (one := measured.download(of, run)) is not None:
-            made.downloads.append(_with_series(one, e.recorded))
+            made.downloads.append(_with_series(one, made.of_run(one.of.run, "server")))
         elif run.experiment == "dash" and (shown := measured.play(of, run)) is not None:
             made.plays.append(shown)
         elif run.experiment == "pageload":
@@ -121,10 +122,17 @@ def material(e: Evaluation, bins: list[Bins] | None = None) -> Material:
     return made
 
 
-def _with_series(one: Download, recorded: Recorded) -> Download:
+def _flows(recorded: Recorded) -> dict[tuple[str, str], list[SubflowSeries]]:
+    found: dict[tuple[str, str], list[SubflowSeries]] = {}
+    for series in sorted(recorded.subflows, key=lambda s: (s.path or "~", s.subflow)):
+        found.setdefault((series.run, series.end), []).append(series)
+    return found
+
+
+def _with_series(one: Download, flows: Sequence[SubflowSeries]) -> Download:
     """With round-trip times from the sender's records where there are any: they go before what the probe could know."""
     middle, least = dict(one.rtt_ms), dict(one.rtt_min_ms)
-    for series in recorded.of_run(one.of.run, "server"):
+    for series in flows:
         known = series.rtt_ms[np.isfinite(series.rtt_ms)]
         if series.path is not None and len(known):
             middle[series.path] = float(np.median(known))

@@ -29,11 +29,12 @@ def class_of(label: str, activity: str | None) -> str | None:
 
 class Threshold(NamedTuple):
     """From ``per_five_minutes`` events on a run is of high speed. ``accuracy``: share of right ones when each labelled run in turn is left
-    out of the fitting and judged by what the others gave; None of a fit that cannot spare one. ``n``: labelled runs."""
+    out of the fitting and judged by what the others gave; None of a fit that cannot spare one. ``judged``: how many could be spared: not
+    the only one of its class."""
 
     per_five_minutes: float
     accuracy: float | None
-    n: int
+    judged: int
 
 
 def fit(low: Sequence[float], high: Sequence[float]) -> Threshold | None:
@@ -49,7 +50,7 @@ def fit(low: Sequence[float], high: Sequence[float]) -> Threshold | None:
             if parted is not None:
                 known += 1
                 right += (frequency >= parted) is is_high
-    return Threshold(at, right / known if known else None, len(low) + len(high))
+    return Threshold(at, right / known if known else None, known)
 
 
 def _best(low: Sequence[float], high: Sequence[float]) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -51,6 +52,14 @@ def utilisation(found: Mapping[str, Mapping[int, float]], first: str, second: st
     pairs = [(a.get(s, 0.0), b.get(s, 0.0)) for s in seconds]
     best = float(np.quantile([x + y for x, y in pairs], 0.95)) if pairs else 0.0
     return [(min(1.0, x / best), min(1.0, y / best)) for x, y in pairs] if best > 0 else []
+
+
+def means(points: Sequence[tuple[float, float]], step_s: float) -> list[tuple[float, float]]:
+    """Of each step that has any, at its middle."""
+    found: dict[int, list[float]] = {}
+    for t, value in points:
+        found.setdefault(math.floor(t / step_s), []).append(value)
+    return [((step + 0.5) * step_s, sum(values) / len(values)) for step, values in sorted(found.items())]
 
 
 def around(t_s: Array, values: Array, at_s: float, before_s: float, after_s: float) -> list[tuple[float, float]]:

@@ -34,7 +34,7 @@ SURVEYS = Need("a survey of the experiment reachability", lambda m: m.surveys)
 RADIO = Need("polls of the modems", lambda m: m.radio)
 EVENTS = Need("signal drops or handovers", lambda m: m.events)
 SPANS = Need("times of a known mobility class", lambda m: m.spans)
-FLOWS = Need("the sender’s records of subflows", lambda m: [s for s in m.recorded.subflows if s.end == "server"])
+FLOWS = Need("the sender’s records of subflows", lambda m: [run for run, end in m.flows if end == "server"])
 BINS = Need("bins of the packet captures (tandem-server analyse)", lambda m: m.bins)
 
 

@@ -115,7 +115,7 @@ def overlap(m: Material) -> Sheet:
 def _abscissa(of: Setting, part: str) -> float | None:
     """Where a run stands in the series ``part``; None: it is of the other one."""
     rtt, loss = of.rtt_gap_ms(), of.loss_gap_percent()
-    if rtt is None or loss is None or not of.shape:
+    if rtt is None or loss is None:
         return None
     if part == "rtt":
         return rtt if loss == 0 and "loss" not in of.step else None
@@ -134,8 +134,9 @@ def _second(of: Setting, shares: dict[str, float]) -> float | None:
 
 
 def _mine(of: Setting, field: bool) -> bool:
-    """Runs of a campaign in the field belong to §V, all other shaped ones to §IV."""
-    return bool(of.shape) and ("field" in of.campaign) is field and not of.campaign.startswith("cordero")
+    """Runs of a campaign in the field belong to §V, others over shaped paths to §IV."""
+    known = bool(of.shape) or of.campaign.startswith("adarsh")
+    return known and ("field" in of.campaign) is field and "cellular" not in of.roles
 
 
 def _shares(values: Iterable[tuple[Setting, str, dict[str, float]]], what: str) -> Sheet:

@@ -35,9 +35,7 @@ def _arm(m: Material, d: Download) -> str:
 
 def _mine(m: Material, sizes: tuple[int, int]) -> list[Download]:
     found = [
-        d
-        for d in m.downloads
-        if "cellular" in d.of.roles and not d.of.shape and d.asked_bytes is not None and d.duration_s is not None
+        d for d in m.downloads if "cellular" in d.of.roles and d.asked_bytes is not None and d.duration_s is not None
     ]
     found = [d for d in found if sizes[0] <= (d.asked_bytes or 0) <= sizes[1]]
     if not found:
@@ -52,7 +50,7 @@ def _mine(m: Material, sizes: tuple[int, int]) -> list[Download]:
 
 def _hues(m: Material) -> dict[str, str]:
     """Each arm's colour, the same in every figure."""
-    every = [d for d in m.downloads if "cellular" in d.of.roles and not d.of.shape]
+    every = [d for d in m.downloads if "cellular" in d.of.roles]
     arms = sorted({_arm(m, d) for d in every if d.kind == "mptcp"})
     single = dict(zip(("SP Wi-Fi", "SP cellular"), OTHERS, strict=False))
     return single | {arm: OTHERS[2 + n % (len(OTHERS) - 2)] for n, arm in enumerate(arms)}

@@ -22,7 +22,7 @@ def in_the_wild(m: Material) -> list[Download]:
     return [
         d
         for d in m.downloads
-        if not d.of.shape and d.subflows is None and d.of.mobility is not None and d.of.campaign[:4] != "chen"
+        if not d.of.shape and d.subflows is None and d.of.mobility is not None and "cellular" not in d.of.roles
     ]
 
 

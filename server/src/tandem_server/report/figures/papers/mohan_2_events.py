@@ -22,7 +22,7 @@ from tandem_server.analysis.papers.network_events import (
     windows,
 )
 from tandem_server.analysis.papers.recovery import FACTOR, Recovery, recovery
-from tandem_server.analysis.papers.series import around
+from tandem_server.analysis.papers.series import around, means
 from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.report.figures.figure import EVENTS, FLOWS, RADIO, SPANS, Figure, LackingError
 from tandem_server.report.figures.grouping import classes
@@ -36,6 +36,10 @@ SPEED = {"static": "static", "low": "low speed", "high": "high speed", "moving":
 CLASS_HUES = {"static": "#009e73", "low speed": "#e69f00", "high speed": "#0072b2", "moving": "#cc79a7"}
 KINDS = (f"drop up to {LARGE_DB:g} dB", f"drop over {LARGE_DB:g} dB", "handover")
 BEFORE_S, AFTER_S = 10.0, 20.0
+SETTLED_S = 2.0
+"""So long a download has run before an event can be its: in its first round trips everything rises."""
+STEP_S = 0.5
+"""Goodput is drawn as means of so long."""
 
 
 def kind_of(event: NetworkEvent) -> str:
@@ -116,9 +120,9 @@ def _cases(m: Material, kind: str) -> list[_Case]:
         if d.kind != "mptcp" or d.of.start_s is None or d.of.end_s is None:
             continue
         for event in m.events:
-            if event.kind != kind or not d.of.start_s + 1 <= event.t_s <= d.of.end_s - 1:
+            if event.kind != kind or not d.of.start_s + SETTLED_S <= event.t_s <= d.of.end_s - 1:
                 continue
-            for series in m.recorded.of_run(d.of.run, "server"):
+            for series in m.of_run(d.of.run, "server"):
                 found = recovery(series.t_s, series.rtt_ms, event.t_s) if series.operator == event.operator else None
                 if found is not None:
                     out.append(_Case(event, d.of.run, found))
@@ -139,7 +143,7 @@ def figure_3(m: Material) -> Sheet:
         of = case.event.operator
         size = f" of {abs(case.event.change_db):.0f} dB" if case.event.change_db is not None else ""
         shade = [Shade(f"t_R = {case.found.t_r_s:.1f} s", 0.0, case.found.t_r_s)] if case.found.t_r_s else []
-        across = Axis("time from the event, s", low=-BEFORE_S, high=AFTER_S)
+        across = Axis("time from the event, s")
         panels.append(
             Panel(
                 f"({letter}) {word}{size} on {of}",
@@ -148,10 +152,10 @@ def figure_3(m: Material) -> Sheet:
                 Axis("goodput, Mbit/s", zero=True),
             )
         )
-        times: list[Mark] = [*shade, *_times(m.recorded.of_run(case.run, "server"), case.event.t_s)]
+        times: list[Mark] = [*shade, *_times(m.of_run(case.run, "server"), case.event.t_s)]
         panels.append(Panel(f"({letter}) round-trip time", times, across, Axis("RTT, ms", zero=True)))
     if not panels:
-        raise LackingError("a signal drop or a handover during an MPTCP download")
+        raise LackingError("a signal drop or a handover two seconds or more after the beginning of an MPTCP download")
     note = (
         "One event each: the clearest of those in MPTCP downloads. Grey: t_R, until the RTT is back within "
         f"{FACTOR:g} times its level before "
@@ -164,9 +168,9 @@ def _goodputs(m: Material, case: _Case) -> list[Line]:
     pair = next(d.pair for d in m.downloads if d.of.run == case.run)
     out = []
     for d in m.downloads:
-        if d.pair == pair and d.of.run in m.recorded.connections:
-            t, v = m.recorded.connections[d.of.run]
-            points = around(t, v / 1e6, case.event.t_s, BEFORE_S, AFTER_S)
+        if d.pair == pair and d.of.run in m.connections:
+            t, v = m.connections[d.of.run]
+            points = means(around(t, v / 1e6, case.event.t_s, BEFORE_S, AFTER_S), STEP_S)
             name = "MPTCP" if d.kind == "mptcp" else f"TCP {m.operator(d.primary)}"
             if points:
                 out.append(Line(name, points, n=len(points), dashed=d.kind == "tcp"))
@@ -228,7 +232,7 @@ def _accuracy(m: Material) -> str:
     return (
         f"From {found.per_five_minutes:.1f} events in five minutes on a window counts as of high speed: right "
         f"for {found.accuracy * 100:.0f} % of "
-        f"{found.n} windows, each left out of the fitting in turn."
+        f"{found.judged} windows, each left out of the fitting in turn."
     )
 
 

@@ -83,7 +83,7 @@ def figure_5c(m: Material) -> Sheet:
     """Queueing delay."""
     values: dict[str, list[tuple[str, float]]] = {"MPTCP": [], "TCP": []}
     for d in _runs(m):
-        for series in m.recorded.of_run(d.of.run, "server"):
+        for series in m.of_run(d.of.run, "server"):
             known = series.rtt_ms[np.isfinite(series.rtt_ms)]
             if len(known):
                 values[d.kind.upper()] += [(SPEED[d.of.mobility or ""], float(v)) for v in known - known.min()]
@@ -114,7 +114,7 @@ def figure_6(m: Material) -> Sheet:
     found: dict[str, list[tuple[float, float]]] = {}
     for d in _runs(m):
         if d.kind == "mptcp":
-            seconds = of_operators(m.recorded.of_run(d.of.run, "probe"), "goodput_bit_per_s")
+            seconds = of_operators(m.of_run(d.of.run, "probe"), "goodput_bit_per_s")
             found.setdefault(d.of.mobility or "", []).extend(utilisation(seconds, *operators))
     panels = []
     for name in grouping.classes(name for name, pairs in found.items() if pairs):
@@ -128,9 +128,9 @@ def figure_6(m: Material) -> Sheet:
     if not panels:
         raise LackingError("the probe’s records of subflows in MPTCP downloads at times of a known mobility class")
     note = (
-        "Each second of the MPTCP downloads: what either operator carried, over what both did in the run’s "
-        "best seconds (95 % quantile). Heat on "
-        "the diagonal from corner to corner: both used to the full together; near an axis: one alone. Dark: often."
+        "Each second of the MPTCP downloads: what either operator carried, over what both did in the run’s best seconds (95 % quantile). "
+        "On the line from the upper left to the lower right corner both together did as in those; its "
+        "middle: both alike; near an axis: one alone."
     )
     return Sheet(panels, note)
 
@@ -140,7 +140,7 @@ def figure_7a(m: Material) -> Sheet:
     values = []
     for d in _runs(m):
         if d.kind == "mptcp":
-            gaps = differences(of_operators(m.recorded.of_run(d.of.run, "server"), "rtt_ms"))
+            gaps = differences(of_operators(m.of_run(d.of.run, "server"), "rtt_ms"))
             values += [(SPEED[d.of.mobility or ""], gap) for gap in gaps]
     return _panels(
         {"": values},

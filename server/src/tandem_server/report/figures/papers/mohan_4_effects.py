@@ -31,7 +31,7 @@ def _normalised(m: Material) -> list[tuple[str, NetworkEvent | None, list[float]
     for d in m.downloads:
         if d.kind != "mptcp":
             continue
-        for s in m.recorded.of_run(d.of.run, "server"):
+        for s in m.of_run(d.of.run, "server"):
             known = s.rtt_ms[np.isfinite(s.rtt_ms)]
             first = d.handshake_ms.get(s.path or "") or (float(known[0]) if len(known) else 0.0)
             if first <= 0:
