@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 
 HERE = Path(__file__).parent
-LISTS = ("runtime.txt", "provision.txt", "dev.txt")
+LISTS = ("runtime.txt", "notebook.txt", "provision.txt", "dev.txt")
 OURS = {"tandem-probe", "tandem-server", "tandem-bench", "tandem-dashboards", "tandem-image"}
 TOOLS = {"pip"}
 """In every environment, and in no list."""

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from scripted_endpoint import Script, ScriptedEndpoint
 
-from tandem.experiment.benefit import delay_benefit
+from tandem.schema.aggregation import delay_benefit
 from tandem.schema.record import Record
 
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -18,9 +18,10 @@ def test_this_environment_is_what_the_lists_say():
     assert audit.faults_of_installed() == []
 
 
-def test_each_list_holds_the_one_before_it():
-    lists = [{(p.name, p.version) for p in audit.pins((audit.HERE / name).read_text())} for name in audit.LISTS]
-    assert lists[0] <= lists[1] <= lists[2]
+def test_each_list_holds_those_that_it_is_made_of():
+    lists = {name: {(p.name, p.version) for p in audit.pins((audit.HERE / name).read_text())} for name in audit.LISTS}
+    assert lists["runtime.txt"] <= lists["provision.txt"] <= lists["dev.txt"]
+    assert lists["runtime.txt"] <= lists["notebook.txt"] <= lists["dev.txt"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from tandem_server.analysis import folder as campaign_folder
 from tandem_server.analysis.evaluate import evaluate
+from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, ledger_of
 from tandem_server.analysis.influx_source import InfluxSource
 from tandem_server.analysis.reading import mapping, text
 from tandem_server.analysis.source import Source
@@ -22,12 +22,11 @@ from tandem_server.cli.config_file import add_config, found_config_file
 from tandem_server.cli.run_report import report_run, write_whole
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import open_store
-from tandem_server.registry import Registry, RegistryError
 from tandem_server.report import csv_files
+from tandem_server.report.figures.files import write_figures
+from tandem_server.report.figures.section import Drawn, figures
 from tandem_server.report.in_text import in_text
 from tandem_server.report.page import render
-from tandem_server.store import Influx, PrivateInflux, QueryError, StoreDown, StoreStartError, find_influxd
-from tandem_server.store.private import account_password
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,8 +34,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser(
         "report",
         help="write summary.json, report.html and the result tables of a campaign folder",
-        description="Write DIR/summary.json, DIR/report.html and DIR/tables/*.csv from the folder's files and the database; a private"
-        " database in DIR/server/influxdb is started for it when none answers. Exit status 0 when everything arrived, 1 when"
+        description="Write DIR/summary.json, DIR/report.html, DIR/figures/ and DIR/tables/*.csv from the folder's files and the database; a"
+        " private database in DIR/server/influxdb is started for it when none answers. Exit status 0 when everything arrived, 1 when"
         " something is missing (it says what), 2 when DIR is no campaign folder."
         " With --run ID: the page of one run, as serve pages shows it.",
     )
@@ -44,7 +43,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "folder", nargs="?", type=Path, metavar="DIR", help="the folder that a campaign wrote (holds campaign.json)"
     )
     parser.add_argument("--run", metavar="ID", help="instead of a folder: one run of this server's ledger, as one page")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="with --run: where the page goes (default: ID.html)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="where the page goes, and figures/ beside it (default: DIR/report.html; with --run ID.html)",
+    )
     add_config(parser, "DIR/server/server.toml")
     parser.add_argument(
         "--tables", type=Path, metavar="FOLDER", help="where the tables go as CSV (default: DIR/tables)"
@@ -68,14 +72,17 @@ def _report(args: Namespace) -> int:
     config = _config(args.folder, args.config)
     store = mapping(campaign.campaign, "store")
     with _source(args.folder, config, text(store, "url"), text(store, "database")) as source:
-        evaluation = evaluate(campaign, source, _ledger(args.folder, config, campaign.probe))
-    figures = json.dumps(summary(evaluation), indent=1, ensure_ascii=False, allow_nan=False)
-    page = args.folder / "report.html"
-    write_whole(args.folder / "summary.json", f"{figures}\n".encode())
-    write_whole(page, render(evaluation).encode())
+        ledger = ledger_of(config.registry.file if config else args.folder / REGISTRY, campaign.probe)
+        evaluation = evaluate(campaign, source, ledger)
+    told = json.dumps(summary(evaluation), indent=1, ensure_ascii=False, allow_nan=False)
+    page = args.out or args.folder / "report.html"
+    drawn = figures(evaluation)
+    write_whole(args.folder / "summary.json", f"{told}\n".encode())
+    _write_figures(page.parent / "figures", drawn)
+    write_whole(page, render(evaluation, drawn).encode())
     _write_tables(args.tables or args.folder / "tables", csv_files.files(evaluation.results))
     if args.json:
-        print(figures)
+        print(told)
     else:
         if args.print_tables:
             print(in_text(evaluation.results), end="")
@@ -103,66 +110,18 @@ def _source(
         with contextlib.closing(open_store(config)) as client:
             yield InfluxSource(client)
         return
-    place = config.store.folder if config else folder / "server" / "influxdb"
+    place = config.store.folder if config else folder / DATABASE
     name = config.store.database if config else database or "tandem"
-    if not (place / "tandem.password").is_file():
-        yield f"{place} holds no database of this campaign: no records to read"
-        return
-    answering = _answering(place, name, url or f"http://127.0.0.1:{config.store.port if config else 8086}")
-    if answering is not None:
-        with contextlib.closing(answering) as client:
-            yield InfluxSource(client)
-        return
-    if pid := _held_by(place):
-        yield f"the database in {place} is held by process {pid} and does not answer here; end it, or report when it has ended"
-        return
+    where = url or f"http://127.0.0.1:{config.store.port if config else 8086}"
+    with folder_database(place, name, where, config.store.binary if config else None) as source:
+        yield source
+
+
+def _write_figures(folder: Path, drawn: list[Drawn]) -> None:
     try:
-        named = config.store.binary if config else None
-        binary = named if named is not None and named.is_file() else find_influxd()
-        with PrivateInflux(binary, place, 0, name) as private, contextlib.closing(private.client()) as client:
-            yield InfluxSource(client)
-    except StoreStartError as error:
-        yield f"the database in {place} cannot be started: {error}"
-
-
-def _answering(place: Path, database: str, url: str) -> Influx | None:
-    """A client when the campaign's own database answers at ``url``: another one there does not know the account."""
-    try:
-        client = Influx(url, database, "tandem", account_password(place), timeout_s=30.0)
-    except (ValueError, OSError):  # no address, no password
-        return None
-    try:
-        client.query("SHOW MEASUREMENTS LIMIT 1")
-    except (StoreDown, QueryError):
-        client.close()
-        return None
-    return client
-
-
-def _held_by(place: Path) -> int | None:
-    """The process that runs a database on ``place`` already (in another network namespace): two would spoil the files."""
-    wanted = os.fsencode(str((place / "influxd.conf").resolve()))
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-                if b"-config" in words and any(
-                    os.path.realpath(w) == wanted for w in words if w.endswith(b"influxd.conf")
-                ):
-                    return int(entry.name)
-    return None
-
-
-def _ledger(folder: Path, config: configuration.ServerConfig | None, probe: str) -> set[str] | str:
-    """Ids of the probe's runs that the server has, or why that is not known."""
-    file = config.registry.file if config else folder / "server" / "registry.sqlite"
-    if not file.is_file():
-        return f"{file} is not there: whether the runs' manifests arrived is not known"
-    try:
-        with Registry(file) as registry:
-            return {run.id for run in registry.runs.all(probe)}
-    except RegistryError as error:
-        return f"the ledger cannot be read: {error}"
+        write_figures(folder, drawn)
+    except OSError as error:
+        raise EnvironmentLacks(f"{folder}: {error.strerror}; mend: name another place with --out FILE") from error
 
 
 def _write_tables(folder: Path, contents: dict[str, str]) -> None:

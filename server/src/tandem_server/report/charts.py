@@ -58,11 +58,11 @@ def lines(
         at = place(x0, value)
         parts.append(f'<path class="grid" d="M{at}H{WIDTH - _RIGHT}"/>')
         parts.append(
-            f'<text x="{_LEFT - 5}" y="{float(at.split()[1]) + 4:.1f}" text-anchor="end">{_short(value)}</text>'
+            f'<text x="{_LEFT - 5}" y="{float(at.split()[1]) + 4:.1f}" text-anchor="end">{short(value)}</text>'
         )
     for value in ticks(x0, x1, whole=log_x):
         across = place(value, y0).split()[0]
-        told = _short(10**value) if log_x else _short(value)
+        told = short(10**value) if log_x else short(value)
         parts.append(f'<text x="{across}" y="{HEIGHT - _BOTTOM + 15}" text-anchor="middle">{told}</text>')
     parts.append(f'<text class="name" x="{WIDTH - _RIGHT}" y="{HEIGHT - 3}" text-anchor="end">{escape(x_name)}</text>')
     parts.append(f'<text class="name" x="4" y="11">{escape(y_name)}</text>')
@@ -95,7 +95,8 @@ def ticks(low: float, high: float, *, whole: bool = False) -> list[float]:
     return [n * step for n in range(first, first + 8) if low - slack <= n * step <= high + slack]
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """Three figures, with k, M or G for large ones."""
     for factor, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= factor:
             return f"{value / factor:.3g}{letter}"

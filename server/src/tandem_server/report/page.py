@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -15,6 +16,7 @@ from tandem_server.analysis.mobility_table import PAPER, run_rtt_ms, table
 from tandem_server.analysis.reading import text, whole
 from tandem_server.analysis.summary import versions
 from tandem_server.report import accounts, around_plots, plots, run_bars, words
+from tandem_server.report.figures.section import Drawn, by_paper, figures
 from tandem_server.report.result_cells import shown, substituted
 from tandem_server.report.strips import strips
 from tandem_server.report.tiles import tiles
@@ -48,8 +50,8 @@ def environment() -> Environment:
     return made
 
 
-def render(e: Evaluation) -> str:
-    """The whole page."""
+def render(e: Evaluation, drawn: Sequence[Drawn] | None = None) -> str:
+    """The whole page. ``drawn``: the papers' figures where they are drawn already."""
     operators = list(dict.fromkeys([*e.campaign.operators.values(), *(s.operator for s in e.recorded.radio.values())]))
     css_of = {operator: f"op{min(i, COLOURS - 1)}" for i, operator in enumerate(operators)}
     truth = e.campaign.truth
@@ -85,5 +87,6 @@ def render(e: Evaluation) -> str:
         "versions": versions(e),
         "started_utc_ns": whole(e.campaign.campaign, "started_utc_ns"),
         "bench": truth is not None,
+        "papers": by_paper(figures(e) if drawn is None else drawn),
     }
     return environment().get_template("page.html.j2").render(context)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tandem.experiment.benefit import bandwidth_benefit, disjointivity, most_loaded_share
 from tandem.experiment.leg_told import told as leg_told
 from tandem.experiment.legs import Leg
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.rounds import Done, Measured
 from tandem.experiment.rounds_outcome import SEQUENCE, quantile
+from tandem.schema.aggregation import bandwidth_benefit, disjointivity, most_loaded_share
 
 RESULTS = (
     *SEQUENCE,

@@ -6,12 +6,12 @@ import math
 from itertools import pairwise
 from typing import Any
 
-from tandem.experiment.benefit import delay_benefit, ideal_delay, most_loaded_share
 from tandem.experiment.leg_told import told as leg_told
 from tandem.experiment.parameters import Parameter
 from tandem.experiment.rounds import Done, Measured
 from tandem.experiment.rounds_asked import Mode
 from tandem.experiment.rounds_outcome import SEQUENCE, quantile
+from tandem.schema.aggregation import delay_benefit, ideal_delay, most_loaded_share
 from tandem.schema.manifest import Failure
 
 TIMED_AT: dict[Mode, str] = {"oneway": "agent", "reqresp": "server"}

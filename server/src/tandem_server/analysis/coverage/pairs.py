@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tandem.schema.aggregation import bandwidth_benefit
 from tandem.schema.record import Value
 from tandem_server.analysis.coverage.seen import RunEnded
 
@@ -69,13 +70,9 @@ def pair_point(runs: Sequence[RunEnded], operators: Mapping[str, str], carried: 
 
 def benefit(separate: Sequence[float], x: float) -> float | None:
     """Kaspar's aggregation benefit (Cordero et al., Eq. 2) of a goodput ``x``, not limited, with the sum of the paths as what they carry
-    at once (disjoint paths: a pair does not measure that). None where one path carried all: there is nothing to gain."""
-    best, together = max(separate), sum(separate)
-    if best <= 0:
-        return None
-    if x < best:
-        return (x - best) / best
-    return (x - best) / (together - best) if together > best else None
+    at once (disjoint paths: a pair does not measure that). None where one path carried all: there is nothing to gain. ValueError of what is
+    no measurement: the schema lets no such goodput in."""
+    return bandwidth_benefit(separate, sum(separate), x).raw
 
 
 def _goodput(run: RunEnded) -> float:

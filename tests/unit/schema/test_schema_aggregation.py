@@ -8,12 +8,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tandem.experiment.benefit import (
+from tandem.schema.aggregation import (
     Benefit,
     bandwidth_benefit,
     delay_benefit,
     disjointivity,
+    goodput_bound,
     ideal_delay,
+    most_loaded_limit,
     most_loaded_share,
 )
 
@@ -99,6 +101,47 @@ def test_delay_benefit_at_its_corners():
     assert {x: b.raw for x, b in told.items()} == {0.5: 2, 0.75: 1, 0.875: 0.5, 1: 0, 2: -0.5, 3: -1, 5: -2}
 
 
+def test_delay_benefit_of_three_paths_at_its_corners():
+    """D = 1, 2 and 6 s: Σ 1/D = 6/6 + 3/6 + 1/6 = 10/6, so the ideal is 0.6 s; to D_max the third case goes on over 5 s."""
+    assert ideal_delay([2.0, 6.0, 1.0]) == pytest.approx(0.6)
+    told = {x: delay_benefit([2.0, 6.0, 1.0], x) for x in (0.4, 0.6, 0.8, 1.0, 3.5, 6.0, 11.0)}
+    expected = {0.4: 1, 0.6: 1, 0.8: 0.5, 1.0: 0, 3.5: -0.5, 6.0: -1, 11.0: -1}
+    assert {x: b.clipped for x, b in told.items()} == pytest.approx(expected)
+    assert {x: b.raw for x, b in told.items()} == pytest.approx({**expected, 0.4: 1.5, 11.0: -2})
+
+
+def test_four_equal_paths_are_ideally_four_times_as_fast():
+    assert ideal_delay([2.0] * 4) == pytest.approx(0.5)
+    assert delay_benefit([2.0] * 4, 0.5) == pytest.approx((1.0, 1.0))
+    assert delay_benefit([2.0] * 4, 1.25) == pytest.approx((0.5, 0.5))
+    assert delay_benefit([2.0] * 4, 2.5) == (None, -1.0)
+
+
+def test_disjointivity_and_benefit_of_three_paths():
+    """MA2's averages (§3.3.2), 4, 93 and 220 Mbit/s: 317 when nothing is shared."""
+    assert disjointivity([4e6, 93e6, 220e6], 317e6) == 1
+    assert disjointivity([4e6, 93e6, 220e6], 237.75e6) == pytest.approx(0.75)
+    assert bandwidth_benefit([4e6, 93e6, 220e6], 317e6, 268.5e6) == pytest.approx((0.5, 0.5))
+    assert bandwidth_benefit([4e6, 93e6, 220e6], 317e6, 55e6) == pytest.approx((-0.75, -0.75))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "bound", "limit"),
+    [
+        (1, 2, 1 / 2),
+        (2, 3, 2 / 3),
+        (4, 5, 0.8),
+        (10, 11, 10 / 11),
+        (20, 21, 20 / 21),
+        (0.25, 1.25, 0.8),
+        (math.inf, math.inf, 1),
+    ],
+)
+def test_the_bound_of_goodput_and_the_limit_of_the_most_loaded_share(ratio, bound, limit):
+    assert goodput_bound(ratio) == pytest.approx(bound)
+    assert most_loaded_limit(ratio) == pytest.approx(limit)
+
+
 def test_equal_delays_have_no_third_case():
     assert delay_benefit([2.0, 2.0], 1.0) == (1.0, 1.0)
     assert delay_benefit([2.0, 2.0], 2.0) == (0.0, 0.0)
@@ -135,6 +178,9 @@ def test_one_path_more_makes_the_ideal_faster(each, more):
         lambda: delay_benefit([1.0, 2.0], math.nan),
         lambda: bandwidth_benefit([-1.0, 2.0], 3.0, 1.0),
         lambda: disjointivity([math.inf], 1.0),
+        lambda: goodput_bound(-1.0),
+        lambda: most_loaded_limit(0.0),
+        lambda: most_loaded_limit(math.nan),
     ],
 )
 def test_what_is_no_measurement_is_refused(bad):

@@ -1,0 +1,238 @@
+"""A campaign as pandas tables, for notebooks: ``tandem_server.analysis.load(DIR)``. The only module that imports pandas.
+
+Absent is ``<NA>`` in every column, also of whole numbers: the columns' types are pandas' nullable ones. What each column means, with its
+unit, is the table ``columns``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+try:
+    import pandas as pd
+except ImportError as error:  # named here: a person at a notebook sees what to do
+    raise ImportError("tables need pandas; mend: pip install 'tandem-server[notebook]'") from error
+
+from tandem.schema.metrics import MEASUREMENTS
+from tandem.schema.metrics.table import COMMON_FIELDS, COMMON_TAGS
+from tandem_server.analysis import folder as campaign_folder
+from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS, Evaluation, evaluate
+from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, ledger_of
+from tandem_server.analysis.papers.material import setting
+from tandem_server.analysis.reading import flag, mapping, number, text, whole
+from tandem_server.analysis.source import Row, Source
+from tandem_server.analysis.tables.view import Table
+
+RECORDS = {"radio": "radio", "events": "event", "subflows": "subflow", "connections": "connection"}
+"""Table by measurement (tandem.schema.metrics)."""
+_TYPES = {"int": "Int64", "float": "Float64", "str": "string", "bool": "boolean"}
+_TIMES = (
+    ("t_s", "float", "s", "since the campaign’s start"),
+    ("utc", "time", "", "the record’s time on the wall clock"),
+)
+RUNS = (
+    ("run", "str", "", "id"),
+    ("campaign", "str", "", "that it belongs to"),
+    ("step", "str", "", "of the campaign"),
+    ("arm", "str", "", "what was asked of it and not of the step’s other arms"),
+    ("pair", "str", "", "of runs that belong together"),
+    ("pairing", "str", "", "sequential, simultaneous or single"),
+    ("experiment", "str", "", "name"),
+    ("kind", "str", "", "mptcp or tcp"),
+    ("path", "str", "", "the only path of TCP, the primary one of MPTCP"),
+    ("operator", "str", "", "of that path"),
+    ("label", "str", "", "given by hand"),
+    ("mobility", "str", "", "static, low, high, or moving at an unknown speed"),
+    ("t_s", "float", "s", "of its beginning, since the campaign’s start"),
+    ("end_s", "float", "s", "of its end"),
+    ("utc", "time", "", "of its beginning"),
+    ("duration_s", "float", "s", "from the run’s beginning to its end"),
+    ("bytes", "int", "B", "payload, as the result tells it"),
+    ("goodput_bit_per_s", "float", "bit/s", "as the result tells it"),
+    ("fallback", "bool", "", "an MPTCP run that fell back to TCP"),
+    ("usage_bytes", "int", "B", "both ways over all paths, as the interfaces counted"),
+    ("failure", "str", "", "why, when the network failed"),
+    ("in_ledger", "bool", "", "whether its manifest arrived at the server; absent where that is not known"),
+)
+LEDGER = (
+    ("run", "str", "", "id"),
+    ("here", "bool", "", "whether its manifest is in the folder"),
+    ("in_ledger", "bool", "", "whether the server has it; absent where that is not known"),
+)
+
+
+@dataclass
+class Campaign:
+    """``tables``: the result tables of every experiment by name, a row an observation with its ``run``. ``missing``: what did not arrive,
+    a line each. ``evaluation``: all that a report is made of."""
+
+    folder: Path
+    runs: pd.DataFrame
+    radio: pd.DataFrame
+    events: pd.DataFrame
+    subflows: pd.DataFrame
+    connections: pd.DataFrame
+    tables: dict[str, pd.DataFrame]
+    ledger: pd.DataFrame
+    columns: pd.DataFrame
+    missing: list[str]
+    evaluation: Evaluation = field(repr=False)
+
+    def __repr__(self) -> str:
+        names = ("runs", *RECORDS, "ledger")
+        counts = [f"{name} {len(getattr(self, name))}" for name in names]
+        counts += [f"tables[{name!r}] {len(table)}" for name, table in self.tables.items()]
+        return f"<campaign {self.folder}: {', '.join(counts)}; {len(self.missing)} things missing>"
+
+
+class _Kept:
+    """A source whose answers are kept: the evaluation and the tables ask for the same."""
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._rows = source, dict[tuple[object, ...], list[Row]]()
+
+    def rows(self, measurement: str, probe: str, start_utc_ns: int | None, end_utc_ns: int | None) -> list[Row]:
+        """See ``Source``."""
+        key = (measurement, probe, start_utc_ns, end_utc_ns)
+        if key not in self._rows:
+            self._rows[key] = self._source.rows(*key)
+        return self._rows[key]
+
+    def numbers(self, measurement: str, probe: str, boots: Collection[str]) -> list[int]:
+        """See ``Source``."""
+        return self._source.numbers(measurement, probe, boots)
+
+
+def load(folder: Path, source: Source | None = None) -> Campaign:
+    """See ``tandem_server.analysis.load``."""
+    campaign = campaign_folder.load(folder)
+    store = mapping(campaign.campaign, "store")
+    name, url = text(store, "database") or "tandem", text(store, "url") or "http://127.0.0.1:8086"
+    known = ledger_of(folder / REGISTRY, campaign.probe)
+    opened: AbstractContextManager[Source | str]
+    opened = folder_database(folder / DATABASE, name, url) if source is None else contextlib.nullcontext(source)
+    with opened as found:
+        kept = found if isinstance(found, str) else _Kept(found)
+        e = evaluate(campaign, kept, known)
+        records = {table: _records(e, kept, measurement) for table, measurement in RECORDS.items()}
+    values = {table.name: _values(table) for table in e.results.flat}
+    return Campaign(
+        folder,
+        _frame(_runs(e), RUNS),
+        **records,
+        tables=values,
+        ledger=_frame(_ledger(e), LEDGER),
+        columns=_columns(e.results.flat),
+        missing=e.missing,
+        evaluation=e,
+    )
+
+
+def _records(e: Evaluation, source: Source | str, measurement: str) -> pd.DataFrame:
+    """Every tag and field that the schema has of a measurement, in order of time."""
+    columns = _of_schema(measurement)
+    if isinstance(source, str):
+        return _frame([], columns)
+    started, ended = (whole(e.campaign.campaign, f"{at}_utc_ns") for at in ("started", "ended"))
+    span = (None if started is None else started - BEFORE_NS, None if ended is None else ended + AFTER_NS)
+    out = []
+    for row in source.rows(measurement, e.campaign.probe, *span):
+        monotonic = row.fields.get("monotonic_ns")
+        at = e.clock.seconds(
+            row.utc_ns, int(monotonic) if isinstance(monotonic, int | float) else None, row.tags.get("boot")
+        )
+        one: dict[str, Any] = {**row.tags, **row.fields, "t_s": at, "utc": row.utc_ns}
+        one.setdefault("operator", e.campaign.operators.get(row.tags.get("path", "")))
+        out.append(one)
+    return _frame(sorted(out, key=lambda one: one["utc"]), columns)
+
+
+def _of_schema(measurement: str) -> tuple[tuple[str, str, str, str], ...]:
+    kind = MEASUREMENTS[measurement]
+    tags = [(name, "str", "", "tag") for name in (*kind.tags, *COMMON_TAGS)]
+    if "operator" not in kind.tags:
+        tags.append(("operator", "str", "", "of the path"))
+    return (*_TIMES, *tags, *((f.name, f.kind, f.unit, f.source) for f in (*kind.fields, *COMMON_FIELDS)))
+
+
+def _runs(e: Evaluation) -> Iterator[Mapping[str, Any]]:
+    manifests = {str(m["id"]): m for m in e.campaign.manifests}
+    for run in e.results.runs:
+        of = setting(e, run, manifests[run.id])
+        yield {
+            "run": run.id,
+            **{
+                key: getattr(run, key) or None
+                for key in ("campaign", "step", "arm", "pair", "pairing", "experiment", "kind", "path")
+            },
+            "operator": e.campaign.operators.get(run.path),
+            "label": of.label or None,
+            "mobility": of.mobility,
+            "t_s": of.start_s,
+            "end_s": of.end_s,
+            "utc": run.started_utc_ns,
+            "duration_s": run.duration_s,
+            "bytes": whole(run.result, "bytes"),
+            "goodput_bit_per_s": number(run.result, "goodput_bit_per_s"),
+            "fallback": flag(run.result, "fallback"),
+            "usage_bytes": run.usage,
+            "failure": run.failure,
+            "in_ledger": None if e.in_ledger is None else run.id in e.in_ledger,
+        }
+
+
+def _ledger(e: Evaluation) -> Iterator[Mapping[str, Any]]:
+    here = {str(m["id"]) for m in e.campaign.manifests}
+    for run in sorted(here | (e.in_ledger or set())):
+        yield {"run": run, "here": run in here, "in_ledger": None if e.in_ledger is None else run in e.in_ledger}
+
+
+def _values(table: Table) -> pd.DataFrame:
+    """A result table's observations; texts and numbers as they are."""
+    frame = pd.DataFrame(table.values, columns=list(table.value_columns)).convert_dtypes()
+    if "started_utc_ns" in frame:
+        frame["utc"] = pd.to_datetime(frame.pop("started_utc_ns"), unit="ns", utc=True)
+    return frame
+
+
+def _columns(tables: Sequence[Table]) -> pd.DataFrame:
+    told = [("runs", *c) for c in RUNS] + [("ledger", *c) for c in LEDGER]
+    told += [(table, *column) for table, measurement in RECORDS.items() for column in _of_schema(measurement)]
+    for table in tables:
+        known = {c.key: c for c in table.columns}
+        for key in table.value_columns:
+            column = known.get(key)
+            told.append((table.name, key, "", column.unit if column else "", column.title if column else ""))
+    return pd.DataFrame(told, columns=["table", "column", "kind", "unit", "what"]).astype("string")
+
+
+def _frame(
+    rows: Collection[Mapping[str, Any]] | Iterator[Mapping[str, Any]], columns: Sequence[tuple[str, str, str, str]]
+) -> pd.DataFrame:
+    """Of the columns' types; what has another type is absent."""
+    found = list(rows)
+    made = {}
+    for name, kind, *_ in columns:
+        values = [row.get(name) for row in found]
+        if kind == "time":
+            made[name] = pd.to_datetime(pd.Series(values, dtype="Int64"), unit="ns", utc=True)
+        else:
+            made[name] = pd.Series([_typed(value, kind) for value in values], dtype=_TYPES[kind])
+    return pd.DataFrame(made)
+
+
+def _typed(value: object, kind: str) -> str | int | float | bool | None:
+    if kind == "str":
+        return value if isinstance(value, str) else None
+    if kind == "bool":
+        return value if isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if kind == "int":
+        return int(value) if float(value).is_integer() else None  # a database may hand whole numbers back as floats
+    return float(value)

@@ -1,0 +1,98 @@
+"""Estimates with their confidence intervals: percentile bootstrap with a fixed seed, so that one campaign always gives one figure. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+LEVEL = 0.95
+RESAMPLES = 1000
+SEED = 2019
+LEAST = 3
+"""Of fewer values than this an interval says nothing: it is None."""
+_AT_ONCE = 2_000_000
+
+
+class Estimate(NamedTuple):
+    """``value`` of ``n`` values; ``low`` to ``high``: the interval, None below ``LEAST`` values."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+def median(
+    values: Sequence[float], level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED
+) -> Estimate | None:
+    """The median and its interval at ``level``, whatever the values' order; None without finite values."""
+    known = np.sort(np.array([v for v in values if math.isfinite(v)], dtype=np.float64))
+    if len(known) == 0:
+        return None
+    middle = float(np.median(known))
+    if len(known) < LEAST:
+        return Estimate(middle, None, None, len(known))
+    drawn = np.random.default_rng(seed)
+    rows = max(1, _AT_ONCE // len(known))
+    medians = [
+        np.median(known[drawn.integers(0, len(known), (min(rows, resamples - done), len(known)))], axis=1)
+        for done in range(0, resamples, rows)
+    ]
+    low, high = _ends(np.concatenate(medians), level)
+    return Estimate(middle, low, high, len(known))
+
+
+def rate(
+    counts: Sequence[float],
+    exposures: Sequence[float],
+    per: float,
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Estimate | None:
+    """How many in ``per`` of exposure: Σ counts / Σ exposures · per over windows, which are drawn again. ``n``: windows. None without
+    exposure. ValueError for lists of two lengths and negative exposures."""
+    if len(counts) != len(exposures) or any(e < 0 for e in exposures):
+        raise ValueError("each window has one count and one exposure, which is not negative")
+    windows = [(c, e) for c, e in zip(counts, exposures, strict=True) if e > 0]
+    if not windows:
+        return None
+    c, e = (np.array(column, dtype=np.float64) for column in zip(*windows, strict=True))
+    value = float(c.sum() / e.sum() * per)
+    if len(windows) < LEAST:
+        return Estimate(value, None, None, len(windows))
+    picked = np.random.default_rng(seed).integers(0, len(windows), (resamples, len(windows)))
+    low, high = _ends(c[picked].sum(axis=1) / e[picked].sum(axis=1) * per, level)
+    return Estimate(value, low, high, len(windows))
+
+
+def share(true: int, n: int, level: float = LEVEL) -> Estimate | None:
+    """A share of ``n`` yes-or-no values. The interval is Wilson's, which a bootstrap lacks at 0 and 1; None without values."""
+    if n == 0:
+        return None
+    if not 0 <= true <= n:
+        raise ValueError(f"{true} of {n} is no share")
+    z = _normal(level)
+    p, factor = true / n, 1 + z * z / n
+    middle = (p + z * z / (2 * n)) / factor
+    half = z / factor * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return Estimate(p, max(0.0, middle - half), min(1.0, middle + half), n)
+
+
+def _normal(level: float) -> float:
+    """Within how many standard deviations a normal value lies with probability ``level``; by bisection of the error function."""
+    low, high = 0.0, 10.0
+    for _ in range(80):
+        at = (low + high) / 2
+        low, high = (at, high) if math.erf(at / math.sqrt(2)) < level else (low, at)
+    return low
+
+
+def _ends(found: Array, level: float) -> tuple[float, float]:
+    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

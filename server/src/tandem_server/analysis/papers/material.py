@@ -1,0 +1,220 @@
+"""What a campaign has for the papers' figures, in one place: measurements, network events, spans of one mobility class, series."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tandem_server.analysis import activity
+from tandem_server.analysis.evaluate import Evaluation
+from tandem_server.analysis.mobility import spans
+from tandem_server.analysis.papers import measured
+from tandem_server.analysis.papers.measured import BandwidthRound, DelayRound, Download, Load, Play, Setting
+from tandem_server.analysis.papers.mobility_class import class_of
+from tandem_server.analysis.papers.network_events import NetworkEvent
+from tandem_server.analysis.reading import mapping, text, whole
+from tandem_server.analysis.recorded import RadioSeries, Recorded, SubflowSeries
+from tandem_server.analysis.runs import run_paths
+from tandem_server.analysis.tables.facts import Facts
+
+Array = NDArray[np.float64]
+CONTROLLED = "controlled"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Of one mobility class, s since the campaign's start."""
+
+    start_s: float
+    end_s: float
+    mobility: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """One subflow of one run in bins of its packet captures (server/trace-core), arrays of one length, absent values NaN. ``path`` None:
+    of the whole connection, whose ``reorder_queue_bytes`` it is."""
+
+    run: str
+    path: str | None
+    t_s: Array
+    in_flight_bytes: Array
+    reorder_queue_bytes: Array
+
+
+@dataclass(slots=True)
+class Material:
+    """``bins`` is empty where no captures were analysed."""
+
+    operators: dict[str, str] = field(default_factory=dict)
+    downloads: list[Download] = field(default_factory=list)
+    plays: list[Play] = field(default_factory=list)
+    loads: list[Load] = field(default_factory=list)
+    bandwidth: list[BandwidthRound] = field(default_factory=list)
+    delay: list[DelayRound] = field(default_factory=list)
+    surveys: list[Facts] = field(default_factory=list)
+    events: list[NetworkEvent] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    radio: dict[str, RadioSeries] = field(default_factory=dict)
+    flows: dict[tuple[str, str], list[SubflowSeries]] = field(default_factory=dict)
+    """By run and end."""
+    connections: dict[str, tuple[Array, Array]] = field(default_factory=dict)
+    """Times and goodputs of whole connections at the probe, by run."""
+    bins: list[Bins] = field(default_factory=list)
+    roles: dict[str, str] = field(default_factory=dict)
+    """By role the path, of all campaigns' runs."""
+
+    def place(self, path: str, roles: Mapping[str, str] | None = None) -> str:
+        """What a path is in a paper's words, by its role (of one run's ``roles``, else of any campaign's); else its operator."""
+        words = {"wifi": "Wi-Fi", "cellular": "cellular"}
+        known = self.roles if roles is None else roles
+        named = (words[role] for role, one in known.items() if one == path and role in words)
+        return next(named, self.operator(path))
+
+    def operator(self, path: str) -> str:
+        """The name under which a path goes in every figure."""
+        return self.operators.get(path, path)
+
+    def of_run(self, run: str, end: str) -> list[SubflowSeries]:
+        """The subflows of one run at one end, ``probe`` or ``server``, in order of path."""
+        return self.flows.get((run, end), [])
+
+    def class_at(self, t_s: float) -> str | None:
+        """The mobility class at a time."""
+        return next((s.mobility for s in self.spans if s.start_s <= t_s < s.end_s), None)
+
+    def named(self) -> list[str]:
+        """All operators, once each."""
+        return list(dict.fromkeys([*self.operators.values(), *(s.operator for s in self.radio.values())]))
+
+
+def material(e: Evaluation, bins: list[Bins] | None = None) -> Material:
+    """From an evaluated campaign. ``bins``: of its captures, where somebody analysed them."""
+    manifests = {str(m["id"]): m for m in e.campaign.manifests}
+    made = Material(
+        operators=dict(e.campaign.operators),
+        events=list(_events(e)),
+        radio=e.recorded.radio,
+        flows=_flows(e.recorded),
+        connections=e.recorded.connections,
+        bins=list(bins or []),
+    )
+    for run in e.results.runs:
+        of = setting(e, run, manifests[run.id])
+        made.roles |= of.roles
+        if run.experiment == "download" and (one := measured.download(of, run)) is not None:
+            made.downloads.append(_with_series(one, made.of_run(one.of.run, "server")))
+        elif run.experiment == "dash" and (shown := measured.play(of, run)) is not None:
+            made.plays.append(shown)
+        elif run.experiment == "pageload":
+            made.loads += measured.loads(of, run)
+        elif run.experiment == "bandwidth":
+            made.bandwidth += measured.bandwidth_rounds(of, run)
+        elif run.experiment == "delay":
+            made.delay += measured.delay_rounds(of, run)
+        elif run.experiment == "reachability" and run.result:
+            made.surveys.append(run)
+    made.spans = list(_spans(e, manifests))
+    return made
+
+
+def _flows(recorded: Recorded) -> dict[tuple[str, str], list[SubflowSeries]]:
+    found: dict[tuple[str, str], list[SubflowSeries]] = {}
+    for series in sorted(recorded.subflows, key=lambda s: (s.path or "~", s.subflow)):
+        found.setdefault((series.run, series.end), []).append(series)
+    return found
+
+
+def _with_series(one: Download, flows: Sequence[SubflowSeries]) -> Download:
+    """With round-trip times from the sender's records where there are any: they go before what the probe could know."""
+    middle, least = dict(one.rtt_ms), dict(one.rtt_min_ms)
+    for series in flows:
+        known = series.rtt_ms[np.isfinite(series.rtt_ms)]
+        if series.path is not None and len(known):
+            middle[series.path] = float(np.median(known))
+            least[series.path] = float(known.min())
+    return replace(one, rtt_ms=middle, rtt_min_ms=least)
+
+
+def setting(e: Evaluation, run: Facts, manifest: Mapping[str, Any]) -> Setting:
+    """Under what a run was made."""
+    campaign = mapping(manifest, "campaign")
+    start, end = _span(e, manifest)
+    label = text(campaign, "label") or ""
+    doing = None if start is None or end is None else _doing(e, start, end)
+    shape = mapping(mapping(manifest, "conditions"), "shape")
+    return Setting(
+        run.id,
+        run.campaign,
+        run.step,
+        label,
+        {k: v for k, v in mapping(campaign, "roles").items() if isinstance(v, str)},
+        {path: mapping(told, "asked") for path, told in shape.items() if isinstance(told, dict)},
+        tuple(run_paths(manifest)),
+        class_of(label, doing),
+        start,
+        end,
+    )
+
+
+def _span(e: Evaluation, manifest: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    boot = text(manifest, "boot")
+    start, end = (
+        e.clock.seconds(whole(manifest, f"{at}_utc_ns"), whole(manifest, f"{at}_monotonic_ns"), boot)
+        for at in ("started", "ended")
+    )
+    return start, end
+
+
+def _doing(e: Evaluation, start: float, end: float) -> str | None:
+    if e.campaign.truth is not None and e.campaign.truth.phases:
+        return activity.of_phases(e.campaign.truth.phases, start, end)
+    return activity.of_detector(e.found_mobility, start, end) if e.recorded.radio else None
+
+
+def _events(e: Evaluation) -> Iterator[NetworkEvent]:
+    for event in e.recorded.events:
+        if event.operator is None:
+            continue
+        if event.kind == "handover":
+            yield NetworkEvent(event.t_s, event.operator, "handover")
+        elif event.kind == "signal_drop" and event.change_db is not None:
+            yield NetworkEvent(event.t_s, event.operator, "drop", event.change_db)
+
+
+def _spans(e: Evaluation, manifests: Mapping[str, Mapping[str, Any]]) -> Iterator[Span]:
+    """Phases that a bench played; else labelled runs; else what the probe's own detector said."""
+    if e.campaign.truth is not None and e.campaign.truth.phases:
+        for phase in e.campaign.truth.phases:
+            if (named := class_of("", phase.activity)) is not None:
+                yield Span(phase.start_s, phase.end_s, named)
+        return
+    labelled = []
+    for manifest in manifests.values():
+        named = class_of(text(mapping(manifest, "campaign"), "label") or "", None)
+        start, end = _span(e, manifest)
+        if named is not None and start is not None and end is not None:
+            labelled.append(Span(start, end, named))
+    if labelled:
+        yield from _joined(labelled)
+    elif e.recorded.radio:
+        for start, end, moving in spans(e.found_mobility, 0.0, e.end_s):
+            yield Span(start, end, "moving" if moving else "static")
+
+
+def _joined(found: list[Span]) -> Iterator[Span]:
+    """Runs at one time, as those of a pair, are one span."""
+    last: Span | None = None
+    for span in sorted(found, key=lambda s: (s.start_s, s.end_s)):
+        if last is not None and span.mobility == last.mobility and span.start_s <= last.end_s:
+            last = Span(last.start_s, max(last.end_s, span.end_s), last.mobility)
+            continue
+        if last is not None:
+            yield last
+        last = span
+    if last is not None:
+        yield last

@@ -1,0 +1,1 @@
+"""The papers’ figures: what each needs, what it draws, as SVG and as CSV."""

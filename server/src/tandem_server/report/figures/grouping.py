@@ -1,0 +1,83 @@
+"""Values by series and place, as estimates and boxes. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from tandem_server.analysis.papers import bootstrap
+from tandem_server.analysis.papers.bootstrap import Estimate
+from tandem_server.analysis.papers.mobility_class import CLASSES
+from tandem_server.analysis.papers.quantiles import box, cdf
+from tandem_server.report.figures.marks import Bars, Boxes, Curve, Line
+
+Triple = tuple[str, float, float | None]
+"""A series, a place, a value."""
+CONTROLLERS = {
+    "cubic": "CUBIC",
+    "lia": "LIA",
+    "olia": "OLIA",
+    "balia": "BALIA",
+    "reno": "Reno",
+    "bbr": "BBR",
+    "coupled": "coupled",
+}
+MOST_DOTS = 800
+"""Single values drawn in one panel; evenly taken of more."""
+
+
+def controller(name: str) -> str:
+    """As the papers write it."""
+    return CONTROLLERS.get(name.lower(), name) or "default controller"
+
+
+def grouped(values: Iterable[Triple]) -> dict[str, dict[float, list[float]]]:
+    """In order of appearance of the series, of size of the places; absent values are left out."""
+    found: dict[str, dict[float, list[float]]] = {}
+    for series, place, value in values:
+        if value is not None and math.isfinite(value):
+            found.setdefault(series, {}).setdefault(place, []).append(value)
+    return {series: dict(sorted(places.items())) for series, places in found.items()}
+
+
+def curves(values: Iterable[Triple], dashed: Sequence[str] = ()) -> list[Curve]:
+    """Medians with their intervals, a curve a series."""
+    return [Curve(s, _medians(places), s in dashed) for s, places in grouped(values).items()]
+
+
+def bars(values: Iterable[Triple]) -> list[Bars]:
+    """Medians with their intervals, side by side at each place."""
+    return [Bars(s, _medians(places)) for s, places in grouped(values).items()]
+
+
+def boxes(values: Iterable[Triple]) -> list[Boxes]:
+    """Boxes and whiskers with the medians' intervals."""
+    made = []
+    for series, places in grouped(values).items():
+        points = [(x, b) for x, v in places.items() if (b := box(v)) is not None]
+        made.append(Boxes(series, points, [bootstrap.median(v) for v in places.values()]))
+    return made
+
+
+def distributions(values: Iterable[tuple[str, float | None]], dashed: Sequence[str] = ()) -> list[Line]:
+    """A distribution function a series."""
+    found = grouped((s, 0.0, v) for s, v in values)
+    return [
+        Line(s, cdf(v), n=len(v), step=True, dashed=s in dashed) for s, places in found.items() for v in places.values()
+    ]
+
+
+def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """At most ``MOST_DOTS`` of them."""
+    every = max(1, math.ceil(len(points) / MOST_DOTS))
+    return list(points[::every])
+
+
+def classes(present: Iterable[str | None]) -> list[str]:
+    """Mobility classes that there are, in order of speed."""
+    known = set(present)
+    return [name for name in CLASSES if name in known]
+
+
+def _medians(places: dict[float, list[float]]) -> list[tuple[float, Estimate]]:
+    return [(x, e) for x, v in places.items() if (e := bootstrap.median(v)) is not None]

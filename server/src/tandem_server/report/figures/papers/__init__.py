@@ -1,0 +1,1 @@
+"""One file a figure, or a few of one kind; each is found by its ``FIGURES``."""

@@ -1,0 +1,268 @@
+"""Adarsh, Schmitt, Belding: MPTCP Performance over Heterogeneous Subpaths: §III the survey, §IV controlled, §V in the field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tandem_server.analysis.papers.bootstrap import share
+from tandem_server.analysis.papers.material import Material
+from tandem_server.analysis.papers.measured import Download, Load, Setting
+from tandem_server.analysis.reading import mapping, number, text, whole
+from tandem_server.analysis.tables.probing import QUANTILES
+from tandem_server.analysis.tables.view import quantile
+from tandem_server.report import words
+from tandem_server.report.figures import grouping
+from tandem_server.report.figures.figure import DOWNLOADS, LOADS, SURVEYS, Figure, LackingError
+from tandem_server.report.figures.marks import Cells, Line, Row
+from tandem_server.report.figures.scale import Axis, binary_size
+from tandem_server.report.figures.sheet import Panel, Sheet
+
+WHO = "Adarsh et al."
+LETTERS = {"wifi": "W", "cellular": "L"}
+PARTS = (
+    ("rtt", "(a) RTT of path 2 increases", "RTT difference, ms"),
+    ("loss", "(b) loss on path 2 increases", "loss on path 2, %"),
+)
+TOP_SHARE = Axis("share of bytes over path 2", low=0, high=1.03)
+MOST_SIZES = 3
+"""Panels of goodput; the paper shows three of its five sizes."""
+
+
+def _way(told: str, of: dict[str, str]) -> str:
+    """WW, WL, LW, LL where the roles say which path is which, else the paths' names: pinging first, resolving second."""
+    letters = {path: LETTERS[role] for role, path in of.items() if role in LETTERS}
+    parts = told.split("/")
+    return "".join(letters[p] for p in parts) if all(p in letters for p in parts) else told
+
+
+def figure_2(m: Material) -> Sheet:
+    """RTT by way."""
+    found: dict[str, dict[int, list[float]]] = {}
+    counts: dict[str, int] = {}
+    for run in m.surveys:
+        for row in run.listed("ways"):
+            name = _way(text(row, "way") or "", m.roles)
+            rtt = mapping(row, "name_rtt_ms")
+            counts[name] = counts.get(name, 0) + (whole(rtt, "n") or whole(row, "names") or 0)
+            for q in QUANTILES:
+                if (value := number(rtt, f"p{q}")) is not None:
+                    found.setdefault(name, {}).setdefault(q, []).append(value)
+    lines = [
+        Line(name, [(x, q / 100) for q, v in points.items() if (x := quantile(v, 0.5)) is not None], n=counts[name])
+        for name, points in found.items()
+    ]
+    if not lines:
+        raise LackingError("round-trip times of the survey")
+    note = (
+        "By pinging and resolving path: W Wi-Fi, L cellular. Each name’s mean over its addresses’ pings; "
+        "through the quantiles that the survey "
+        "tells (1 to 99 %), the median over surveys; n: names that answered."
+    )
+    return Sheet(
+        [Panel("", lines, Axis("round-trip time, ms", zero=True), Axis("share of names below", low=0, high=1.03))], note
+    )
+
+
+def table_1(m: Material) -> Sheet:
+    """Who never answered."""
+    numbers: list[Row] = []
+    texts = []
+    for run in m.surveys:
+        for row in run.listed("ways"):
+            ping, _, asked = (text(row, "way") or "").partition("/")
+            part, n = number(row, "unresponsive_share"), whole(row, "addresses")
+            if part is None or not n:
+                continue
+            e = share(round(part * n), n)
+            if e is None or e.low is None or e.high is None:
+                continue
+            numbers.append({"pinging": ping, "resolving": asked, "y": e.value, "low": e.low, "high": e.high, "n": n})
+            span = f"{words.percent(e.value, 2)} ({words.percent(e.low, 2)}–{words.percent(e.high, 2)})"
+            texts.append([m.place(ping), m.place(asked), span, words.count(n)])
+    if not numbers:
+        raise LackingError("unresponsive addresses of the survey")
+    heads = ["Ping interface", "Resolution interface", "Unresponsive (95 %, Wilson)", "n addresses"]
+    return Sheet([Panel("", [Cells(heads, texts, numbers)])], "Never any answer to any ping.")
+
+
+def overlap(m: Material) -> Sheet:
+    """Addresses in common."""
+    numbers: list[Row] = []
+    texts = []
+    for run in m.surveys:
+        for row in run.listed("overlap"):
+            both, either = whole(row, "addresses_both"), whole(row, "addresses_either")
+            paths = (
+                [p for p in row.get("paths", []) if isinstance(p, str)] if isinstance(row.get("paths"), list) else []
+            )
+            if both is None or not either or not 0 <= both <= either:
+                continue
+            same = number(row, "names_same_share")
+            numbers.append(
+                {"paths": "/".join(paths), "both": both, "y": both / either, "names_same": same, "n": either}
+            )
+            names = " and ".join(m.place(p) for p in paths)
+            texts.append([names, words.percent(both / either, 2), words.count(either), words.percent(same, 1)])
+    if not numbers:
+        raise LackingError("overlap of addresses in the survey")
+    heads = ["Resolved over", "Addresses in common", "n addresses of either", "Names with the same"]
+    return Sheet(
+        [Panel("", [Cells(heads, texts, numbers)])],
+        "Of the addresses that either path’s resolver gave, those that both did.",
+    )
+
+
+def _abscissa(of: Setting, part: str) -> float | None:
+    """Where a run stands in the series ``part``; None: it is of the other one."""
+    rtt, loss = of.rtt_gap_ms(), of.loss_gap_percent()
+    if rtt is None or loss is None:
+        return None
+    if part == "rtt":
+        return rtt if loss == 0 and "loss" not in of.step else None
+    return loss if rtt == 0 and of.step not in ("rtt", "pages") else None
+
+
+def _primary(of: Setting, primary: str) -> str:
+    places = of.in_order()
+    return "path 2 primary" if places is not None and primary == places[1] else "path 1 primary"
+
+
+def _second(of: Setting, shares: dict[str, float]) -> float | None:
+    places = of.in_order()
+    whole_share = sum(shares.values())
+    return shares.get(places[1], 0.0) / whole_share if places is not None and whole_share > 0 else None
+
+
+def _mine(of: Setting, field: bool) -> bool:
+    """Runs of a campaign in the field belong to §V, others over shaped paths to §IV."""
+    known = bool(of.shape) or of.campaign.startswith("adarsh")
+    return known and ("field" in of.campaign) is field and "cellular" not in of.roles
+
+
+def _shares(values: Iterable[tuple[Setting, str, dict[str, float]]], what: str) -> Sheet:
+    known = list(values)
+    panels = []
+    for part, title, axis in PARTS:
+        triples = [
+            (_primary(of, primary), x, _second(of, shares))
+            for of, primary, shares in known
+            if (x := _abscissa(of, part)) is not None
+        ]
+        if triples:
+            panels.append(Panel(title, list(grouping.curves(triples)), Axis(axis, zero=True), TOP_SHARE))
+    if not panels:
+        raise LackingError(f"{what} by MPTCP over two paths of which one is made slower or lossier")
+    note = f"Medians over {what} with 95 % bootstrap intervals; path 1 carries the rest."
+    return Sheet(panels, note)
+
+
+def bulk_shares(field: bool) -> Callable[[Material], Sheet]:
+    """Figures 4 and 8: shares of downloads."""
+
+    def draw(m: Material) -> Sheet:
+        mine = [d for d in m.downloads if d.kind == "mptcp" and _mine(d.of, field)]
+        return _shares(((d.of, d.primary, dict(d.shares)) for d in mine), "downloads")
+
+    return draw
+
+
+def web_shares(field: bool) -> Callable[[Material], Sheet]:
+    """Figures 7 and 11: shares of pages."""
+
+    def draw(m: Material) -> Sheet:
+        mine = [p for p in m.loads if p.kind == "mptcp" and _mine(p.of, field)]
+        return _shares(((p.of, p.primary, dict(p.shares)) for p in mine), "loads of pages")
+
+    return draw
+
+
+def goodput(field: bool) -> Callable[[Material], Sheet]:
+    """Figures 5 and 9: goodput by size, against TCP over each path."""
+
+    def draw(m: Material) -> Sheet:
+        mine = [d for d in m.downloads if _mine(d.of, field) and d.asked_bytes is not None]
+        sizes = sorted({d.asked_bytes or 0 for d in mine})
+        chosen = sizes if len(sizes) <= MOST_SIZES else [sizes[0], sizes[len(sizes) // 2], sizes[-1]]
+        panels = []
+        for part, title, axis in PARTS:
+            for size in chosen:
+                triples = [
+                    (_arm(d), x, d.goodput_bit_per_s / 1e6)
+                    for d in mine
+                    if d.asked_bytes == size
+                    and d.goodput_bit_per_s is not None
+                    and (x := _abscissa(d.of, part)) is not None
+                ]
+                if triples:
+                    curves = grouping.curves(sorted(triples, key=lambda t: _ARMS.index(t[0])), dashed=_ARMS[2:])
+                    panels.append(
+                        Panel(
+                            f"{title[:3]} {binary_size(size)}",
+                            list(curves),
+                            Axis(axis, zero=True),
+                            Axis("goodput, Mbit/s", zero=True),
+                        )
+                    )
+        if not panels:
+            raise LackingError("downloads of a size over two paths of which one is made slower or lossier")
+        left = f" {len(sizes) - len(chosen)} more sizes were measured." if len(chosen) < len(sizes) else ""
+        return Sheet(panels, f"Medians over runs with 95 % bootstrap intervals. Higher is better.{left}")
+
+    return draw
+
+
+_ARMS = ("MPTCP, path 1 primary", "MPTCP, path 2 primary", "TCP, path 1", "TCP, path 2")
+
+
+def _arm(d: Download) -> str:
+    second = _primary(d.of, d.primary).startswith("path 2")
+    return _ARMS[(0 if d.kind == "mptcp" else 2) + second]
+
+
+def page_loads(field: bool) -> Callable[[Material], Sheet]:
+    """Figures 6 and 10: distribution of page load times."""
+
+    def draw(m: Material) -> Sheet:
+        mine = [p for p in m.loads if p.kind == "mptcp" and _mine(p.of, field)]
+        panels = []
+        for part, title, _ in PARTS:
+            found: dict[tuple[float, str], list[Load]] = {}
+            for p in mine:
+                if (x := _abscissa(p.of, part)) is not None and _primary(p.of, p.primary) == "path 1 primary":
+                    found.setdefault((x, p.page), []).append(p)
+            values = sorted((x, sum(p.time_ms for p in pages) / len(pages) / 1e3) for (x, _), pages in found.items())
+            unit = "ms more" if part == "rtt" else "% lost"
+            places = sorted({x for x, _ in values})
+            kept = places if len(places) <= 4 else [places[n * (len(places) - 1) // 3] for n in range(4)]
+            lines = grouping.distributions((f"{x:g} {unit}", v) for x, v in values if x in kept)
+            if lines:
+                y = Axis("share of pages below", low=0, high=1.03)
+                panels.append(Panel(title, lines, Axis("page load time, s", log=True), y))
+        if not panels:
+            raise LackingError("loads of pages by MPTCP over two paths of which one is made slower or lossier")
+        by = sorted({p.by for p in mine})
+        note = (
+            f"Each page’s mean over its loads, path 1 primary; n: pages. Loaded by: {', '.join(by)}. Lower is better."
+        )
+        return Sheet(panels, note)
+
+    return draw
+
+
+FIGURES = (
+    Figure("adarsh-2", WHO, "Figure 2", "RTT by pinging and resolving path", (SURVEYS,), figure_2),
+    Figure("adarsh-table-1", WHO, "Table I", "Unresponsive servers", (SURVEYS,), table_1),
+    Figure("adarsh-overlap", WHO, "§III.B", "Overlap of addresses", (SURVEYS,), overlap),
+    Figure(
+        "adarsh-4", WHO, "Figure 4", "Traffic by path, downloads, controlled", (DOWNLOADS,), bulk_shares(field=False)
+    ),
+    Figure("adarsh-5", WHO, "Figure 5", "Goodput, controlled", (DOWNLOADS,), goodput(field=False)),
+    Figure("adarsh-6", WHO, "Figure 6", "Page load time, controlled", (LOADS,), page_loads(field=False)),
+    Figure("adarsh-7", WHO, "Figure 7", "Web traffic by path, controlled", (LOADS,), web_shares(field=False)),
+    Figure(
+        "adarsh-8", WHO, "Figure 8", "Traffic by path, downloads, in the field", (DOWNLOADS,), bulk_shares(field=True)
+    ),
+    Figure("adarsh-9", WHO, "Figure 9", "Goodput, in the field", (DOWNLOADS,), goodput(field=True)),
+    Figure("adarsh-10", WHO, "Figure 10", "Page load time, in the field", (LOADS,), page_loads(field=True)),
+    Figure("adarsh-11", WHO, "Figure 11", "Web traffic by path, in the field", (LOADS,), web_shares(field=True)),
+)

@@ -1,0 +1,192 @@
+"""Cordero: Multi-Path TCP Performance Evaluation in Dual-Homed Devices, §4."""
+
+from __future__ import annotations
+
+import math
+
+from tandem.schema.aggregation import goodput_bound, most_loaded_limit
+from tandem_server.analysis.papers.material import Material
+from tandem_server.analysis.papers.measured import BandwidthRound, DelayRound
+from tandem_server.analysis.tables.throughput import size_class
+from tandem_server.report.figures import grouping
+from tandem_server.report.figures.figure import BANDWIDTH, DELAY, Figure, LackingError
+from tandem_server.report.figures.marks import Curve, Dots, Level, Line, Mark
+from tandem_server.report.figures.scale import Axis
+from tandem_server.report.figures.sheet import Panel, Sheet
+
+RATIO = Axis("bandwidth ratio BWR (faster path over slower)", zero=True)
+BENEFIT = Axis("bandwidth benefit", low=-1.05, high=1.15)
+BYTES = Axis("size, bytes", log=True, bytes=True)
+SHARE = Axis("share of experiments below", low=0, high=1.03)
+LOADED = Axis("share of the most loaded path", low=0.45, high=1.04)
+PAPERS_RATIOS = (1, 2, 4, 10)
+"""Of figure 9(b)."""
+
+
+def _series(one: BandwidthRound, modes: int) -> str:
+    name = grouping.controller(one.controller)
+    return f"{name}, {one.mode}" if modes > 1 else name
+
+
+def _rounds(m: Material) -> list[tuple[str, float, BandwidthRound]]:
+    """With series and ratio: that which the paths were shaped to, else the measured one, rounded."""
+    modes = len({r.mode for r in m.bandwidth})
+    found = [(_series(r, modes), float(round(r.shaped or r.ratio)), r) for r in m.bandwidth if r.ratio is not None]
+    if not found:
+        raise LackingError("rounds of the experiment bandwidth in which every path alone was measured")
+    return found
+
+
+def figure_5(m: Material) -> Sheet:
+    """Benefit by ratio."""
+    marks = grouping.curves((s, x, r.benefit) for s, x, r in _rounds(m))
+    if not marks:
+        raise LackingError("rounds of the experiment bandwidth that gave a benefit")
+    note = (
+        "Eq. 2: 1 is all that the paths carry at once, 0 is TCP over the faster path, −1 is nothing. Medians over rounds by the ratio that "
+        "the paths were shaped to, else as measured; bars: 95 % bootstrap intervals."
+    )
+    return Sheet([Panel("", [*marks, Level("", 0)], RATIO, BENEFIT)], note)
+
+
+def figure_6(m: Material) -> Sheet:
+    """Goodput over the slower path's against 1 + BWR."""
+    values = []
+    for series, x, r in _rounds(m):
+        slowest = min(r.alone_bit_per_s.values(), default=0.0)
+        if r.goodput_bit_per_s is not None and slowest > 0:
+            values.append((series, x, r.goodput_bit_per_s / slowest))
+    if not values:
+        raise LackingError("rounds of the experiment bandwidth with MPTCP’s goodput")
+    ratios = sorted({x for _, x, _ in values})
+    ends = [(x, goodput_bound(x)) for x in ([ratios[0], ratios[-1]] if len(ratios) > 1 else [ratios[0], ratios[0] + 1])]
+    note = (
+        "In units of the slower path’s own goodput: with paths that share nothing both at once carry 1 + BWR. Medians over rounds, 95 % "
+        "bootstrap intervals."
+    )
+    y = Axis("goodput, times the slower path’s", zero=True)
+    return Sheet(
+        [Panel("", [Line("1 + BWR", ends, bound=True), *grouping.curves(values)], RATIO, y)],
+        note,
+        {"1 + BWR": "#1b1f24"},
+    )
+
+
+def disjointivity(m: Material) -> Sheet:
+    """TDI by ratio."""
+    marks = grouping.boxes((f"TCP, {r.mode}", x, r.tdi) for _, x, r in _rounds(m))
+    if not marks:
+        raise LackingError("rounds of the experiment bandwidth with all paths at once")
+    ends = [end for mark in marks for _, b in mark.points for end in (b.p10, b.p90)]
+    note = (
+        "Eq. 1: all paths at once over the sum of each alone; 1: they share nothing. A measured one may pass 1 a little. Boxes: quartiles, "
+        "whiskers: deciles, black: 95 % bootstrap interval of the median."
+    )
+    y = Axis("transport disjointivity index", low=min(0.8, min(ends) - 0.05), high=max(1.15, max(ends) + 0.1))
+    return Sheet([Panel("", [Level("", 1), *marks], RATIO, y)], note)
+
+
+def _known(m: Material) -> list[tuple[DelayRound, float]]:
+    found = [(r, r.benefit) for r in m.delay if r.benefit is not None]
+    if not found:
+        raise LackingError("rounds of the experiment delay that gave a benefit")
+    return found
+
+
+def figure_7(m: Material) -> Sheet:
+    """What positive and negative benefits were made of."""
+    known = _known(m)
+    panels = []
+    for title, axis, value in (
+        ("(a) by size", BYTES, lambda r: float(r.bytes)),
+        ("(b) by MPTCP delay", Axis("MPTCP delay, s", log=True), lambda r: r.delay_s),
+    ):
+        values = [("all", value(r)) for r, _ in known]
+        values += [("positive benefit", value(r)) for r, b in known if b > 0]
+        values += [("negative benefit", value(r)) for r, b in known if b < 0]
+        lines = grouping.distributions(values, dashed=("all",))
+        panels.append(Panel(title, lines, axis, SHARE))
+    return Sheet(panels, "Delay benefit of Eq. 3, by the clock that the paper times with.", {"all": "#5c6570"})
+
+
+def figure_8(m: Material) -> Sheet:
+    """Delay benefit by size."""
+    known = _known(m)
+    dots = Dots("single experiments", grouping.thinned([(float(r.bytes), b) for r, b in known]), faint=True)
+    boxes = grouping.boxes(("by the paper’s classes of size", _middle(r.bytes), b) for r, b in known)
+    note = (
+        "Eq. 3: 1 is the ideal delay 1/Σ(1/D) or better, 0 the faster path’s, −1 the slower path’s or worse. Classes from 1, 2 and 5 "
+        "times a power of ten; boxes: quartiles, whiskers: deciles, black: 95 % bootstrap interval of the median."
+    )
+    y = Axis("delay benefit", low=-1.1, high=1.25)
+    marks: list[Mark] = [dots, Level("", 0), *boxes]
+    return Sheet(
+        [Panel("", marks, BYTES, y)], note, {dots.series: "#5c6570", "by the paper’s classes of size": "#0072b2"}
+    )
+
+
+def _middle(size: int) -> float:
+    """Of its class on a logarithmic axis."""
+    least = size_class(size)
+    factor = 2.5 if str(least)[0] == "2" else 2.0
+    return least * math.sqrt(factor)
+
+
+def figure_9a(m: Material) -> Sheet:
+    """The most loaded path's share by size."""
+    known = [(r.bytes, r.most_loaded_share) for r in m.delay if r.most_loaded_share is not None]
+    if not known:
+        raise LackingError("rounds of the experiment delay that tell what each path carried")
+    dots = Dots("single experiments", grouping.thinned([(float(size), share) for size, share in known]), faint=True)
+    middle: list[Curve] = grouping.curves(("median by class of size", _middle(size), share) for size, share in known)
+    note = "1: one path carried everything. All ratios together; medians with 95 % bootstrap intervals."
+    return Sheet([Panel("", [dots, *middle], BYTES, LOADED)], note, {dots.series: "#5c6570"})
+
+
+def figure_9b(m: Material) -> Sheet:
+    """The same by duration for some ratios, with BWR / (1 + BWR)."""
+    by_ratio: dict[int, list[tuple[float, float]]] = {}
+    for r in m.delay:
+        if r.ratio is not None and r.delay_s is not None and r.delay_s > 0 and r.most_loaded_share is not None:
+            by_ratio.setdefault(round(r.ratio), []).append((r.delay_s, r.most_loaded_share))
+    wanted = [ratio for ratio in PAPERS_RATIOS if ratio in by_ratio]
+    wanted += sorted(set(by_ratio) - set(wanted), key=lambda ratio: -len(by_ratio[ratio]))[: 4 - len(wanted)]
+    if not wanted:
+        raise LackingError("rounds of the experiment delay over paths shaped to a ratio")
+    ends = [t for ratio in wanted for t, _ in by_ratio[ratio]]
+    panels = []
+    across = Axis("MPTCP delay, s", log=True, low=min(ends) * 0.8, high=max(ends) * 1.25)
+    for ratio in sorted(wanted):
+        limit = most_loaded_limit(ratio)
+        points = by_ratio[ratio]
+        bound = Line("limit BWR/(1+BWR)", [(min(ends), limit), (max(ends), limit)], bound=True)
+        dots = Dots("single experiments", grouping.thinned(points))
+        title = f"BWR = {ratio}, n={len(points)}"
+        panels.append(Panel(title, [bound, dots], across, LOADED))
+    hues = {"limit BWR/(1+BWR)": "#d55e00", "single experiments": "#0072b2"}
+    return Sheet(panels, "Ratio: of the rates that the paths were shaped to.", hues)
+
+
+def figure_10(m: Material) -> Sheet:
+    """Connecting."""
+    values = [("MPTCP", r.connect_ms) for r in m.delay] + [("fastest TCP", r.fastest_connect_ms) for r in m.delay]
+    lines = grouping.distributions(values)
+    if not lines:
+        raise LackingError("connection-establishment times of the experiment delay")
+    note = "Time that connect takes at the client; TCP: the fastest of the round’s paths."
+    return Sheet([Panel("", lines, Axis("connection establishment, ms", log=True), SHARE)], note)
+
+
+_WHO = "Cordero"
+FIGURES = (
+    Figure("cordero-5", _WHO, "Figure 5", "Bandwidth aggregation benefit by bandwidth ratio", (BANDWIDTH,), figure_5),
+    Figure("cordero-6", _WHO, "Figure 6", "MPTCP goodput against the bound 1 + BWR", (BANDWIDTH,), figure_6),
+    Figure("cordero-tdi", _WHO, "Eq. 1", "Transport disjointivity index", (BANDWIDTH,), disjointivity),
+    Figure(
+        "cordero-7", _WHO, "Figure 7", "Positive and negative delay benefits by size and by delay", (DELAY,), figure_7
+    ),
+    Figure("cordero-8", _WHO, "Figure 8", "Delay benefit by size", (DELAY,), figure_8),
+    Figure("cordero-9a", _WHO, "Figure 9 (a)", "Share of the most loaded path by size", (DELAY,), figure_9a),
+    Figure("cordero-9b", _WHO, "Figure 9 (b)", "Share of the most loaded path by duration", (DELAY,), figure_9b),
+    Figure("cordero-10", _WHO, "Figure 10", "Connection-establishment time", (DELAY,), figure_10),
+)

@@ -1,0 +1,253 @@
+"""Mohan et al. §4.1, §4.2: network events, Figures 2 to 4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tandem_server.analysis.papers import bootstrap
+from tandem_server.analysis.papers.bootstrap import Estimate
+from tandem_server.analysis.papers.material import Material, Span
+from tandem_server.analysis.papers.mobility_class import fit
+from tandem_server.analysis.papers.network_events import (
+    FIVE_MINUTES_S,
+    FOLLOWS_S,
+    LARGE_DB,
+    LASTS_S,
+    NetworkEvent,
+    following,
+    overlap,
+    per_five_minutes,
+    up_to_and_over,
+    windows,
+)
+from tandem_server.analysis.papers.recovery import FACTOR, Recovery, recovery
+from tandem_server.analysis.papers.series import around, means
+from tandem_server.analysis.recorded import SubflowSeries
+from tandem_server.report.figures.figure import EVENTS, FLOWS, RADIO, SPANS, Figure, LackingError
+from tandem_server.report.figures.grouping import classes
+from tandem_server.report.figures.hues import of_operators
+from tandem_server.report.figures.marks import Bars, Dots, Line, Mark, Shade
+from tandem_server.report.figures.papers.mohan_1_tables import WHO
+from tandem_server.report.figures.scale import Axis
+from tandem_server.report.figures.sheet import Panel, Sheet
+
+SPEED = {"static": "static", "low": "low speed", "high": "high speed", "moving": "moving"}
+CLASS_HUES = {"static": "#009e73", "low speed": "#e69f00", "high speed": "#0072b2", "moving": "#cc79a7"}
+KINDS = (f"drop up to {LARGE_DB:g} dB", f"drop over {LARGE_DB:g} dB", "handover")
+BEFORE_S, AFTER_S = 10.0, 20.0
+SETTLED_S = 2.0
+"""So long a download has run before an event can be its: in its first round trips everything rises."""
+STEP_S = 0.5
+"""Goodput is drawn as means of so long."""
+
+
+def kind_of(event: NetworkEvent) -> str:
+    """One of ``KINDS``."""
+    if event.kind == "handover":
+        return KINDS[2]
+    return KINDS[0] if abs(event.change_db or 0.0) <= LARGE_DB else KINDS[1]
+
+
+def figure_2(m: Material) -> Sheet:
+    """How often which event came."""
+    panels = []
+    for operator in m.named():
+        marks: list[Mark] = []
+        for name in classes(s.mobility for s in m.spans):
+            parts = [w for s in m.spans if s.mobility == name for w in windows(s.start_s, s.end_s)]
+            points: list[tuple[float, Estimate]] = []
+            for place, kind in enumerate(KINDS):
+                times = [e.t_s for e in m.events if e.operator == operator and kind_of(e) == kind]
+                counts = [sum(a <= t < b for t in times) for a, b in parts]
+                rate = bootstrap.rate(counts, [b - a for a, b in parts], FIVE_MINUTES_S)
+                if rate is not None:
+                    points.append((place, rate))
+            marks.append(Bars(SPEED[name], points))
+        panels.append(Panel(operator, marks, Axis("", names=KINDS), Axis("events in five minutes")))
+    note = (
+        "Events over time of each mobility class; n: windows of at most five minutes, which are drawn again "
+        "for the 95 % bootstrap interval. "
+        "Drops of 6 dB or more between two polls."
+    )
+    return Sheet(panels, note, CLASS_HUES)
+
+
+def shares(m: Material) -> Sheet:
+    """Handovers after drops, sizes of drops, overlap of both links."""
+    places = (
+        "handovers after a drop",
+        f"drops up to {LARGE_DB:g} dB",
+        f"drops over {LARGE_DB:g} dB",
+        "events overlapping",
+    )
+    marks = []
+    for name in classes(s.mobility for s in m.spans):
+        mine = [e for e in m.events if m.class_at(e.t_s) == name]
+        small, large = up_to_and_over([e.change_db or 0.0 for e in mine if e.kind == "drop"])
+        handovers = followed = 0
+        for operator in m.named():
+            times = [e.t_s for e in mine if e.operator == operator and e.kind == "handover"]
+            handovers += len(times)
+            followed += following(times, [e.t_s for e in m.events if e.operator == operator and e.kind == "drop"])
+        both = overlap(mine)
+        counts = ((followed, handovers), (small, small + large), (large, small + large), (both.together, both.events))
+        points = [(float(n), share) for n, pair in enumerate(counts) if (share := bootstrap.share(*pair)) is not None]
+        if points:
+            marks.append(Bars(SPEED[name], points))
+    if not marks:
+        raise LackingError("events at times of a known mobility class")
+    note = (
+        f"After a drop: of the same operator, at most {FOLLOWS_S:g} s before. Overlapping: with an event of "
+        "the other operator, each felt for "
+        f"{LASTS_S:g} s. Intervals: 95 %, Wilson."
+    )
+    return Sheet([Panel("", marks, Axis("", names=places), Axis("share", low=0, high=1.12))], note, CLASS_HUES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """An event in an MPTCP run, with the subflow that had it."""
+
+    event: NetworkEvent
+    run: str
+    found: Recovery
+
+
+def _cases(m: Material, kind: str) -> list[_Case]:
+    out = []
+    for d in m.downloads:
+        if d.kind != "mptcp" or d.of.start_s is None or d.of.end_s is None:
+            continue
+        for event in m.events:
+            if event.kind != kind or not d.of.start_s + SETTLED_S <= event.t_s <= d.of.end_s - 1:
+                continue
+            for series in m.of_run(d.of.run, "server"):
+                found = recovery(series.t_s, series.rtt_ms, event.t_s) if series.operator == event.operator else None
+                if found is not None:
+                    out.append(_Case(event, d.of.run, found))
+    return out
+
+
+def figure_3(m: Material) -> Sheet:
+    """One drop and one handover: what goodput and round-trip time did."""
+    panels = []
+    for letter, kind, word in (("a", "drop", "signal drop"), ("b", "handover", "handover")):
+        cases = _cases(m, kind)
+        if not cases:
+            continue
+        # The clearest: of those that recovered the one with the greatest peak over its level.
+        case = max(
+            cases, key=lambda c: (c.found.t_r_s is not None and c.found.t_r_s > 0, c.found.peak_ms / c.found.level_ms)
+        )
+        of = case.event.operator
+        size = f" of {abs(case.event.change_db):.0f} dB" if case.event.change_db is not None else ""
+        shade = [Shade(f"t_R = {case.found.t_r_s:.1f} s", 0.0, case.found.t_r_s)] if case.found.t_r_s else []
+        across = Axis("time from the event, s")
+        panels.append(
+            Panel(
+                f"({letter}) {word}{size} on {of}",
+                [*shade, *_goodputs(m, case)],
+                across,
+                Axis("goodput, Mbit/s", zero=True),
+            )
+        )
+        times: list[Mark] = [*shade, *_times(m.of_run(case.run, "server"), case.event.t_s)]
+        panels.append(Panel(f"({letter}) round-trip time", times, across, Axis("RTT, ms", zero=True)))
+    if not panels:
+        raise LackingError("a signal drop or a handover two seconds or more after the beginning of an MPTCP download")
+    note = (
+        "One event each: the clearest of those in MPTCP downloads. Grey: t_R, until the RTT is back within "
+        f"{FACTOR:g} times its level before "
+        "(none where it never left it or did not come back). TCP: runs of the same pair at the same time."
+    )
+    return Sheet(panels, note, of_operators(m.named()))
+
+
+def _goodputs(m: Material, case: _Case) -> list[Line]:
+    pair = next(d.pair for d in m.downloads if d.of.run == case.run)
+    out = []
+    for d in m.downloads:
+        if d.pair == pair and d.of.run in m.connections:
+            t, v = m.connections[d.of.run]
+            points = means(around(t, v / 1e6, case.event.t_s, BEFORE_S, AFTER_S), STEP_S)
+            name = "MPTCP" if d.kind == "mptcp" else f"TCP {m.operator(d.primary)}"
+            if points:
+                out.append(Line(name, points, n=len(points), dashed=d.kind == "tcp"))
+    return out
+
+
+def _times(series: list[SubflowSeries], at_s: float) -> list[Line]:
+    found = ((s.operator or "", around(s.t_s, s.rtt_ms, at_s, BEFORE_S, AFTER_S)) for s in series)
+    return [Line(name, points, n=len(points)) for name, points in found if points]
+
+
+def figure_4(m: Material) -> Sheet:
+    """What the radio of each class looks like."""
+    panels = []
+    for name in classes(s.mobility for s in m.spans):
+        span = _busiest(m, name)
+        mine = [e for e in m.events if span.start_s <= e.t_s < span.end_s]
+        marks: list[Mark] = []
+        for series in m.radio.values():
+            points = around(series.t_s, series.rsrp_dbm, span.start_s, 0.0, span.end_s - span.start_s)
+            levels = dict(points)
+            at = [e.t_s - span.start_s for e in mine if e.operator == series.operator]
+            marks.append(Line(series.operator, points, n=len(points)))
+            if points and at:
+                marks.append(Dots(series.operator, [(t, _nearest(levels, t)) for t in at]))
+        rate = per_five_minutes(len(mine), span.end_s - span.start_s) or 0.0
+        panels.append(Panel(f"{SPEED[name]}: {rate:.1f} events in 5 min", marks, Axis("time, s"), Axis("RSRP, dBm")))
+    return Sheet(
+        panels,
+        f"The span of each class with most events, at most five minutes; dots: its events. {_accuracy(m)}",
+        of_operators(m.named()),
+    )
+
+
+def _nearest(levels: Mapping[float, float], t: float) -> float:
+    """The level at the poll nearest to a time."""
+    return levels[min(levels, key=lambda at: abs(at - t))]
+
+
+def _busiest(m: Material, name: str) -> Span:
+    parts = [Span(a, b, name) for s in m.spans if s.mobility == name for a, b in windows(s.start_s, s.end_s)]
+    return max(parts, key=lambda s: (sum(s.start_s <= e.t_s < s.end_s for e in m.events), s.end_s - s.start_s))
+
+
+def _accuracy(m: Material) -> str:
+    """Of judging a span's class by how often events came."""
+    rates = {
+        name: [
+            per_five_minutes(sum(a <= e.t_s < b for e in m.events), b - a) or 0.0
+            for s in m.spans
+            if s.mobility == name
+            for a, b in windows(s.start_s, s.end_s)
+        ]
+        for name in ("low", "high")
+    }
+    found = fit(rates["low"], rates["high"])
+    if found is None or found.accuracy is None:
+        return "Too few spans of low and high speed to part them by the frequency of events."
+    return (
+        f"From {found.per_five_minutes:.1f} events in five minutes on a window counts as of high speed: right "
+        f"for {found.accuracy * 100:.0f} % of "
+        f"{found.judged} windows, each left out of the fitting in turn."
+    )
+
+
+FIGURES = (
+    Figure("mohan-2", WHO, "Figure 2", "Network events in five minutes", (EVENTS, SPANS), figure_2),
+    Figure(
+        "mohan-events",
+        WHO,
+        "§4.1",
+        "Handovers after drops, sizes of drops, overlap of both links’ events",
+        (EVENTS, SPANS),
+        shares,
+    ),
+    Figure(
+        "mohan-3", WHO, "Figure 3", "Effect of network events on goodput and round-trip time", (EVENTS, FLOWS), figure_3
+    ),
+    Figure("mohan-4", WHO, "Figure 4", "Radio of each mobility class", (RADIO, SPANS), figure_4),
+)

@@ -1,0 +1,175 @@
+"""Mohan et al. §4.2: MPTCP and TCP by mobility class, Figures 5 to 7."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tandem_server.analysis.papers.material import Bins, Material
+from tandem_server.analysis.papers.measured import Download
+from tandem_server.analysis.papers.series import differences, of_operators, utilisation
+from tandem_server.report.figures import grouping, hues
+from tandem_server.report.figures.figure import BINS, DOWNLOADS, FLOWS, Figure, LackingError
+from tandem_server.report.figures.marks import Heat
+from tandem_server.report.figures.papers.mohan_1_tables import WHO, in_the_wild
+from tandem_server.report.figures.papers.mohan_2_events import CLASS_HUES, SPEED
+from tandem_server.report.figures.scale import Axis
+from tandem_server.report.figures.sheet import Panel, Sheet
+
+SIDE = 10
+BELOW = Axis("share of values below", low=0, high=1.03)
+
+
+def _kind(m: Material, d: Download) -> str:
+    return "MPTCP" if d.kind == "mptcp" else f"TCP {m.operator(d.primary)}"
+
+
+def _runs(m: Material) -> list[Download]:
+    found = [d for d in in_the_wild(m) if d.of.campaign != "mohan-congestion"]
+    if not found:
+        raise LackingError("downloads at times of a known mobility class")
+    return sorted(found, key=lambda d: (d.kind, m.operator(d.primary)))
+
+
+def figure_5a(m: Material) -> Sheet:
+    """Goodput."""
+    runs = _runs(m)
+    names = grouping.classes(d.of.mobility for d in runs)
+    values = [
+        (_kind(m, d), names.index(d.of.mobility or ""), d.goodput_bit_per_s / 1e6)
+        for d in runs
+        if d.goodput_bit_per_s is not None
+    ]
+    axis = Axis("", names=tuple(SPEED[name] for name in names))
+    note = "Medians over runs with 95 % bootstrap intervals."
+    return Sheet(
+        [Panel("", list(grouping.bars(values)), axis, Axis("goodput, Mbit/s"))], note, hues.of_operators(m.named())
+    )
+
+
+def figure_5b(m: Material) -> Sheet:
+    """Bytes in flight."""
+    runs = {d.of.run: d for d in _runs(m)}
+    names = grouping.classes(d.of.mobility for d in runs.values())
+    values = []
+    for run, total in _whole(m.bins).items():
+        if (d := runs.get(run)) is not None:
+            values.append((_kind(m, d), names.index(d.of.mobility or ""), total / 1e3))
+    if not values:
+        raise LackingError("bins of captures of downloads at times of a known mobility class")
+    axis = Axis("", names=tuple(SPEED[name] for name in names))
+    note = "Medians over runs of each run’s median over its bins, all subflows together; 95 % bootstrap intervals."
+    return Sheet(
+        [Panel("", list(grouping.bars(sorted(values))), axis, Axis("bytes in flight, kB"))],
+        note,
+        hues.of_operators(m.named()),
+    )
+
+
+def _whole(bins: list[Bins]) -> dict[str, float]:
+    """Each run's median of bytes in flight over all its subflows."""
+    by_run: dict[str, list[Bins]] = {}
+    for one in bins:
+        if one.path is not None:
+            by_run.setdefault(one.run, []).append(one)
+    out = {}
+    for run, found in by_run.items():
+        middles = [float(np.nanmedian(one.in_flight_bytes)) for one in found if np.isfinite(one.in_flight_bytes).any()]
+        if middles:
+            out[run] = sum(middles)
+    return out
+
+
+def figure_5c(m: Material) -> Sheet:
+    """Queueing delay."""
+    values: dict[str, list[tuple[str, float]]] = {"MPTCP": [], "TCP": []}
+    for d in _runs(m):
+        for series in m.of_run(d.of.run, "server"):
+            known = series.rtt_ms[np.isfinite(series.rtt_ms)]
+            if len(known):
+                values[d.kind.upper()] += [(SPEED[d.of.mobility or ""], float(v)) for v in known - known.min()]
+    return _panels(
+        values,
+        Axis("queueing delay, ms", log=True, low=1),
+        "The sender’s RTT less the subflow’s least one in the run; n: samples.",
+    )
+
+
+def _panels(values: dict[str, list[tuple[str, float]]], axis: Axis, note: str) -> Sheet:
+    order = list(CLASS_HUES)
+    panels = [
+        Panel(title, grouping.distributions(sorted(found, key=lambda v: order.index(v[0]))), axis, BELOW)
+        for title, found in values.items()
+        if found
+    ]
+    if not panels:
+        raise LackingError("records of subflows in downloads at times of a known mobility class")
+    return Sheet(panels, note, CLASS_HUES)
+
+
+def figure_6(m: Material) -> Sheet:
+    """What each subflow carried."""
+    operators = m.named()[:2]
+    if len(operators) < 2:
+        raise LackingError("two operators")
+    found: dict[str, list[tuple[float, float]]] = {}
+    for d in _runs(m):
+        if d.kind == "mptcp":
+            seconds = of_operators(m.of_run(d.of.run, "probe"), "goodput_bit_per_s")
+            found.setdefault(d.of.mobility or "", []).extend(utilisation(seconds, *operators))
+    panels = []
+    for name in grouping.classes(name for name, pairs in found.items() if pairs):
+        pairs = found[name]
+        counts: dict[tuple[int, int], float] = {}
+        for x, y in pairs:
+            cell = min(SIDE - 1, int(x * SIDE)), min(SIDE - 1, int(y * SIDE))
+            counts[cell] = counts.get(cell, 0.0) + 1 / len(pairs)
+        axes = [Axis(f"{operator}, share of the best seconds", low=0, high=1) for operator in operators]
+        panels.append(Panel(f"{SPEED[name]}, n={len(pairs)} s", [Heat(counts, SIDE, len(pairs))], *axes))
+    if not panels:
+        raise LackingError("the probe’s records of subflows in MPTCP downloads at times of a known mobility class")
+    note = (
+        "Each second of the MPTCP downloads: what either operator carried, over what both did in the run’s best seconds (95 % quantile). "
+        "On the line from the upper left to the lower right corner both together did as in those; its "
+        "middle: both alike; near an axis: one alone."
+    )
+    return Sheet(panels, note)
+
+
+def figure_7a(m: Material) -> Sheet:
+    """Gap between the subflows' round-trip times."""
+    values = []
+    for d in _runs(m):
+        if d.kind == "mptcp":
+            gaps = differences(of_operators(m.of_run(d.of.run, "server"), "rtt_ms"))
+            values += [(SPEED[d.of.mobility or ""], gap) for gap in gaps]
+    return _panels(
+        {"": values},
+        Axis("RTT difference between subflows, ms", log=True, low=1),
+        "Each second in which both subflows had samples.",
+    )
+
+
+def figure_7b(m: Material) -> Sheet:
+    """Out-of-order queue."""
+    runs = {d.of.run: d for d in _runs(m) if d.kind == "mptcp"}
+    values = [
+        (SPEED[runs[one.run].of.mobility or ""], float(v) / 1e3)
+        for one in m.bins
+        if one.path is None and one.run in runs
+        for v in one.reorder_queue_bytes[np.isfinite(one.reorder_queue_bytes)]
+    ]
+    return _panels(
+        {"": values},
+        Axis("out-of-order queue, kB", zero=True),
+        "Of the data level, each bin of the captures at the receiver; n: bins.",
+    )
+
+
+FIGURES = (
+    Figure("mohan-5a", WHO, "Figure 5 (a)", "Goodput by mobility class", (DOWNLOADS,), figure_5a),
+    Figure("mohan-5b", WHO, "Figure 5 (b)", "Bytes in flight by mobility class", (DOWNLOADS, BINS), figure_5b),
+    Figure("mohan-5c", WHO, "Figure 5 (c)", "Queueing delay by mobility class", (DOWNLOADS, FLOWS), figure_5c),
+    Figure("mohan-6", WHO, "Figure 6", "Utilisation of the subflows by mobility class", (DOWNLOADS, FLOWS), figure_6),
+    Figure("mohan-7a", WHO, "Figure 7 (a)", "RTT difference between subflows", (DOWNLOADS, FLOWS), figure_7a),
+    Figure("mohan-7b", WHO, "Figure 7 (b)", "Out-of-order queue at the receiver", (DOWNLOADS, BINS), figure_7b),
+)

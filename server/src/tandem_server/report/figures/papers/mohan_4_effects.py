@@ -1,0 +1,195 @@
+"""Mohan et al. §4.2, §5: events and normalised round-trip times, video, congestion control: Figures 8 to 10."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tandem_server.analysis.papers.ellipse import ellipse
+from tandem_server.analysis.papers.material import Material
+from tandem_server.analysis.papers.measured import Download, Play
+from tandem_server.analysis.papers.network_events import LASTS_S, NetworkEvent, apart
+from tandem_server.analysis.papers.recovery import LONGEST_S, factor_per_2_db, recovery
+from tandem_server.report.figures import grouping
+from tandem_server.report.figures.figure import DOWNLOADS, EVENTS, FLOWS, PLAYS, Figure, LackingError
+from tandem_server.report.figures.marks import Level, Line, Oval
+from tandem_server.report.figures.papers.mohan_1_tables import WHO, in_the_wild
+from tandem_server.report.figures.papers.mohan_2_events import SPEED
+from tandem_server.report.figures.scale import Axis
+from tandem_server.report.figures.sheet import Panel, Sheet
+
+NAMES = {"drop": "after a signal drop", "handover": "after a handover"}
+ELSE = "without an event"
+MOST_S = 120.0
+GAP_S = 3.0
+"""Events nearer than this to another one of the same operator are left out."""
+
+
+def _normalised(m: Material) -> list[tuple[str, NetworkEvent | None, list[float]]]:
+    """Samples within t_R of each event over the subflow's first RTT; and of subflows in which no event was felt."""
+    found: list[tuple[str, NetworkEvent | None, list[float]]] = []
+    kept = [e for o in m.named() for e in apart([e for e in m.events if e.operator == o], GAP_S)]
+    for d in m.downloads:
+        if d.kind != "mptcp":
+            continue
+        for s in m.of_run(d.of.run, "server"):
+            known = s.rtt_ms[np.isfinite(s.rtt_ms)]
+            first = d.handshake_ms.get(s.path or "") or (float(known[0]) if len(known) else 0.0)
+            if first <= 0:
+                continue
+            felt = [e for e in m.events if e.operator == s.operator and s.t_s[0] - LASTS_S <= e.t_s <= s.t_s[-1]]
+            if not felt:
+                found.append((ELSE, None, [float(v) / first for v in known]))
+            for event in (e for e in felt if e in kept):
+                back = recovery(s.t_s, s.rtt_ms, event.t_s)
+                if back is None:
+                    continue
+                until = event.t_s + (LONGEST_S if back.t_r_s is None else max(back.t_r_s, 1.0))
+                inside = (s.t_s >= event.t_s) & (s.t_s <= until) & np.isfinite(s.rtt_ms)
+                found.append((NAMES[event.kind], event, [float(v) / first for v in s.rtt_ms[inside]]))
+    if not any(event for _, event, _ in found):
+        raise LackingError("signal drops or handovers, apart from others, during MPTCP downloads")
+    return found
+
+
+_NOTE = (
+    "RTT of the affected subflow at the sender over that of its handshake (else its first sample), "
+    "within t_R of the event, a second at least; "
+    f"events nearer than {GAP_S:g} s to another one of the operator are left out."
+)
+
+
+def figure_8a(m: Material) -> Sheet:
+    """By event."""
+    found = _normalised(m)
+    order = [*NAMES.values(), ELSE]
+    values = sorted(((name, v) for name, _, samples in found for v in samples), key=lambda pair: order.index(pair[0]))
+    counts = ", ".join(
+        f"{sum(name == one for one, _, _ in found)} {word}"
+        for name, word in ((NAMES["drop"], "drops"), (NAMES["handover"], "handovers"))
+    )
+    y = Axis("share of samples below", low=0, high=1.03)
+    lines = grouping.distributions(values, dashed=(ELSE,))
+    return Sheet(
+        [Panel("", lines, Axis("normalised RTT", log=True), y)], f"{_NOTE} n: samples; {counts}.", {ELSE: "#5c6570"}
+    )
+
+
+def figure_8b(m: Material) -> Sheet:
+    """By size of the drop."""
+    drops = [
+        (abs(e.change_db), samples)
+        for _, e, samples in _normalised(m)
+        if e is not None and e.change_db is not None and samples
+    ]
+    if not drops:
+        raise LackingError("signal drops, apart from others, during MPTCP downloads")
+    peaks = [(size, max(samples)) for size, samples in drops]
+    factor = factor_per_2_db([size for size, _ in peaks], [peak for _, peak in peaks])
+    told = (
+        "too few sizes for a factor"
+        if factor is None
+        else f"× {factor:.2f} for 2 dB more (least squares of the logarithms; the paper: 1.7)"
+    )
+    boxes = grouping.boxes(("drops", 2.0 * round(size / 2), v) for size, samples in drops for v in samples)
+    note = f"{_NOTE} Sizes to 2 dB; n: samples of {len(drops)} drops; peaks: {told}."
+    return Sheet([Panel("", boxes, Axis("size of the drop, dB"), Axis("normalised RTT", log=True))], note)
+
+
+def _plays(m: Material) -> tuple[list[Play], list[str]]:
+    plays = [p for p in m.plays if p.kind == "mptcp" and p.of.mobility is not None and p.segment_s is not None]
+    if not plays:
+        raise LackingError("plays by MPTCP at times of a known mobility class")
+    return sorted(plays, key=lambda p: p.segment_s or 0), grouping.classes(p.of.mobility for p in plays)
+
+
+def figure_9a(m: Material) -> Sheet:
+    """What comes when."""
+    plays, _ = _plays(m)
+    marks = []
+    for length in dict.fromkeys(p.segment_s for p in plays):
+        came = next((p.came for p in plays if p.segment_s == length and len(p.came) > 1), None)
+        if came is not None:
+            marks.append(
+                Line(f"{length} s segments", [(t, b / 1e6) for t, b in came if t <= MOST_S], n=len(came), step=True)
+            )
+    if not marks:
+        raise LackingError("plays by MPTCP that tell their segments")
+    note = f"The first play of each length of segment, its first {MOST_S:g} s: what had come by when; n: its segments."
+    axes = Axis("time since the manifest was asked for, s", zero=True), Axis("video received, MB", zero=True)
+    return Sheet([Panel("", marks, *axes)], note)
+
+
+def figure_9b(m: Material) -> Sheet:
+    """Goodput of video."""
+    plays, names = _plays(m)
+    values = [
+        (f"{p.segment_s} s segments", names.index(p.of.mobility or ""), p.goodput_bit_per_s / 1e6)
+        for p in plays
+        if p.goodput_bit_per_s is not None
+    ]
+    ladder = {height: rate for p in plays for height, rate in p.ladder.items()}
+    levels = [
+        Level(word, ladder[h] / 1e6) for h, word in ((1080, "needed for 1080p"), (2160, "needed for 4K")) if h in ladder
+    ]
+    note = (
+        "Goodput of the segments while they come; medians over plays, 95 % bootstrap intervals. Dotted: "
+        "bitrates of the presentation, as far as played."
+    )
+    axis = Axis("", names=tuple(SPEED[n] for n in names))
+    return Sheet([Panel("", [*grouping.bars(values), *levels], axis, Axis("goodput, Mbit/s"))], note)
+
+
+def figure_9c(m: Material) -> Sheet:
+    """Switches."""
+    plays, names = _plays(m)
+    values = [(f"{p.segment_s} s segments", names.index(p.of.mobility or ""), p.switches_per_minute) for p in plays]
+    axis = Axis("", names=tuple(SPEED[n] for n in names))
+    note = "Medians over plays, 95 % bootstrap intervals."
+    return Sheet([Panel("", list(grouping.bars(values)), axis, Axis("quality switches a minute"))], note)
+
+
+def figure_10(m: Material) -> Sheet:
+    """Throughput and delay by controller."""
+    runs = [d for d in in_the_wild(m) if d.kind == "mptcp" and d.controller and d.goodput_bit_per_s is not None]
+    panels = []
+    for n, name in enumerate(grouping.classes(d.of.mobility for d in runs)):
+        marks = [oval for word in _controllers(runs) if (oval := _oval(runs, name, word)) is not None]
+        if marks:
+            axes = Axis("queueing delay, ms (less to the right)", flipped=True), Axis("goodput, Mbit/s")
+            panels.append(Panel(f"({'abcd'[n]}) {SPEED[name]}", marks, *axes))
+    if not panels:
+        raise LackingError("three MPTCP downloads of one controller at times of one mobility class")
+    note = (
+        "Ellipses: one standard deviation of a Gaussian over the runs; asterisks: medians; better to the "
+        "upper right. Queueing delay: median RTT less "
+        "the least, at the sender, over the paths by what they carried."
+    )
+    return Sheet(panels, note)
+
+
+def _controllers(runs: list[Download]) -> list[str]:
+    return list(dict.fromkeys(d.controller for d in runs))
+
+
+def _oval(runs: list[Download], name: str, word: str) -> Oval | None:
+    mine = [
+        (delay, (d.goodput_bit_per_s or 0.0) / 1e6)
+        for d in runs
+        if d.of.mobility == name and d.controller == word and (delay := d.queueing_ms()) is not None
+    ]
+    if (found := ellipse([x for x, _ in mine], [y for _, y in mine])) is None:
+        return None
+    middle = float(np.median([x for x, _ in mine])), float(np.median([y for _, y in mine]))
+    return Oval(grouping.controller(word), found, middle)
+
+
+FIGURES = (
+    Figure("mohan-8a", WHO, "Figure 8 (a)", "Normalised RTT after events", (DOWNLOADS, EVENTS, FLOWS), figure_8a),
+    Figure(
+        "mohan-8b", WHO, "Figure 8 (b)", "Normalised RTT by the size of the drop", (DOWNLOADS, EVENTS, FLOWS), figure_8b
+    ),
+    Figure("mohan-9a", WHO, "Figure 9 (a)", "Burstiness by length of segment", (PLAYS,), figure_9a),
+    Figure("mohan-9b", WHO, "Figure 9 (b)", "Goodput of video by length of segment", (PLAYS,), figure_9b),
+    Figure("mohan-9c", WHO, "Figure 9 (c)", "Quality switches by length of segment", (PLAYS,), figure_9c),
+    Figure("mohan-10", WHO, "Figure 10", "Throughput and delay by congestion control", (DOWNLOADS,), figure_10),
+)

@@ -1,0 +1,50 @@
+"""All figures of one campaign, as the page shows them and as files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tandem_server.analysis.evaluate import Evaluation
+from tandem_server.analysis.papers.material import Bins, material
+from tandem_server.report.figures.canvas import svg
+from tandem_server.report.figures.figure import Figure, every, make
+from tandem_server.report.figures.sheet import as_csv
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """``svg``: numbers and escaped texts only; "" of a figure that lacks something, which ``lacks`` says."""
+
+    figure: Figure
+    svg: str
+    csv: str
+    note: str
+    lacks: str
+
+
+def figures(e: Evaluation, bins: list[Bins] | None = None) -> list[Drawn]:
+    """Every figure, drawn or named as lacking. ``bins``: of the campaign's captures, where they were analysed."""
+    out = []
+    m = material(e, bins)
+    for figure in every():
+        made = make(figure, m)
+        if made.sheet is None:
+            out.append(Drawn(figure, "", "", "", made.lacks))
+        else:
+            title = f"{figure.paper}, {figure.label}: {figure.title}"
+            out.append(Drawn(figure, svg(made.sheet, title), as_csv(made.sheet), made.sheet.note, ""))
+    return out
+
+
+def by_paper(drawn: Sequence[Drawn]) -> list[tuple[str, list[Drawn], list[Drawn]]]:
+    """Each paper with what is drawn of it and what is lacking."""
+    papers = dict.fromkeys(one.figure.paper for one in drawn)
+    return [
+        (
+            paper,
+            [one for one in drawn if one.figure.paper == paper and one.svg],
+            [one for one in drawn if one.figure.paper == paper and not one.svg],
+        )
+        for paper in papers
+    ]

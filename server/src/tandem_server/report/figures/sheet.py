@@ -1,0 +1,66 @@
+"""A figure as drawn: panels with axes and marks, and what they say as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tandem_server.report.figures.marks import Mark, Number
+from tandem_server.report.figures.scale import Axis
+
+FIXED = ("panel", "mark", "series")
+NONE = Axis("")
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """``title`` may be empty in a figure of one panel."""
+
+    title: str
+    marks: Sequence[Mark]
+    x: Axis = NONE
+    y: Axis = NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """``hues``: colours that some series have in every figure. ``note``: how to read it and what it is made of. ``wide``: its one panel has
+    many marks beside each other."""
+
+    panels: Sequence[Panel]
+    note: str = ""
+    hues: Mapping[str, str] = field(default_factory=dict)
+    wide: bool = False
+
+
+def rows(sheet: Sheet) -> list[dict[str, Number]]:
+    """Every number drawn, in the order of drawing."""
+    return [
+        {"panel": panel.title, "mark": type(mark).__name__.lower(), "series": mark.series, **row}
+        for panel in sheet.panels
+        for mark in panel.marks
+        for row in mark.rows()
+    ]
+
+
+def as_csv(sheet: Sheet) -> str:
+    """A point in numbers, an absent value empty; columns that no row fills are left out."""
+    found = rows(sheet)
+    keys = [
+        *FIXED,
+        *dict.fromkeys(key for row in found for key, value in row.items() if key not in FIXED and value is not None),
+    ]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(keys)
+    writer.writerows([_cell(row.get(key)) for key in keys] for row in found)
+    return out.getvalue()
+
+
+def _cell(value: Number) -> Number:
+    """A text that a spreadsheet would take for a formula is made plain."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return "'" + value
+    return value

@@ -1,0 +1,194 @@
+"""Mohan's figures as numbers, at their borders; estimates with their intervals."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from statistics import median as middle
+
+import numpy as np
+import pytest
+
+from tandem_server.analysis.papers import bootstrap
+from tandem_server.analysis.papers.ellipse import ellipse
+from tandem_server.analysis.papers.mobility_class import class_of, fit
+from tandem_server.analysis.papers.network_events import (
+    NetworkEvent,
+    apart,
+    following,
+    overlap,
+    per_five_minutes,
+    up_to_and_over,
+    windows,
+)
+from tandem_server.analysis.papers.quantiles import Box, box, cdf
+from tandem_server.analysis.papers.recovery import Recovery, factor_per_2_db, recovery
+
+
+def test_a_median_of_three_has_the_interval_that_counting_gives():
+    """Of the 27 resamples of 1, 2, 3 seven have the median 1 and seven 3: 26 % at each end, so 95 % reach from 1 to 3."""
+    every = [middle(drawn) for drawn in product((1.0, 2.0, 3.0), repeat=3)]
+    assert (every.count(1.0), every.count(3.0)) == (7, 7)
+    assert bootstrap.median([3.0, 1.0, 2.0]) == (2.0, 1.0, 3.0, 3)
+
+
+def test_a_median_of_21_has_the_order_statistics_that_the_binomial_gives():
+    values = [float(v * v) for v in range(1, 22)]
+    # The resamples' median is at most the k-th value when at least 11 of 21 draws are: Bin(21, k/21).
+    at_most = {
+        k: sum(math.comb(21, j) * (k / 21) ** j * (1 - k / 21) ** (21 - j) for j in range(11, 22)) for k in range(22)
+    }
+    low = min(k for k, p in at_most.items() if p >= 0.025)
+    high = min(k for k, p in at_most.items() if p >= 0.975)
+    found = bootstrap.median(values, resamples=20_000)
+    assert found == (121.0, float(low**2), float(high**2), 21)
+
+
+def test_intervals_are_the_same_each_time_and_in_any_order():
+    values = [5.0, 1.0, 8.0, 3.0, 9.0, 2.0]
+    assert bootstrap.median(values) == bootstrap.median(sorted(values)) == bootstrap.median([*values, math.nan])
+    assert bootstrap.median(values, seed=1).value == bootstrap.median(values, seed=2).value
+
+
+def test_few_values_have_no_interval():
+    assert bootstrap.median([]) is None
+    assert bootstrap.median([math.nan]) is None
+    assert bootstrap.median([4.0]) == (4.0, None, None, 1)
+    assert bootstrap.median([4.0, 6.0]) == (5.0, None, None, 2)
+    assert bootstrap.median([4.0] * 5) == (4.0, 4.0, 4.0, 5)
+
+
+def test_many_values_are_drawn_in_parts():
+    values = list(np.random.default_rng(1).normal(10, 1, 4001))
+    found = bootstrap.median(values)
+    # The median's standard error of a normal sample: 1.2533 / √n.
+    assert found.high - found.low == pytest.approx(2 * 1.96 * 1.2533 / math.sqrt(4001), rel=0.2)
+
+
+def test_rates_over_windows():
+    assert bootstrap.rate([1, 3], [300, 300], 300) == (2.0, None, None, 2)
+    assert bootstrap.rate([1, 0], [100, 0], 300) == (3.0, None, None, 1)
+    assert bootstrap.rate([], [], 300) is None
+    assert bootstrap.rate([2, 2, 2], [300, 300, 300], 300) == (2.0, 2.0, 2.0, 3)
+    with pytest.raises(ValueError, match="one count"):
+        bootstrap.rate([1], [1, 2], 300)
+
+
+def test_a_share_has_an_interval_at_its_ends_too():
+    """Wilson's for 0 of 10 at 95 %: up to z²/(n + z²) = 3.8415/13.8415."""
+    assert bootstrap.share(0, 10) == (0.0, 0.0, pytest.approx(3.8415 / 13.8415, abs=1e-4), 10)
+    assert bootstrap.share(10, 10)[1:] == (pytest.approx(10 / 13.8415, abs=1e-4), 1.0, 10)
+    assert bootstrap.share(0, 0) is None
+
+
+def test_frequencies_of_five_minutes():
+    assert per_five_minutes(3, 300) == 3
+    assert per_five_minutes(3, 180) == 5
+    assert per_five_minutes(3, 0) is None
+
+
+def test_spans_are_cut_into_windows():
+    assert windows(0, 600) == [(0, 300), (300, 600)]
+    assert windows(0, 660) == [(0, 300), (300, 660)]  # 60 s are not more than the least
+    assert windows(0, 661) == [(0, 300), (300, 600), (600, 661)]
+    assert windows(10, 40) == [(10, 40)]
+    assert windows(5, 5) == []
+
+
+def test_drops_of_eight_decibels_are_small_ones():
+    assert up_to_and_over([-6.0, -8.0, -8.1, 9.0]) == (2, 2)
+    assert up_to_and_over([]) == (0, 0)
+
+
+def test_handovers_that_follow_a_drop():
+    assert following([10.0], [10.0]) == 1  # one poll showed both
+    assert following([10.0], [5.0]) == 1
+    assert following([10.0], [4.999]) == 0
+    assert following([10.0], [10.001]) == 0
+    assert following([10.0, 12.0, 40.0], [9.0]) == 2
+    assert following([], [9.0]) == 0
+
+
+def event(t: float, operator: str) -> NetworkEvent:
+    return NetworkEvent(t, operator, "handover")
+
+
+def test_overlap_of_both_links_events():
+    assert overlap([event(0, "A"), event(6.999, "B")]) == (2, 2)
+    assert overlap([event(0, "A"), event(7, "B")]) == (2, 0)
+    assert overlap([event(0, "A"), event(1, "A")]) == (2, 0)
+    assert overlap([event(0, "A"), event(3, "B"), event(30, "B"), event(33, "B")]).share == 0.5
+    assert overlap([]).share is None
+
+
+def test_events_apart():
+    events = [event(0, "A"), event(10, "B"), event(14, "A"), event(30, "A")]
+    assert [e.t_s for e in apart(events, 10)] == [0, 30]
+    assert [e.t_s for e in apart(events, 4)] == [0, 10, 14, 30]
+
+
+def series(*pairs: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([t for t, _ in pairs]), np.array([v for _, v in pairs])
+
+
+def test_recovery_is_when_the_rtt_is_back_within_the_factor():
+    t, v = series((6, 50), (8, 60), (9, 52), (10, 70), (11, 400), (12, 100), (13, 78), (14, 200))
+    # Median before 10 s: 52; one and a half times that is 78, which is back.
+    assert recovery(t, v, 10.0) == Recovery(52.0, 400.0, 3.0)
+    assert recovery(t[:6], v[:6], 10.0) == Recovery(52.0, 400.0, None)
+
+
+def test_recovery_without_a_rise_is_at_once_and_without_samples_none():
+    assert recovery(*series((9, 50), (10, 60), (11, 75)), 10.0) == Recovery(50.0, 75.0, 0.0)
+    assert recovery(*series((1, 50), (11, 60)), 10.0) is None
+    assert recovery(*series((9, 50)), 10.0) is None
+    assert recovery(*series((9, 50), (10, math.nan)), 10.0) is None
+
+
+def test_the_papers_factor_for_two_decibels():
+    assert factor_per_2_db([-6, -8, -10], [2.0, 3.4, 5.78]) == pytest.approx(1.7)
+    assert factor_per_2_db([6, 6, 6], [1.0, 2.0, 3.0]) is None
+    assert factor_per_2_db([6, 8], [1.0, 2.0]) is None
+    with pytest.raises(ValueError, match="above 0"):
+        factor_per_2_db([6, 8, 10], [1.0, 0.0, 2.0])
+
+
+def test_an_ellipse_is_one_standard_deviation_wide():
+    """x: 0, 0, 2, 2 has mean 1 and variance 4/3; y the same; they are independent."""
+    found = ellipse([0, 0, 2, 2], [0, 2, 0, 2])
+    assert found == pytest.approx((1, 1, math.sqrt(4 / 3), math.sqrt(4 / 3), 0, 4))
+    assert max(x for x, _ in found.outline()) == pytest.approx(1 + math.sqrt(4 / 3))
+    line = ellipse([0, 1, 2], [0, 10, 20])
+    assert line.correlation == pytest.approx(1)
+    assert all(y == pytest.approx(10 * x) for x, y in line.outline())
+    assert ellipse([1, 2], [1, 2]) is None
+    assert ellipse([1, 1, 1], [1, 2, 3]).correlation == 0
+
+
+def test_boxes_have_deciles_as_whiskers():
+    assert box([float(v) for v in range(11)]) == Box(1.0, 2.5, 5.0, 7.5, 9.0, 11)
+    assert box([math.nan]) is None
+
+
+def test_distributions():
+    assert cdf([2.0, 1.0, 2.0, 4.0]) == [(1.0, 0.25), (2.0, 0.75), (4.0, 1.0)]
+    thinned = cdf([float(v) for v in range(1000)], most=4)
+    assert thinned == [(249.0, 0.25), (499.0, 0.5), (749.0, 0.75), (999.0, 1.0)]
+    assert cdf([]) == []
+
+
+def test_mobility_classes():
+    assert class_of("Driving", "still") == "high"
+    assert class_of("", "walk") == "low"
+    assert class_of("lunch", "moving") == "moving"
+    assert class_of("", None) is None
+
+
+def test_the_threshold_between_low_and_high_speed():
+    found = fit([1.0, 2.0, 3.0], [7.0, 8.0, 9.0])
+    assert found == (5.0, 1.0, 6)
+    assert fit([1.0], [2.0]) == (1.5, None, 0)
+    assert fit([1.0], [5.0, 6.0]) == (3.0, 1.0, 2)
+    assert fit([1.0], []) is None
+    # 5 lies among the other class: it is judged wrong when it is left out.
+    assert fit([1.0, 2.0, 3.0, 8.5], [7.0, 8.0, 9.0]).accuracy == pytest.approx(6 / 7)

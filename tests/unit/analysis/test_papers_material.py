@@ -1,0 +1,123 @@
+"""What a run's manifest becomes for the figures: gaps between paths, loss, queueing delay, classes and spans, by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tandem_server.analysis.papers import measured
+from tandem_server.analysis.papers.material import Span, _joined
+from tandem_server.analysis.papers.measured import Setting
+from tandem_server.analysis.tables.facts import gather
+
+
+def setting(roles=None, shape=None, paths=("a", "b")) -> Setting:
+    return Setting("r", "", "", "", roles or {}, shape or {}, paths, None, 0.0, 1.0)
+
+
+def facts(**manifest):
+    (one,) = gather([{"id": "r", "kind": "any", "experiment": {"name": "x"}, **manifest}], Path("/nowhere"))
+    return one
+
+
+@pytest.mark.parametrize(
+    ("roles", "shape", "rtt", "loss"),
+    [
+        ({}, {}, 0, 0),
+        ({}, {"a": {"rtt_ms": 20}, "b": {"rtt_ms": 50}}, 30, 0),
+        ({"path1": "b", "path2": "a"}, {"a": {"rtt_ms": 20}, "b": {"rtt_ms": 50}}, -30, 0),
+        (
+            {"path1": "a", "path2": "b"},
+            {"a": {"down_loss_percent": 0.1}, "b": {"down_loss_percent": 0.1, "rtt_ms": 50}},
+            50,
+            0,
+        ),
+        ({"path1": "a", "path2": "b"}, {"b": {"down_loss_percent": 15}}, 0, 15),
+        ({}, {"b": {"rtt_ms": "much"}}, 0, 0),
+    ],
+)
+def test_by_how_much_path_2_was_made_worse(roles, shape, rtt, loss):
+    of = setting(roles, shape)
+    assert (of.rtt_gap_ms(), of.loss_gap_percent()) == (rtt, loss)
+
+
+def test_one_path_has_no_gap():
+    assert setting(paths=("a",)).rtt_gap_ms() is None
+
+
+def test_a_download_of_two_paths():
+    flows = [
+        {
+            "path": "a",
+            "bytes": 750,
+            "share": 0.75,
+            "rtt_ms_median": 40.0,
+            "handshake_rtt_ms": 30.0,
+            "bytes_retrans": 250,
+        },
+        {"path": "b", "bytes": 150, "share": 0.15, "rtt_ms_median": 80.0, "bytes_retrans": 0},
+        {"path": "b", "bytes": 100, "share": 0.10, "rtt_ms_median": 99.0},
+    ]
+    sender = {"connections": [{"subflows": [{"path": "a", "rtt_ms_min": 30.0}, {"path": "b", "rtt_ms_min": 60.0}]}]}
+    run = facts(kind="mptcp", paths=["a", "b"], result={"goodput_bit_per_s": 8e6, "subflows": flows, "sender": sender})
+    d = measured.download(setting(), run)
+    assert d.shares == {"a": 0.75, "b": 0.25}
+    assert d.loss == {"a": 0.25, "b": 0.0}
+    assert d.rtt() == pytest.approx(0.75 * 40 + 0.25 * 80)
+    assert d.queueing_ms() == pytest.approx(0.75 * 10 + 0.25 * 20)
+    assert d.handshake_ms == {"a": 30.0}
+    assert d.primary == "a"
+
+
+def test_what_a_result_does_not_tell_is_absent():
+    assert measured.download(setting(), facts(kind="tcp", result=None)) is None
+    bare = measured.download(
+        setting(), facts(kind="tcp", result={"subflows": [{"path": 3, "bytes": "many"}], "sender": 7})
+    )
+    assert (bare.goodput_bit_per_s, bare.rtt(), bare.queueing_ms(), bare.shares, bare.loss) == (
+        None,
+        None,
+        None,
+        {},
+        {},
+    )
+    assert (
+        list(
+            measured.delay_rounds(
+                setting(), facts(result={"rounds": [{"bytes": 0, "benefits": [{}]}, 3, {"benefits": []}]})
+            )
+        )
+        == []
+    )
+    assert (
+        list(
+            measured.loads(
+                setting(), facts(result={"loads": [{"page_load_time_ms": 5.0, "failure": "timeout"}, {"page": "p"}]})
+            )
+        )
+        == []
+    )
+
+
+def test_rounds_with_the_ratio_that_the_paths_were_shaped_to():
+    of = setting(shape={"a": {"up_bit_per_s": 4e6}, "b": {"up_bit_per_s": 1e6}})
+    transfers = [
+        {"name": "tcp a", "connect_ms": 22.0},
+        {"name": "tcp b", "connect_ms": 60.0},
+        {"name": "mptcp b", "connect_ms": 61.0},
+    ]
+    rows = [{"bytes": 5000, "transfers": transfers, "benefits": [{"primary": "b", "delay_s": 0.1, "benefit": -0.5}]}]
+    (one,) = measured.delay_rounds(of, facts(result={"mode": "oneway", "rounds": rows}))
+    assert (one.ratio, one.connect_ms, one.fastest_connect_ms, one.benefit, one.bytes) == (4.0, 61.0, 22.0, -0.5, 5000)
+    rows = [
+        {"bandwidth_ratio": 3.9, "tdi": 0.9, "c_i_bit_per_s": {"a": 4e6, "b": None}, "benefits": [{"primary": "a"}]}
+    ]
+    (one,) = measured.bandwidth_rounds(of, facts(result={"rounds": rows}))
+    assert (one.ratio, one.shaped, one.tdi, one.alone_bit_per_s, one.benefit) == (3.9, 4.0, 0.9, {"a": 4e6}, None)
+
+
+def test_runs_of_a_pair_are_one_span():
+    found = [Span(0, 10, "low"), Span(2, 8, "low"), Span(9, 20, "low"), Span(21, 30, "low"), Span(25, 40, "high")]
+    assert list(_joined(found)) == [Span(0, 20, "low"), Span(21, 30, "low"), Span(25, 40, "high")]
+    assert list(_joined([])) == []

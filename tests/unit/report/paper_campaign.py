@@ -1,0 +1,60 @@
+"""A campaign folder that has something for every figure of the papers. As a program it writes it with its report:
+``paper_campaign.py FOLDER``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from paper_runs import every
+from synthetic_campaign import Synthetic
+from synthetic_folder import write
+
+from tandem_server.analysis.evaluate import Evaluation, evaluate
+from tandem_server.analysis.folder import load
+from tandem_server.analysis.papers.material import Bins
+
+
+def made() -> Synthetic:
+    """Radio, events and downloads of the made-up commute, and the papers' runs beside them."""
+    one = Synthetic()
+    for n, at_s in enumerate((96.0, 136.0)):
+        for kind, paths in (("mptcp", ["a", "b"]), ("tcp", ["a"]), ("tcp", ["b"])):
+            one._run(f"run-9{n}{kind[0]}{paths[0]}", f"pair-9{n}", kind, paths, "simultaneous", at_s, 16.0, 0.5)
+    one.manifests += every()
+    return one
+
+
+def evaluated(folder: Path) -> Evaluation:
+    """The folder written and read."""
+    one = made()
+    return evaluate(load(write(one, folder)), one.source, one.ledger())
+
+
+def bins(e: Evaluation) -> list[Bins]:
+    """What an analysis of the captures of its runs would bring."""
+    found = []
+    for run in e.runs:
+        if run.start_s is None or run.end_s is None or not run.id.startswith("run-"):
+            continue
+        t = np.arange(run.start_s, run.end_s, 0.1)
+        drawn = np.random.default_rng(len(found))
+        nothing = np.full(len(t), np.nan)
+        found += [Bins(run.id, path, t, drawn.gamma(4, 60_000, len(t)), nothing) for path in run.paths]
+        if run.kind == "mptcp":
+            found.append(Bins(run.id, None, t, nothing, drawn.gamma(2, 90_000, len(t)) * (1 + run.start_s / 60)))
+    return found
+
+
+if __name__ == "__main__":
+    from tandem_server.report.figures.files import write_figures
+    from tandem_server.report.figures.section import figures
+    from tandem_server.report.page import render
+
+    place = Path(sys.argv[1])
+    e = evaluated(place)
+    drawn = figures(e, bins(e))
+    write_figures(place / "figures", drawn)
+    (place / "report.html").write_text(render(e, drawn), encoding="utf-8")
+    print(place / "report.html")

@@ -1,0 +1,183 @@
+"""Every figure of the papers: with its data it draws, and its CSV has what is drawn; without, it is named as lacking."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import math
+import re
+from dataclasses import fields
+from xml.etree import ElementTree
+
+import pytest
+from paper_campaign import bins, evaluated, made
+from synthetic_campaign import Synthetic
+from synthetic_folder import write
+
+from tandem_server.analysis.evaluate import evaluate
+from tandem_server.analysis.folder import load
+from tandem_server.analysis.papers.material import Material, material
+from tandem_server.cli.main import main
+from tandem_server.report.figures.canvas import svg
+from tandem_server.report.figures.figure import Figure, every, make
+from tandem_server.report.figures.files import write_figures
+from tandem_server.report.figures.layout import wide
+from tandem_server.report.figures.marks import Cells
+from tandem_server.report.figures.section import figures
+from tandem_server.report.figures.sheet import as_csv, rows
+from tandem_server.report.page import render
+
+EVERY = every()
+NEVER = {"chen-8"}
+"""No kernel does what it shows."""
+SVG = "{http://www.w3.org/2000/svg}"
+each = pytest.mark.parametrize("figure", EVERY, ids=[f.name for f in EVERY])
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory):
+    return evaluated(tmp_path_factory.mktemp("papers") / "campaign")
+
+
+@pytest.fixture(scope="module")
+def whole(campaign) -> Material:
+    return material(campaign, bins(campaign))
+
+
+@pytest.fixture(scope="module")
+def sheets(whole):
+    return {figure.name: make(figure, whole) for figure in EVERY}
+
+
+def test_the_papers_figures_are_all_there():
+    names = [figure.name for figure in EVERY]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[a-z]+-[a-z0-9-]+", name) for name in names)
+    assert set(names) == {
+        *(f"mohan-{n}" for n in ("table-1", "table-2", "events", "2", "3", "4", "5a", "5b", "5c", "6", "7a", "7b", "8a", "8b", "9a", "9b")),
+        *(f"mohan-{n}" for n in ("9c", "10")),
+        *(f"cordero-{n}" for n in ("5", "6", "tdi", "7", "8", "9a", "9b", "10")),
+        *(f"adarsh-{n}" for n in ("2", "table-1", "overlap", "4", "5", "6", "7", "8", "9", "10", "11")),
+        *(f"chen-{n}" for n in ("4", "5", "table-3", "8", "9", "10", "table-5", "11")),
+    }  # fmt: skip
+
+
+@each
+def test_with_its_data_it_is_drawn_and_its_csv_has_what_is_drawn(figure: Figure, sheets):
+    made = sheets[figure.name]
+    if figure.name in NEVER:
+        assert made.sheet is None
+        return
+    assert made.sheet is not None, made.lacks
+    root = ElementTree.fromstring(svg(made.sheet, figure.title))  # noqa: S314  (our own text)
+    table = list(csv.DictReader(io.StringIO(as_csv(made.sheet))))
+    drawn = [g for g in root.iter(f"{SVG}g") if g.get("data-mark")]
+    assert sum(int(g.get("data-rows", "0")) for g in drawn) == len(table) == len(rows(made.sheet)) > 0
+    told = [(row["mark"], row["series"]) for row in table]
+    assert set(told) == {(g.get("data-mark"), g.get("data-series")) for g in drawn if g.get("data-rows") != "0"}
+    for row, number in zip(table, rows(made.sheet), strict=True):
+        for key, value in number.items():
+            if isinstance(value, float):
+                assert math.isfinite(value)
+                assert float(row[key]) == value
+    assert any(g.findall(f".//{SVG}*") for g in drawn)
+
+
+@each
+def test_it_tells_its_sample_sizes_and_units_and_nothing_lies_outside(figure: Figure, sheets):
+    sheet = sheets[figure.name].sheet
+    if sheet is None:
+        return
+    root = ElementTree.fromstring(svg(sheet, figure.title))  # noqa: S314
+    words = [(text.text or "", text) for text in root.iter(f"{SVG}text")]
+    tables = [mark for panel in sheet.panels for mark in panel.marks if isinstance(mark, Cells)]
+    assert tables or any(re.search(r"\bn=\d", word) for word, _ in words)
+    for panel in sheet.panels:
+        if not tables:
+            assert panel.y.name
+            assert panel.x.names or panel.x.name
+    width, height = float(root.get("width")), float(root.get("height"))
+    for word, text in words:
+        assert float(text.get("font-size", "12")) >= 10, word
+    for parent in root.iter(f"{SVG}g"):
+        place = re.match(r"translate\(([-\d.]+) ([-\d.]+)\)", parent.get("transform", ""))
+        if place is None:
+            continue
+        for text in parent.iter(f"{SVG}text"):
+            if text.get("x") is None:
+                continue
+            long = wide(text.text or "", float(text.get("font-size", "12")))
+            x = float(place[1]) + float(text.get("x"))
+            left = {"middle": x - long / 2, "end": x - long}.get(text.get("text-anchor", ""), x)
+            assert left >= -8, text.text
+            assert left + long <= width + 8, text.text
+            assert 0 <= float(place[2]) + float(text.get("y")) <= height, text.text
+
+
+@each
+def test_of_nothing_it_names_everything_that_it_lacks(figure: Figure):
+    made = make(figure, Material())
+    assert made.sheet is None
+    assert figure.needs
+    assert made.lacks == "; ".join(need.what for need in figure.needs)
+
+
+@each
+def test_it_lacks_each_of_its_needs_by_itself_and_nothing_else(figure: Figure, whole):
+    found = set()
+    for part in fields(Material):
+        less = copy.copy(whole)
+        setattr(less, part.name, type(getattr(whole, part.name))())
+        lacks = {need.what for need in figure.needs if not need.there(less)}
+        made = make(figure, less)
+        found |= lacks
+        if lacks:
+            assert made.lacks == "; ".join(need.what for need in figure.needs if need.what in lacks)
+        else:
+            assert made.sheet is not None or made.lacks  # drawn, or named all the same: never an error
+    assert found == {need.what for need in figure.needs}
+
+
+def test_the_page_shows_every_figure_or_names_it(campaign):
+    drawn = figures(campaign)
+    html = render(campaign, drawn)
+    shown, named = (set(re.findall(rf'data-{word}="([^"]+)"', html)) for word in ("figure", "lacking"))
+    assert shown | named == {f.name for f in EVERY}
+    assert not shown & named
+    assert named == {"mohan-5b", "mohan-7b", *NEVER}
+    assert "bins of the packet captures (tandem-server analyse)" in html
+
+
+def test_a_campaign_without_any_of_it_names_them_all(tmp_path):
+    made = Synthetic(seconds=5.0, runs=False, events=False)
+    html = render(evaluate(load(write(made, tmp_path / "campaign")), made.source, made.ledger()))
+    assert set(re.findall(r'data-lacking="([^"]+)"', html)) >= {f.name for f in EVERY} - {"mohan-4"}
+
+
+def test_files_of_a_figure_that_is_drawn_no_more_go(campaign, tmp_path):
+    folder = tmp_path / "figures"
+    write_figures(folder, figures(campaign, bins(campaign)))
+    names = {f.name for f in folder.iterdir()}
+    assert names == {f"{f.name}.{kind}" for f in EVERY if f.name not in NEVER for kind in ("svg", "csv")}
+    write_figures(folder, figures(campaign))
+    assert names - {f.name for f in folder.iterdir()} == {
+        f"mohan-{n}.{kind}" for n in ("5b", "7b") for kind in ("svg", "csv")
+    }
+
+
+def test_the_same_campaign_gives_the_same_figures(campaign):
+    assert [(one.svg, one.csv) for one in figures(campaign)] == [(one.svg, one.csv) for one in figures(campaign)]
+
+
+def test_the_command_puts_the_page_where_asked_and_the_figures_beside_it(tmp_path, capsys):
+    folder = write(made(), tmp_path / "campaign")
+    (tmp_path / "elsewhere").mkdir()
+    page = tmp_path / "elsewhere" / "page.html"
+    assert main(["report", str(folder), "--out", str(page)]) == 1  # no database: something is missing, and it is told
+    out, err = capsys.readouterr()
+    assert out.strip() == str(page)
+    assert "holds no database" in err
+    assert (tmp_path / "elsewhere" / "figures" / "cordero-5.svg").is_file()
+    assert not (folder / "report.html").exists()
+    assert 'data-figure="cordero-5"' in page.read_text()
