@@ -108,6 +108,14 @@ impl Engine {
         }
     }
 
+    /// The end of the file inside the packet that was last analysed.
+    pub fn ended_inside<S: Source>(&mut self, source: &S) {
+        match source.fault() {
+            Some(_) => self.ended(source, true),
+            None => self.problem_here(Kind::CutFile),
+        }
+    }
+
     #[inline(always)]
     pub fn frame(&mut self, frame: Frame) {
         self.out.packet += 1;

@@ -104,7 +104,7 @@ pub fn read<S: Source>(source: &mut S, header: Header, engine: &mut Engine) {
             let time = i64::from(record.seconds) * 1_000_000_000 + i64::from(record.fraction) * unit;
             engine.frame(Frame { link_type: header.link_type, time, bytes: frame, original: record.original });
             source.skip(had);
-            engine.ended(source, true);
+            engine.ended_inside(source);
             return;
         };
         let time = i64::from(record.seconds) * 1_000_000_000 + i64::from(record.fraction) * unit;

@@ -121,6 +121,10 @@ pub fn read<S: Source>(source: &mut S, engine: &mut Engine) {
         let had = block.len();
         source.skip(had);
         engine.at(had as u64);
+        if cut && matches!(kind, 2 | 3 | 6) {
+            engine.ended_inside(source);
+            return;
+        }
         if cut {
             engine.ended(source, true);
             return;

@@ -77,11 +77,8 @@ def test_sections_and_interfaces_of_different_kinds(expected):
     ethernet = framed(packets, "ethernet")
     half = len(packets) // 2
     content = section("<") + interface(101) + interface(1)
-    content += b"".join(
-        enhanced(p, number=0) if i % 2 else enhanced(e, number=1)
-        for i, (p, e) in enumerate(zip(packets, ethernet, strict=True))
-        if i < half
-    )
+    for number in range(half):
+        content += enhanced(packets[number], number=0) if number % 2 else enhanced(ethernet[number], number=1)
     content += block("<", 5, bytes(12)) + section(">") + interface(1, ">")
     content += b"".join(enhanced(packet, ">") for packet in ethernet[half:])
     assert tables(content) == expected
