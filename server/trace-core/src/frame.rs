@@ -19,7 +19,7 @@ const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
 /// By the numbers of LINKTYPE_… in files; 12 and 14 are raw IP of some systems.
-#[inline]
+#[inline(always)]
 pub fn ip_in(link_type: u16, frame: &[u8]) -> Inside {
     match link_type {
         1 => by_ethertype(frame, 12),
@@ -46,7 +46,7 @@ pub fn ip_in(link_type: u16, frame: &[u8]) -> Inside {
 }
 
 /// IEEE 802.3 with 802.1Q and 802.1ad tags, up to eight of them. `at`: of the EtherType.
-#[inline]
+#[inline(always)]
 fn by_ethertype(frame: &[u8], at: usize) -> Inside {
     let mut at = at;
     for _ in 0..8 {

@@ -56,7 +56,7 @@ def test_a_file_cut_inside_a_record():
     made = analyse(pcap(PACKETS) + b"tail")
     assert problems(made) == [(len(PACKETS) + 1, "cut_file")]
     made = analyse(pcapng(PACKETS)[:-10])
-    assert [kind for _, kind in problems(made)] == ["cut_file"]
+    assert problems(made)[-1] == (len(PACKETS), "cut_file")
 
 
 def test_garbage_in_the_midst_is_passed_over():
