@@ -1,5 +1,5 @@
 # Sourced by kit, which sets here, build, venv, say, die, has and system_python. What kit makes in its own folder of this repository's
-# sources and lists: the Python environment and the link emulator.
+# sources and lists: the Python environment, the link emulator and the native pass over captures.
 # shellcheck shell=sh
 # shellcheck disable=SC2154  # here, build and venv are kit's
 
@@ -52,4 +52,26 @@ link_emulator() {
     cp "$build/link/release/tandem-link" "$build/bin/.tandem-link.tmp"
     mv "$build/bin/.tandem-link.tmp" "$build/bin/tandem-link"
     link_digest >"$build/bin/.stamp"
+}
+
+# Beside the server's modules, so that it is imported from a checkout and goes into the server's wheel (server/setup.py).
+trace_core_library=$here/server/src/tandem_server/tandem_trace_core.abi3.so
+
+trace_core_digest() {
+    find "$here/server/trace-core" -type f \( -name '*.rs' -o -name Cargo.toml \) ! -path '*/target/*' | LC_ALL=C sort \
+        | while IFS= read -r file; do cat "$file"; done | sha256sum | cut -c1-16
+}
+
+trace_core_is_stale() {
+    [ ! -f "$trace_core_library" ] || [ "$(cat "$build/trace-core/.stamp" 2>/dev/null)" != "$(trace_core_digest)" ]
+}
+
+trace_core() {
+    trace_core_is_stale || return 0
+    say "compiling the native pass over captures (server/trace-core); a minute or two"
+    (cd "$here/server/trace-core" && cargo build --release --quiet --target-dir "$build/trace-core") \
+        || die "cargo could not compile server/trace-core"
+    cp "$build/trace-core/release/libtandem_trace_core.so" "$trace_core_library.tmp"
+    mv "$trace_core_library.tmp" "$trace_core_library"
+    trace_core_digest >"$build/trace-core/.stamp"
 }

@@ -43,4 +43,6 @@ checks() {
     say "boards and alarms"; (cd "$here" && python -m tandem_dashboards generate --check) || die "a generated file is not what its source makes" 1
     say "cargo test"; (cd "$here/firmware/bench/link" && RUSTFLAGS='-D warnings' cargo test --quiet --target-dir "$build/link-test") \
         || die "cargo test failed" 1
+    (cd "$here/server/trace-core" && RUSTFLAGS='-D warnings' cargo test --quiet --no-default-features --target-dir "$build/trace-core-test") \
+        || die "cargo test failed" 1
 }

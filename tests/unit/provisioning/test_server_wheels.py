@@ -1,6 +1,8 @@
 """What the role `program` builds on the control machine: the same sources once, other sources never for those."""
 
 import json
+import platform
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -68,3 +70,16 @@ def test_a_build_that_fails_leaves_no_release(package):
     assert told.value.returncode == 3
     assert "mend" in told.value.stderr
     assert list((package.parent / "built").glob("*")) == []
+
+
+def test_a_library_goes_along_to_the_same_processor_only(package):
+    here = platform.machine()
+    shutil.copy(Path(__file__).parents[3] / "server/setup.py", package)
+    (package / "src/tandem_server").mkdir()
+    (package / "src/tandem_server/__init__.py").write_text("")
+    (package / "src/tandem_server/tandem_trace_core.abi3.so").write_bytes(b"compiled before")
+    with (package / "pyproject.toml").open("a") as file:
+        file.write('[tool.setuptools.package-data]\n"*" = ["*.abi3.so"]\n')
+    for machine, tag in ((here, f"cp311-abi3-linux_{here}"), ("other", "py3-none-any"), ("", "py3-none-any")):
+        with tarfile.open(built(package, "--machine", machine)["archive"]) as archive:
+            assert archive.getnames() == ["runtime.txt", f"wheels/tandem_small-1.2-{tag}.whl"]

@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -22,21 +23,23 @@ _EPOCH = "1767225600"
 """Time stamps inside the wheels (2026-01-01, UTC seconds): the same sources make the same files."""
 
 
-def sources(folder: Path) -> list[Path]:
-    """What goes into a wheel of ``folder``: its pyproject.toml and everything below src but what Python left there."""
-    kept = [folder / "pyproject.toml"]
+def sources(folder: Path, machine: str) -> list[Path]:
+    """What goes into a wheel of ``folder``: its pyproject.toml, its setup.py and everything below src but what Python left there, and but
+    libraries when the server's ``machine`` has another processor than this one."""
+    kept = [path for path in (folder / "pyproject.toml", folder / "setup.py") if path.is_file()]
     for path in sorted((folder / "src").rglob("*")):
         left = any(part == "__pycache__" or part.endswith(".egg-info") for part in path.parts)
-        if path.is_file() and not left:
+        foreign = path.suffix == ".so" and machine != platform.machine()
+        if path.is_file() and not left and not foreign:
             kept.append(path)
     return kept
 
 
-def release(folders: list[Path]) -> str:
+def release(folders: list[Path], machine: str) -> str:
     """Version of the last of ``folders`` and the digest of the sources of all."""
     digest = hashlib.sha256()
     for folder in folders:
-        for path in sources(folder):
+        for path in sources(folder, machine):
             content = path.read_bytes()
             digest.update(f"{folder.name}/{path.relative_to(folder)}\0{len(content)}\0".encode())
             digest.update(content)
@@ -44,14 +47,14 @@ def release(folders: list[Path]) -> str:
     return f"{version}+{digest.hexdigest()[:12]}"
 
 
-def build(folders: list[Path], out: Path) -> None:
+def build(folders: list[Path], machine: str, out: Path) -> None:
     """The wheels, whole or not at all."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent) as temporary:
         made = Path(temporary) / "wheels"
         for folder in folders:
             copy = Path(temporary) / folder.name
-            for path in sources(folder):
+            for path in sources(folder, machine):
                 to = copy / path.relative_to(folder)
                 to.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, to)
@@ -86,14 +89,15 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--requirements", type=Path, required=True, help="the list of packages with their hashes")
     parser.add_argument("--with", type=Path, dest="further", metavar="FOLDER", help="wheels that go along")
+    parser.add_argument("--machine", default=platform.machine(), help="the server's processor, as uname -m names it")
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
     args = parser.parse_args()
-    name = release(args.folders)
+    name = release(args.folders, args.machine)
     out = args.out.resolve() / name
     fresh = not out.is_dir()
     if fresh:
         try:
-            build([folder.resolve() for folder in args.folders], out)
+            build([folder.resolve() for folder in args.folders], args.machine, out)
         except subprocess.CalledProcessError as error:
             mend = "use the environment of ./kit provision, which has pip and setuptools"
             print(

@@ -1,0 +1,283 @@
+//! What each segment adds to the counts of its subflow, and by its acknowledgement to those of the other direction.
+
+use crate::bins::Owner;
+use crate::engine::{acknowledges, ends, Engine};
+use crate::flow::{Flow, Side};
+use crate::numbers::expand;
+use crate::options::Options;
+use crate::out::{Out, Packet};
+use crate::ranges::Found;
+use crate::samples::LONGEST_NS;
+use crate::segment::{Segment, FIN, SYN};
+use crate::table::Place;
+
+/// An acknowledgement that jumps farther is damage.
+const MOST_JUMP: u64 = 1 << 30;
+
+/// What the segment's acknowledgement did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Acknowledged {
+    pub number: u64,
+    pub bytes: u64,
+    pub unseen: u64,
+    pub rtt: Option<i64>,
+    pub advanced: bool,
+}
+
+/// What the segment's payload did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Taken {
+    pub start: u64,
+    pub end: u64,
+    pub found: Found,
+    /// At the data level.
+    pub goodput: u64,
+    pub reinjected: u64,
+    pub unmapped: u64,
+    pub dsn: Option<u64>,
+}
+
+impl Engine {
+    #[inline(always)]
+    pub fn account(&mut self, segment: &Segment, options: &Options, place: Place, time: i64) {
+        let Engine { out, flows, connections, .. } = self;
+        let flow = &mut flows[place.flow as usize];
+        let connection = &mut connections[flow.connection as usize];
+        let mut taken = payload(flow, segment, place.side, time, out);
+        let acknowledged = acknowledgement(flow, segment, place.side, time);
+        let rtt = echo(flow, segment, options, &taken, &acknowledged, place.side, time, out);
+        let window = window(flow, segment, place.side);
+        if connection.multipath {
+            self.data_level(segment, options, place, time, &mut taken);
+        } else {
+            taken.goodput = taken.found.new;
+        }
+        self.count(segment, options, place, time, &taken, &acknowledged, rtt, window);
+    }
+
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    fn count(
+        &mut self, segment: &Segment, options: &Options, place: Place, time: i64, taken: &Taken, acknowledged: &Acknowledged,
+        rtt: Option<i64>, window: Option<(u64, bool)>,
+    ) {
+        let Engine { out, flows, .. } = self;
+        let flow = &mut flows[place.flow as usize];
+        let (me, other) = ends(&mut flow.sides, place.side);
+        me.last_time = Some(time);
+        let bin = out.bin(&mut me.meter, time, Owner::Subflow(place.flow, place.side));
+        bin.packets += 1;
+        if segment.payload > 0 {
+            bin.payload += u64::from(segment.payload);
+            bin.new += taken.found.new;
+            bin.goodput += taken.goodput;
+            if taken.goodput != taken.found.new || taken.found.seen | taken.found.filled != 0 {
+                bin.duplicate += taken.found.seen;
+                bin.duplicate_packets += u32::from(taken.found.seen > 0);
+                bin.hole_fill += taken.found.filled;
+                bin.hole_fill_packets += u32::from(taken.found.filled > 0);
+                bin.reinjected += taken.reinjected;
+                bin.unmapped += taken.unmapped;
+            }
+            bin.queue.add(me.ranges.held());
+            if me.acked_known {
+                bin.flight[0].add(me.flight[0]);
+            }
+            if me.seen_acknowledgement.is_some() {
+                bin.flight[1].add(me.flight[1]);
+            }
+        }
+        if let Some(rtt) = rtt {
+            bin.rtt[1].add(rtt);
+            me.values[1].add(rtt);
+        }
+        let said = window.filter(|window| window.1);
+        if acknowledged.advanced || said.is_some() {
+            let bin = out.bin(&mut other.meter, time, Owner::Subflow(place.flow, 1 - place.side));
+            bin.acked += acknowledged.bytes;
+            bin.unseen += acknowledged.unseen;
+            if let Some(rtt) = acknowledged.rtt {
+                bin.rtt[0].add(rtt);
+                other.values[0].add(rtt);
+            }
+            if let Some((window, _)) = window {
+                bin.window.add(window);
+            }
+        }
+        if out.packets.is_some() {
+            self.row(segment, options, place, time, taken, acknowledged, rtt, window);
+        }
+    }
+
+    #[cold]
+    #[allow(clippy::too_many_arguments)]
+    fn row(
+        &mut self, segment: &Segment, options: &Options, place: Place, time: i64, taken: &Taken, acknowledged: &Acknowledged,
+        rtt: Option<i64>, window: Option<(u64, bool)>,
+    ) {
+        let flow = &self.flows[place.flow as usize];
+        let me = &flow.sides[usize::from(place.side)];
+        let connection = &self.connections[flow.connection as usize];
+        let levels = &connection.levels;
+        let mine = usize::from(place.side ^ u8::from(flow.flip));
+        let data_ack = options.data_ack.and_then(|(ack, wide)| {
+            let level = &levels[1 - mine];
+            level.relative(ack, wide).map_or(wide.then_some(ack), |relative| Some(level.absolute(relative)))
+        });
+        let queue = if !connection.multipath {
+            Some(me.ranges.held())
+        } else {
+            levels[mine].known.then(|| levels[mine].ranges.held())
+        };
+        self.out.row(Packet {
+            packet: self.out.packet,
+            time,
+            subflow: place.flow,
+            side: place.side,
+            flags: segment.flags,
+            sequence: segment.sequence,
+            acknowledgement: segment.acknowledgement,
+            payload: segment.payload,
+            window: window.and_then(|window| u32::try_from(window.0).ok()),
+            dsn: taken.dsn,
+            data_ack,
+            goodput: taken.goodput as u32,
+            new: taken.found.new as u32,
+            duplicate: taken.found.seen as u32,
+            hole_fill: taken.found.filled as u32,
+            reinjected: taken.reinjected as u32,
+            ack_rtt: acknowledged.rtt,
+            timestamp_rtt: rtt,
+            flight: [
+                me.acked_known.then_some(me.flight[0]),
+                me.seen_acknowledgement.map(|_| me.flight[1]),
+            ],
+            queue,
+        });
+    }
+}
+
+#[inline(always)]
+fn payload(flow: &mut Flow, segment: &Segment, side: u8, time: i64, out: &mut Out) -> Taken {
+    let (me, _) = ends(&mut flow.sides, side);
+    if !me.begun {
+        me.begin(segment.sequence);
+    }
+    // A SYN's own number comes before its payload.
+    let syn = u64::from(segment.flags & SYN != 0);
+    let start = expand(me.top, segment.sequence).saturating_add(syn);
+    let end = start.saturating_add(u64::from(segment.payload));
+    let mut taken = Taken { start, end, ..Taken::default() };
+    if segment.payload > 0 {
+        taken.found = me.take(start, end);
+        let top = me.top;
+        if end > top {
+            me.top = end;
+            if !me.sent.sent(end, time, out.limits.segments) {
+                out.no_room("segments");
+            }
+        }
+        if taken.found.seen | taken.found.filled != 0 {
+            me.sent.sent_again(start, end.min(top));
+        }
+        if me.ranges.bound(out.limits.intervals) {
+            out.no_room("intervals");
+        }
+    }
+    if segment.flags & FIN != 0 {
+        fin(me, end);
+    }
+    me.flight[0] = me.top.saturating_sub(me.acked);
+    taken
+}
+
+/// A FIN takes a number of its own; only the first that is at the end counts.
+#[cold]
+fn fin(me: &mut Side, at: u64) {
+    if me.fin.is_none() && at >= me.top {
+        me.fin = Some(at);
+        me.ranges.insert(at, at.saturating_add(1));
+        me.top = me.top.max(at.saturating_add(1));
+    }
+}
+
+#[inline(always)]
+fn acknowledgement(flow: &mut Flow, segment: &Segment, side: u8, time: i64) -> Acknowledged {
+    let mut done = Acknowledged::default();
+    if !acknowledges(segment) {
+        return done;
+    }
+    let (_, other) = ends(&mut flow.sides, side);
+    if !other.begun {
+        other.begin(segment.acknowledgement);
+    }
+    let number = expand(other.top, segment.acknowledgement);
+    done.number = number;
+    if !other.acked_known {
+        other.acked_known = true;
+        other.acked = number;
+    } else if number > other.acked && number - other.acked < MOST_JUMP {
+        let before = other.acked;
+        done.advanced = true;
+        let sent = other.sent.acknowledged(before, number);
+        done.rtt = sent.map(|sent| time.saturating_sub(sent)).filter(|rtt| (0..LONGEST_NS).contains(rtt));
+        let octet = u64::from(other.fin.is_some_and(|fin| before <= fin && fin < number));
+        done.bytes = number - before - octet;
+        done.unseen = other.ranges.skip_to(number);
+        other.acked = number;
+        other.top = other.top.max(number);
+    } else {
+        return done;
+    }
+    other.flight[0] = other.top.saturating_sub(other.acked);
+    done
+}
+
+/// A sample of this direction's RTT, if this segment's echo makes one.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+fn echo(
+    flow: &mut Flow, segment: &Segment, options: &Options, taken: &Taken, acknowledged: &Acknowledged, side: u8, time: i64, out: &mut Out,
+) -> Option<i64> {
+    let (value, echo) = options.timestamps?;
+    flow.timestamps = true;
+    let (me, other) = ends(&mut flow.sides, side);
+    let mut sample = None;
+    if acknowledges(segment) {
+        if let Some(found) = other.pending.echoed(echo) {
+            me.seen_acknowledgement = Some(me.seen_acknowledgement.unwrap_or(0).max(found.acknowledgement));
+            let once = taken.found.seen | taken.found.filled == 0;
+            let carrier = segment.payload > 0 || segment.flags & SYN != 0 || me.last_time.is_none();
+            let idle = me.last_time.is_some_and(|last| me.patience.was_idle(time.saturating_sub(last)));
+            if once && carrier && !idle {
+                let rtt = found.sent.map(|sent| time.saturating_sub(sent));
+                sample = rtt.filter(|rtt| (0..LONGEST_NS).contains(rtt));
+            }
+            if let Some(rtt) = sample {
+                me.patience.learn(rtt);
+            }
+        }
+        if segment.payload > 0 {
+            me.flight[1] = taken.end.saturating_sub(me.seen_acknowledgement.unwrap_or(taken.end));
+        }
+    }
+    if !me.pending.sent(value, time, acknowledged.number, out.limits.timestamps) {
+        out.no_room("timestamps");
+    }
+    sample
+}
+
+/// What this end has room for, and whether it says so for the first time.
+#[inline(always)]
+fn window(flow: &mut Flow, segment: &Segment, side: u8) -> Option<(u64, bool)> {
+    if !flow.scaled || segment.flags & SYN != 0 {
+        return None;
+    }
+    let (me, other) = ends(&mut flow.sides, side);
+    // RFC 7323 §2.2: only if both said it.
+    let shift = if other.scale.is_some() { me.scale.unwrap_or(0) } else { 0 };
+    let window = u64::from(segment.window) << shift;
+    let changed = me.window != Some(window);
+    me.window = Some(window);
+    Some((window, changed))
+}

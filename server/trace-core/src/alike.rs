@@ -1,0 +1,93 @@
+//! Subflows without a handshake: which connection may they be of? Initial data sequence numbers are random, so numbers of 64 bits that are near
+//! each other hardly come from two connections; for those of 32 bits one end's address and port must be the same too.
+
+use crate::engine::Engine;
+use crate::events::Kind;
+use crate::flow::Joined;
+use crate::options::Map;
+use crate::segment::Key;
+use crate::table::Place;
+
+/// How many connections are looked at.
+const LOOKED_AT: usize = 1024;
+const NEAR_WIDE: u64 = 1 << 31;
+const NEAR_NARROW: u32 = 1 << 24;
+
+impl Engine {
+    /// The connection's numbers are known now.
+    pub fn remember(&mut self, place: Place) {
+        let connection = self.flows[place.flow as usize].connection;
+        if self.recent.back() == Some(&connection) {
+            return;
+        }
+        if self.recent.len() >= LOOKED_AT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(connection);
+    }
+
+    /// The first mapping of a subflow that no handshake joined.
+    #[cold]
+    pub fn find_alike(&mut self, map: Map, place: Place, time: i64) {
+        let own = self.flows[place.flow as usize].connection;
+        let key = self.flows[place.flow as usize].key;
+        let found = self.recent.iter().rev().find_map(|candidate| {
+            let root = self.root(*candidate);
+            (root != own).then_some(())?;
+            let direction = self.alike(root, map, key)?;
+            Some((root, direction))
+        });
+        let Some((root, direction)) = found else { return };
+        let flip = direction != place.side;
+        self.connections[root as usize].uncertain = true;
+        self.connections[root as usize].multipath = true;
+        let turned = self.flows[place.flow as usize].flip != flip;
+        // All that were joined to the provisional connection go along (their joins named the same token).
+        for number in std::mem::take(&mut self.connections[own as usize].members) {
+            let members = &mut self.connections[root as usize].members;
+            let flow = &mut self.flows[number as usize];
+            flow.connection = root;
+            flow.flip ^= turned;
+            flow.number = members.len() as u32;
+            flow.joined = Joined::Likeness;
+            flow.sides.iter_mut().for_each(|side| side.counted = [0; 2]);
+            members.push(number);
+        }
+        let old = &mut self.connections[own as usize];
+        old.merged = Some(root);
+        let tokens: Vec<u32> = old.levels.iter().filter_map(|level| level.token).collect();
+        let version = old.version;
+        for token in tokens {
+            if let Some((_, end)) = self.tokens.get(&token).copied() {
+                let end = end ^ u8::from(turned);
+                self.tokens.insert(token, (root, end));
+                self.connections[root as usize].levels[usize::from(end)].token.get_or_insert(token);
+            }
+        }
+        let root_connection = &mut self.connections[root as usize];
+        root_connection.version = root_connection.version.or(version);
+        self.tell(place, time, Kind::Likeness, Some(i64::from(root)));
+    }
+
+    /// The direction of that connection whose numbers this mapping continues.
+    fn alike(&self, connection: u32, map: Map, key: Key) -> Option<u8> {
+        let one = self.connections.get(connection as usize)?;
+        let first = self.flows.get(one.first_flow as usize)?.key;
+        let same_end = first.source() == key.source()
+            || first.destination() == key.destination()
+            || first.source() == key.destination()
+            || first.destination() == key.source();
+        (0..2_u8).find(|direction| {
+            let level = &one.levels[usize::from(*direction)];
+            if !level.known {
+                return false;
+            }
+            if map.wide && level.wide {
+                let apart = map.dsn.wrapping_sub(level.top());
+                return apart < NEAR_WIDE || apart.wrapping_neg() < NEAR_WIDE;
+            }
+            let apart = (map.dsn as u32).wrapping_sub(level.top() as u32);
+            same_end && (apart < NEAR_NARROW || apart.wrapping_neg() < NEAR_NARROW)
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! A capture by its first bytes: which compression, which format.
+
+use crate::engine::Engine;
+use crate::problems::Kind;
+use crate::source::{Slice, Source, Stream};
+use crate::{pcap, pcapng};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Form {
+    pub format: Option<&'static str>,
+    pub compression: Option<&'static str>,
+    pub bytes: u64,
+}
+
+/// Reads all of it.
+pub fn read(bytes: &[u8], engine: &mut Engine) -> Form {
+    let most = engine.out.limits.decompressed_bytes;
+    match bytes {
+        [0x1f, 0x8b, ..] => {
+            let stream = Stream::new(flate2::bufread::MultiGzDecoder::new(bytes), most);
+            Form { compression: Some("gzip"), ..uncompressed(stream, engine) }
+        }
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            let stream = Stream::new(crate::zstandard::Reader::new(bytes), most);
+            Form { compression: Some("zstd"), ..uncompressed(stream, engine) }
+        }
+        _ => uncompressed(Slice::new(bytes), engine),
+    }
+}
+
+fn uncompressed<S: Source>(mut source: S, engine: &mut Engine) -> Form {
+    let first = source.look(24);
+    let header = pcap::header(first);
+    let next_generation = pcapng::is(first);
+    let empty = first.is_empty();
+    engine.out.offset = 0;
+    let format = if let Some(header) = header {
+        engine.at(24);
+        pcap::read(&mut source, header, engine);
+        Some("pcap")
+    } else if next_generation {
+        pcapng::read(&mut source, engine);
+        Some("pcapng")
+    } else {
+        if source.fault().is_some() {
+            engine.ended(&source, !empty);
+        }
+        engine.out.offset = 0;
+        engine.problem_here(Kind::NotACapture);
+        None
+    };
+    Form { format, compression: None, bytes: source.offset() }
+}
+

@@ -1,0 +1,121 @@
+//! One connection: its two directions at the data level, and what is known of it.
+
+use crate::bins::Meter;
+use crate::numbers::{expand, BASE};
+use crate::ranges::Ranges;
+
+/// One direction at the data level. Numbers are relative to `origin` and begin at `BASE`.
+#[derive(Debug, Default)]
+pub struct Level {
+    pub known: bool,
+    /// All 64 bits of its numbers are known.
+    pub wide: bool,
+    origin: u64,
+    pub ranges: Ranges,
+    pub floor_known: bool,
+    pub acked: Option<u64>,
+    pub fin: Option<u64>,
+    pub token: Option<u32>,
+    pub fast_closed: bool,
+    pub flight: [u64; 2],
+    pub meter: Meter,
+}
+
+/// Beyond it a number is damage.
+const MOST_JUMP: i64 = 1 << 32;
+
+impl Level {
+    /// The first data sequence number that comes.
+    pub fn begin(&mut self, dsn: u64, wide: bool, floor_known: bool) {
+        self.known = true;
+        self.wide = wide;
+        self.origin = dsn;
+        self.floor_known = floor_known;
+        self.ranges = Ranges::from(BASE);
+    }
+
+    /// Relative number; None where nothing is known or it cannot be.
+    #[inline(always)]
+    pub fn relative(&self, dsn: u64, wide: bool) -> Option<u64> {
+        if !self.known {
+            return None;
+        }
+        let top = self.ranges.top();
+        if wide && self.wide {
+            let relative = dsn.wrapping_sub(self.origin).wrapping_add(BASE);
+            let jump = relative.wrapping_sub(top) as i64;
+            return (-MOST_JUMP..MOST_JUMP).contains(&jump).then_some(relative).filter(|one| *one < 1 << 62);
+        }
+        // Lower halves: relative numbers have the origin's distance in them.
+        let low = (dsn as u32).wrapping_sub(self.origin as u32);
+        Some(expand(top, low)).filter(|one| *one < 1 << 62)
+    }
+
+    /// The data sequence number itself.
+    pub fn absolute(&self, relative: u64) -> u64 {
+        let number = self.origin.wrapping_add(relative.wrapping_sub(BASE));
+        if self.wide {
+            number
+        } else {
+            number & 0xffff_ffff
+        }
+    }
+
+    /// The number that comes next, as it would be sent.
+    pub fn top(&self) -> u64 {
+        self.absolute(self.ranges.top())
+    }
+}
+
+#[derive(Debug)]
+pub struct Connection {
+    /// It was found to be one with this other.
+    pub merged: Option<u32>,
+    pub first_flow: u32,
+    /// Its subflows, in order of their joining.
+    pub members: Vec<u32>,
+    pub multipath: bool,
+    pub version: Option<u8>,
+    pub levels: [Level; 2],
+    pub fallback: bool,
+    pub uncertain: bool,
+    /// Time of its first SYN.
+    pub syn: Option<i64>,
+}
+
+impl Connection {
+    pub fn new(first_flow: u32) -> Self {
+        Connection {
+            merged: None,
+            first_flow,
+            members: Vec::new(),
+            multipath: false,
+            version: None,
+            levels: Default::default(),
+            fallback: false,
+            uncertain: false,
+            syn: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_both_widths_meet() {
+        let mut level = Level::default();
+        level.begin(0xffff_ffff_ffff_fff0, true, true);
+        assert_eq!(level.relative(0xffff_ffff_ffff_fff0, true), Some(BASE));
+        assert_eq!(level.relative(0x10, true), Some(BASE + 0x20));
+        assert_eq!(level.relative(0x10, false), Some(BASE + 0x20));
+        assert_eq!(level.absolute(BASE + 0x20), 0x10);
+        assert_eq!(level.relative(0x8000_0000_0000_0000, true), None);
+    }
+
+    #[test]
+    fn nothing_is_relative_to_nothing() {
+        assert_eq!(Level::default().relative(5, true), None);
+    }
+}

@@ -1,0 +1,207 @@
+//! The connection's own sequence space: what each segment adds to it, and what its DATA_ACK says (RFC 8684 §3.3).
+
+use crate::account::Taken;
+use crate::bins::Owner;
+use crate::engine::{ends, Engine};
+use crate::events::{Event, Kind};
+use crate::flow::Joined;
+use crate::options::{Map, Options};
+use crate::segment::Segment;
+use crate::table::Place;
+
+/// A DATA_ACK that jumps farther is damage.
+const MOST_JUMP: u64 = 1 << 31;
+
+impl Engine {
+    /// A mapping came.
+    #[inline(always)]
+    pub fn heard(&mut self, segment: &Segment, map: Map, data_fin: bool, place: Place, time: i64) {
+        let flow = &mut self.flows[place.flow as usize];
+        let me = &mut flow.sides[usize::from(place.side)];
+        if !me.begun {
+            me.begin(segment.sequence);
+        }
+        let start = crate::numbers::expand(me.top, segment.sequence);
+        let end = start.saturating_add(u64::from(segment.payload));
+        let fresh = me.mappings.heard(map, start, end, self.out.limits.mappings);
+        if fresh {
+            self.heard_first(map, data_fin, place, time);
+        }
+    }
+
+    #[inline(never)]
+    fn heard_first(&mut self, map: Map, data_fin: bool, place: Place, time: i64) {
+        let flow = &self.flows[place.flow as usize];
+        if map.infinite {
+            self.fall_back(place, time, Kind::FallbackInfiniteMapping);
+            return;
+        }
+        let levels = &self.connections[flow.connection as usize].levels;
+        if flow.joined == Joined::None && levels.iter().all(|level| !level.known) {
+            self.find_alike(map, place, time);
+        }
+        let flow = &self.flows[place.flow as usize];
+        let direction = usize::from(place.side ^ u8::from(flow.flip));
+        let connection = &mut self.connections[flow.connection as usize];
+        connection.multipath = true;
+        let level = &mut connection.levels[direction];
+        if !level.known {
+            level.begin(map.dsn, map.wide, false);
+            self.remember(place);
+        }
+        if data_fin {
+            self.data_fin(map, place, time);
+        }
+    }
+
+    fn data_fin(&mut self, map: Map, place: Place, time: i64) {
+        let flow = &self.flows[place.flow as usize];
+        let direction = usize::from(place.side ^ u8::from(flow.flip));
+        let level = &mut self.connections[flow.connection as usize].levels[direction];
+        if level.fin.is_some() {
+            return;
+        }
+        let dsn = map.dsn.wrapping_add(u64::from(map.length));
+        level.fin = level.relative(dsn, map.wide);
+        if let Some(fin) = level.fin {
+            level.ranges.insert(fin, fin.saturating_add(1));
+        }
+        self.tell(place, time, Kind::DataFin, Some(dsn as i64));
+    }
+
+    pub fn fall_back(&mut self, place: Place, time: i64, kind: Kind) {
+        let connection = &mut self.connections[self.flows[place.flow as usize].connection as usize];
+        if !connection.fallback {
+            connection.fallback = true;
+            self.tell(place, time, kind, None);
+        }
+    }
+
+    pub fn tell(&mut self, place: Place, time: i64, kind: Kind, value: Option<i64>) {
+        let packet = self.out.packet;
+        self.out.event(Event { time, packet, subflow: place.flow, side: place.side, kind, value, address: None });
+    }
+
+    #[inline(always)]
+    pub fn data_level(&mut self, segment: &Segment, options: &Options, place: Place, time: i64, taken: &mut Taken) {
+        let fallback = self.connections[self.flows[place.flow as usize].connection as usize].fallback;
+        if fallback {
+            self.as_plain(segment, place, time, taken);
+            return;
+        }
+        if segment.payload > 0 {
+            self.mapped(place, time, taken);
+            if taken.unmapped > 0 {
+                self.without_mapping(segment, options, place, time);
+            }
+        }
+        if let Some((ack, wide)) = options.data_ack {
+            self.data_ack(ack, wide, place, time);
+        }
+        self.count_level(segment, place, time);
+    }
+
+    /// Payload by its mappings into the connection's sequence space.
+    #[inline(always)]
+    fn mapped(&mut self, place: Place, _time: i64, taken: &mut Taken) {
+        let Engine { out, flows, connections, .. } = self;
+        let flow = &mut flows[place.flow as usize];
+        let me = &flow.sides[usize::from(place.side)];
+        let level = &mut connections[flow.connection as usize].levels[usize::from(place.side ^ u8::from(flow.flip))];
+        let mut at = taken.start;
+        let mut here_before = 0;
+        while at < taken.end {
+            let Some(stretch) = me.mappings.stretch(at, taken.end) else {
+                let hole = me.mappings.hole(at, taken.end).max(1);
+                taken.unmapped += hole;
+                at += hole;
+                continue;
+            };
+            at += stretch.length;
+            let Some(start) = level.relative(stretch.dsn, stretch.wide) else {
+                taken.unmapped += stretch.length;
+                continue;
+            };
+            if taken.dsn.is_none() && at - stretch.length == taken.start {
+                taken.dsn = Some(level.absolute(start));
+            }
+            // Data from before the capture's first is new, and not remembered.
+            let before = if level.floor_known { 0 } else { crate::numbers::BASE.saturating_sub(start).min(stretch.length) };
+            let found = level.ranges.insert(start + before, start + stretch.length);
+            taken.goodput += found.new + before;
+            here_before += found.seen;
+        }
+        taken.reinjected = here_before.saturating_sub(taken.found.seen);
+        if level.ranges.bound(out.limits.intervals) {
+            out.no_room("intervals");
+        }
+    }
+
+    /// Data without any mapping ever, after a handshake that was seen whole: the ends have gone back to TCP (RFC 8684 §3.7).
+    #[cold]
+    fn without_mapping(&mut self, segment: &Segment, options: &Options, place: Place, time: i64) {
+        let flow = &self.flows[place.flow as usize];
+        let me = &flow.sides[usize::from(place.side)];
+        let whole = flow.handshake.established.is_some() && flow.capable && me.mappings.knows_initial();
+        if whole && !segment.cut && !options.multipath && !me.mappings.any() {
+            self.fall_back(place, time, Kind::FallbackNoMapping);
+        }
+    }
+
+    #[inline(always)]
+    fn data_ack(&mut self, ack: u64, wide: bool, place: Place, time: i64) {
+        let Engine { out, flows, connections, .. } = self;
+        let flow = &mut flows[place.flow as usize];
+        let direction = (1 - place.side) ^ u8::from(flow.flip);
+        let level = &mut connections[flow.connection as usize].levels[usize::from(direction)];
+        let Some(ack) = level.relative(ack, wide) else { return };
+        let Some(before) = level.acked else {
+            level.acked = Some(ack);
+            return;
+        };
+        if ack <= before || ack - before > MOST_JUMP {
+            return;
+        }
+        level.acked = Some(ack);
+        let octet = u64::from(level.fin.is_some_and(|fin| before <= fin && fin < ack));
+        let unseen = level.ranges.skip_to(ack);
+        let bin = out.bin(&mut level.meter, time, Owner::Connection(flow.connection, direction));
+        bin.acked += ack - before - octet;
+        bin.unseen += unseen;
+    }
+
+    /// The connection's own values after this segment.
+    #[inline(always)]
+    fn count_level(&mut self, segment: &Segment, place: Place, time: i64) {
+        let Engine { out, flows, connections, .. } = self;
+        let flow = &mut flows[place.flow as usize];
+        let connection = &mut connections[flow.connection as usize];
+        let direction = place.side ^ u8::from(flow.flip);
+        let (mine, others) = ends(&mut connection.levels, direction);
+        let (me, other) = ends(&mut flow.sides, place.side);
+        for method in 0..2 {
+            mine.flight[method] =
+                mine.flight[method].saturating_add(me.flight[method]).saturating_sub(me.counted[method]);
+            me.counted[method] = me.flight[method];
+        }
+        others.flight[0] = others.flight[0].saturating_add(other.flight[0]).saturating_sub(other.counted[0]);
+        other.counted[0] = other.flight[0];
+        if segment.payload > 0 {
+            let bin = out.bin(&mut mine.meter, time, Owner::Connection(flow.connection, direction));
+            if mine.known {
+                bin.queue.add(mine.ranges.held());
+            }
+            bin.flight[0].add(mine.flight[0]);
+            if me.seen_acknowledgement.is_some() {
+                bin.flight[1].add(mine.flight[1]);
+            }
+        }
+    }
+
+    /// After a fallback the data level is the subflow's.
+    #[cold]
+    fn as_plain(&mut self, segment: &Segment, place: Place, time: i64, taken: &mut Taken) {
+        taken.goodput = taken.found.new;
+        self.count_level(segment, place, time);
+    }
+}

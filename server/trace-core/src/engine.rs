@@ -1,0 +1,227 @@
+//! The pass: each frame to its segment, each segment to its subflow.
+
+use std::collections::HashMap;
+
+use crate::connection::Connection;
+use crate::flow::Flow;
+use crate::frame::{ip_in, Inside};
+use crate::limits::Limits;
+use crate::options;
+use crate::out::Out;
+use crate::problems::Kind;
+use crate::segment::{parse, Parsed, Segment, ACK, FIN, RST, SYN};
+use crate::source::{Fault, Source};
+use crate::table::Table;
+
+/// What a file format's reader gives.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    pub link_type: u16,
+    pub time: i64,
+    pub bytes: &'a [u8],
+    /// Length on the wire.
+    pub original: u32,
+}
+
+#[derive(Debug)]
+pub struct Engine {
+    pub out: Out,
+    pub flows: Vec<Flow>,
+    pub connections: Vec<Connection>,
+    pub table: Table,
+    /// Tokens of the keys that were seen, and of joins to connections that were not: connection, and which end has it.
+    pub tokens: HashMap<u32, (u32, u8)>,
+    /// Connections with data sequence numbers, for the likeness of subflows without a handshake.
+    pub recent: std::collections::VecDeque<u32>,
+    pub link_types: Vec<u16>,
+    pub tcp_packets: u64,
+    pub other_packets: u64,
+    pub first_time: Option<i64>,
+    pub last: i64,
+}
+
+impl Engine {
+    pub fn new(limits: Limits, width: i64, packets: bool) -> Self {
+        Engine {
+            out: Out::new(limits, width, packets),
+            flows: Vec::new(),
+            connections: Vec::new(),
+            table: Table::default(),
+            tokens: HashMap::new(),
+            recent: std::collections::VecDeque::new(),
+            link_types: Vec::new(),
+            tcp_packets: 0,
+            other_packets: 0,
+            first_time: None,
+            last: 0,
+        }
+    }
+
+    pub fn link_type(&mut self, link_type: u16) {
+        if !self.link_types.contains(&link_type) && self.link_types.len() < 64 {
+            self.link_types.push(link_type);
+        }
+    }
+
+    pub fn last_time(&self) -> i64 {
+        self.last
+    }
+
+    /// Of the file, before the next packet or block.
+    pub fn at(&mut self, bytes: u64) {
+        self.out.offset += bytes;
+    }
+
+    pub fn problem_here(&mut self, kind: Kind) {
+        self.out.problem(kind);
+    }
+
+    /// Of the packet that comes next.
+    pub fn problem_next(&mut self, kind: Kind) {
+        self.out.packet += 1;
+        self.out.problem(kind);
+        self.out.packet -= 1;
+    }
+
+    /// After the last packet that was read, at this place.
+    pub fn problem_at(&mut self, offset: u64, kind: Kind) {
+        self.out.offset = offset;
+        self.problem_next(kind);
+    }
+
+    /// A packet that has a number but cannot be read.
+    pub fn unreadable(&mut self, kind: Kind) {
+        self.out.packet += 1;
+        self.out.problem(kind);
+    }
+
+    /// The end of the file; `left`: it is inside a record.
+    pub fn ended<S: Source>(&mut self, source: &S, left: bool) {
+        match source.fault() {
+            Some(Fault::Compression) => self.problem_at(source.offset(), Kind::BadCompression),
+            Some(Fault::Limit) => {
+                self.out.bounded.reached("decompressed_bytes");
+                self.problem_at(source.offset(), Kind::NoRoom);
+            }
+            None if left => self.problem_at(source.offset(), Kind::CutFile),
+            None => {}
+        }
+    }
+
+    /// The end of the file inside the packet that was last analysed.
+    pub fn ended_inside<S: Source>(&mut self, source: &S) {
+        match source.fault() {
+            Some(_) => self.ended(source, true),
+            None => self.problem_here(Kind::CutFile),
+        }
+    }
+
+    #[inline(always)]
+    pub fn frame(&mut self, frame: Frame) {
+        self.out.packet += 1;
+        let time = frame.time;
+        if self.first_time.is_none() {
+            self.first_time = Some(time);
+        } else if time.saturating_add(1_000_000_000) < self.last {
+            self.out.problem(Kind::TimeWentBack);
+        }
+        self.last = time;
+        let ip = match ip_in(frame.link_type, frame.bytes) {
+            Inside::Ip(ip) => ip,
+            Inside::Other => {
+                self.other_packets += 1;
+                return;
+            }
+            Inside::Cut => return self.strange(Kind::CutHeaders),
+            Inside::Unknown => return self.strange(Kind::UnknownLinkType),
+        };
+        let original = u64::from(frame.original).saturating_sub(ip as u64);
+        match parse(frame.bytes.get(ip..).unwrap_or_default(), original) {
+            Parsed::Tcp(segment) => {
+                self.tcp_packets += 1;
+                self.segment(&segment, time);
+            }
+            Parsed::Other => self.other_packets += 1,
+            Parsed::Fragment => self.strange(Kind::Fragment),
+            Parsed::Cut => self.strange(Kind::CutHeaders),
+            Parsed::Bad => self.strange(Kind::BadHeaders),
+        }
+    }
+
+    #[cold]
+    fn strange(&mut self, kind: Kind) {
+        self.other_packets += 1;
+        self.out.problem(kind);
+    }
+
+    #[inline(always)]
+    fn segment(&mut self, segment: &Segment, time: i64) {
+        let options = options::parse(segment.options);
+        if segment.cut {
+            self.out.problem(Kind::CutHeaders);
+        } else if options.bad {
+            self.out.problem(Kind::BadHeaders);
+        }
+        let place = match self.table.find(&segment.key) {
+            Some(place) if segment.flags & SYN == 0 => place,
+            known => match self.open(segment, time, known) {
+                Some(place) => place,
+                None => return,
+            },
+        };
+        let flow = &mut self.flows[place.flow as usize];
+        flow.end = flow.end.max(time);
+        let unusual = segment.flags & (SYN | RST) != 0 || options.rare;
+        if unusual || (flow.handshake.established.is_none() && flow.handshake.answer.is_some()) {
+            self.said(segment, &options, place, time);
+        }
+        if segment.flags & (FIN | RST) != 0 {
+            self.closing(segment, place, time);
+        }
+        if let Some(map) = options.map {
+            self.heard(segment, map, options.data_fin, place, time);
+        }
+        self.account(segment, &options, place, time);
+    }
+
+    /// Ends all bins.
+    pub fn finish(&mut self) {
+        use crate::bins::Owner;
+        for (number, flow) in self.flows.iter_mut().enumerate() {
+            for (side, one) in flow.sides.iter_mut().enumerate() {
+                self.out.close(&mut one.meter, Owner::Subflow(number as u32, side as u8));
+            }
+        }
+        for (number, connection) in self.connections.iter_mut().enumerate() {
+            for (direction, level) in connection.levels.iter_mut().enumerate() {
+                self.out.close(&mut level.meter, Owner::Connection(number as u32, direction as u8));
+            }
+        }
+    }
+
+    /// Where a connection went that was found to be one with another.
+    pub fn root(&self, connection: u32) -> u32 {
+        let mut at = connection;
+        // Each merging goes to one that is no other's part.
+        while let Some(other) = self.connections.get(at as usize).and_then(|one| one.merged) {
+            at = other;
+        }
+        at
+    }
+}
+
+/// The two ends, who sent this first.
+#[inline(always)]
+pub fn ends<T>(pair: &mut [T; 2], side: u8) -> (&mut T, &mut T) {
+    let [a, b] = pair;
+    if side == 0 {
+        (a, b)
+    } else {
+        (b, a)
+    }
+}
+
+#[inline(always)]
+pub fn acknowledges(segment: &Segment) -> bool {
+    segment.flags & ACK != 0
+}

@@ -1,0 +1,43 @@
+//! The native pass over a capture; README.md says what it gives.
+
+#![deny(unsafe_code)]
+#![cfg_attr(not(feature = "python"), allow(dead_code))]
+
+mod account;
+mod alike;
+mod assemble;
+mod bins;
+mod capture;
+mod columns;
+mod connection;
+mod data_level;
+mod echoes;
+mod engine;
+mod events;
+mod fields;
+mod flow;
+mod frame;
+mod identities;
+mod limits;
+mod mapped;
+mod mapping;
+mod numbers;
+mod opening;
+mod options;
+mod out;
+mod pcap;
+mod pcapng;
+mod problems;
+#[cfg(feature = "python")]
+mod python;
+mod ranges;
+mod rare;
+mod samples;
+mod segment;
+mod sha;
+mod source;
+mod table;
+mod tables;
+mod unacknowledged;
+mod verdict;
+mod zstandard;

@@ -1,0 +1,136 @@
+//! TCP options that nearly every packet has: timestamps (RFC 7323 §3.2) and the DSS of Multipath TCP (RFC 8684 §3.3, RFC 6824 §3.3).
+
+use crate::fields::{be16, be32, be64};
+
+/// A mapping as in the option: `ssn` is relative to the subflow's initial sequence number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Map {
+    pub dsn: u64,
+    /// `dsn` has all 64 bits.
+    pub wide: bool,
+    pub ssn: u32,
+    /// Without the octet of a DATA_FIN. 0 in an infinite mapping.
+    pub length: u32,
+    pub infinite: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// TSval and TSecr.
+    pub timestamps: Option<(u32, u32)>,
+    pub data_ack: Option<(u64, bool)>,
+    pub map: Option<Map>,
+    pub data_fin: bool,
+    /// Any Multipath TCP option.
+    pub multipath: bool,
+    /// Multipath TCP options other than DSS.
+    pub rare: bool,
+    /// An option says a length that cannot be.
+    pub bad: bool,
+}
+
+const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
+
+#[inline(always)]
+pub fn parse(bytes: &[u8]) -> Options {
+    let mut options = Options::default();
+    let mut at = 0;
+    // What Linux and most others put first.
+    if bytes.len() >= 12 && bytes[..4] == TIMESTAMPS {
+        options.timestamps = be32(bytes, 4).zip(be32(bytes, 8));
+        at = 12;
+    }
+    while let Some(&kind) = bytes.get(at) {
+        if kind <= 1 {
+            if kind == 0 {
+                break;
+            }
+            at += 1;
+            continue;
+        }
+        let Some(&length) = bytes.get(at + 1) else { break };
+        if length < 2 {
+            options.bad = true;
+            break;
+        }
+        let end = at + usize::from(length);
+        // An option that the snaplen cut is left alone.
+        let Some(body) = bytes.get(at + 2..end) else { break };
+        if kind == 30 {
+            options.multipath = true;
+            match body.first().map(|byte| byte >> 4) {
+                Some(2) => dss(body, &mut options),
+                Some(_) => options.rare = true,
+                None => options.bad = true,
+            }
+        } else if kind == 8 && length == 10 {
+            options.timestamps = be32(body, 0).zip(be32(body, 4));
+        }
+        at = end;
+    }
+    options
+}
+
+/// `body`: after kind and length.
+#[inline(always)]
+fn dss(body: &[u8], options: &mut Options) {
+    let Some(&flags) = body.get(1) else {
+        options.bad = true;
+        return;
+    };
+    let mut at = 2;
+    if flags & 1 != 0 {
+        options.data_ack = if flags & 2 != 0 {
+            at += 8;
+            be64(body, 2).map(|ack| (ack, true))
+        } else {
+            at += 4;
+            be32(body, 2).map(|ack| (u64::from(ack), false))
+        };
+    }
+    if flags & 4 == 0 {
+        options.bad |= flags & 1 != 0 && options.data_ack.is_none();
+        return;
+    }
+    let wide = flags & 8 != 0;
+    let dsn = if wide { be64(body, at) } else { be32(body, at).map(u64::from) };
+    at += if wide { 8 } else { 4 };
+    let (Some(dsn), Some(ssn), Some(length)) = (dsn, be32(body, at), be16(body, at + 4)) else {
+        options.bad = true;
+        return;
+    };
+    options.data_fin = flags & 16 != 0;
+    let octet = u32::from(options.data_fin && length > 0);
+    options.map = Some(Map { dsn, wide, ssn, length: u32::from(length) - octet, infinite: length == 0 });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps_wherever_they_stand() {
+        let first = [1, 1, 8, 10, 0, 0, 0, 5, 0, 0, 0, 6];
+        assert_eq!(parse(&first).timestamps, Some((5, 6)));
+        let later = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 7, 0, 0, 0, 8];
+        assert_eq!(parse(&later).timestamps, Some((7, 8)));
+        assert_eq!(parse(&first[..11]).timestamps, None);
+    }
+
+    #[test]
+    fn a_dss_with_everything() {
+        let bytes = [30, 28, 0x20, 0x1f, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 3, 0, 11, 0, 0];
+        let options = parse(&bytes);
+        assert_eq!(options.data_ack, Some((9, true)));
+        assert_eq!(options.map, Some(Map { dsn: 256, wide: true, ssn: 3, length: 10, infinite: false }));
+        assert!(options.data_fin && !options.bad && !options.rare);
+    }
+
+    #[test]
+    fn lengths_that_cannot_be() {
+        assert!(parse(&[30, 1, 0x20]).bad);
+        assert!(parse(&[30, 2]).bad);
+        assert!(parse(&[30, 6, 0x20, 5, 0, 0]).bad);
+        assert!(!parse(&[30, 40, 0x20]).bad);
+    }
+}

@@ -1,0 +1,128 @@
+//! The module that Python sees.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+
+use crate::capture::{read, Form};
+use crate::columns::Table;
+use crate::engine::Engine;
+use crate::limits::Limits;
+use crate::{events, identities, mapped, problems, tables, verdict};
+
+/// All that one file gave.
+struct Analysed {
+    form: Form,
+    engine: Engine,
+    tables: [(&'static str, Table); 7],
+}
+
+fn analyse_all(bytes: &[u8], limits: Limits, width: i64, packets: bool) -> Analysed {
+    let mut engine = Engine::new(limits, width, packets);
+    let form = read(bytes, &mut engine);
+    engine.finish();
+    let verdict = verdict::decide(&engine);
+    let tables = [
+        ("connections", identities::connections(&engine, &verdict)),
+        ("subflows", identities::subflows(&engine, &verdict)),
+        ("totals", tables::totals(&engine, &verdict)),
+        ("bins", tables::bins(&engine, &verdict)),
+        ("events", identities::events(&engine, &verdict)),
+        ("packets", tables::packets(&engine, &verdict)),
+        ("problems", identities::problems(&engine)),
+    ];
+    Analysed { form, engine, tables }
+}
+
+fn checked(bin_ns: i64, limits: Option<&Bound<'_, PyDict>>) -> PyResult<Limits> {
+    if bin_ns < 1 {
+        return Err(PyValueError::new_err("bin_ns must be at least 1"));
+    }
+    let mut made = Limits::default();
+    for (name, value) in limits.into_iter().flat_map(|limits| limits.iter()) {
+        let name: String = name.extract()?;
+        if !made.set(&name, value.extract()?) {
+            return Err(PyValueError::new_err(format!("there is no limit of the name {name}")));
+        }
+    }
+    Ok(made)
+}
+
+fn as_python<'py>(python: Python<'py>, analysed: &Analysed, bin_ns: i64) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(python);
+    let engine = &analysed.engine;
+    let file = PyDict::new(python);
+    file.set_item("format", analysed.form.format)?;
+    file.set_item("compression", analysed.form.compression)?;
+    file.set_item("bytes", analysed.form.bytes)?;
+    file.set_item("packets", engine.out.packet)?;
+    file.set_item("tcp_packets", engine.tcp_packets)?;
+    file.set_item("other_packets", engine.other_packets)?;
+    file.set_item("first_utc_ns", engine.first_time)?;
+    file.set_item("last_utc_ns", engine.first_time.map(|_| engine.last))?;
+    file.set_item("link_types", PyList::new(python, &engine.link_types)?)?;
+    let counts = PyDict::new(python);
+    for (name, count) in problems::NAMES.iter().zip(engine.out.problems.counts) {
+        if count > 0 {
+            counts.set_item(*name, count)?;
+        }
+    }
+    file.set_item("problems", counts)?;
+    file.set_item("bounded", PyList::new(python, engine.out.bounded.names())?)?;
+    file.set_item("bin_ns", bin_ns)?;
+    all.set_item("file", file)?;
+    for (name, table) in &analysed.tables {
+        let columns = PyDict::new(python);
+        for column in &table.columns {
+            let validity = column.validity.as_ref().map(|bits| PyBytes::new(python, bits));
+            columns.set_item(column.name, (column.dtype, PyBytes::new(python, &column.data), validity))?;
+        }
+        let made = PyDict::new(python);
+        made.set_item("rows", table.rows)?;
+        made.set_item("columns", columns)?;
+        all.set_item(*name, made)?;
+    }
+    Ok(all)
+}
+
+/// Analyses a capture file. OSError: it cannot be opened.
+#[pyfunction]
+#[pyo3(signature = (path, *, bin_ns = 100_000_000, packets = false, limits = None))]
+fn analyse<'py>(
+    python: Python<'py>, path: PathBuf, bin_ns: i64, packets: bool, limits: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let limits = checked(bin_ns, limits)?;
+    let analysed = python.detach(|| -> std::io::Result<Analysed> {
+        let file = mapped::open(&path)?;
+        Ok(analyse_all(file.as_deref().unwrap_or_default(), limits, bin_ns, packets))
+    })?;
+    as_python(python, &analysed, bin_ns)
+}
+
+/// Analyses a capture in memory.
+#[pyfunction]
+#[pyo3(signature = (content, *, bin_ns = 100_000_000, packets = false, limits = None))]
+fn analyse_bytes<'py>(
+    python: Python<'py>, content: &[u8], bin_ns: i64, packets: bool, limits: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let limits = checked(bin_ns, limits)?;
+    let analysed = python.detach(|| analyse_all(content, limits, bin_ns, packets));
+    as_python(python, &analysed, bin_ns)
+}
+
+#[pymodule]
+fn tandem_trace_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let python = module.py();
+    module.add_function(wrap_pyfunction!(analyse, module)?)?;
+    module.add_function(wrap_pyfunction!(analyse_bytes, module)?)?;
+    module.add("DIRECTIONS", PyTuple::new(python, ["from_opener", "to_opener"])?)?;
+    module.add("JOINED_BY", PyTuple::new(python, ["first", "token", "likeness", "none"])?)?;
+    module.add("RTT_METHODS", PyTuple::new(python, ["ack", "timestamp"])?)?;
+    module.add("VANTAGES", PyTuple::new(python, ["unknown", "opener", "responder"])?)?;
+    module.add("CLOSED_BY", PyTuple::new(python, ["open", "data_fin", "fastclose", "fin", "rst"])?)?;
+    module.add("EVENT_KINDS", PyTuple::new(python, events::NAMES)?)?;
+    module.add("PROBLEM_KINDS", PyTuple::new(python, problems::NAMES)?)?;
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! The bytes of a capture: all at once from memory, or as they are decompressed.
+
+use std::io::Read;
+
+/// Bytes in order. What `look` gives may be shorter than asked only at the end.
+pub trait Source {
+    fn look(&mut self, count: usize) -> &[u8];
+    fn skip(&mut self, count: usize);
+    /// How many bytes were passed.
+    fn offset(&self) -> u64;
+    /// Whether the end came by a fault of the compression, or by the limit.
+    fn fault(&self) -> Option<Fault>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    Compression,
+    Limit,
+}
+
+/// A file in memory.
+pub struct Slice<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Slice<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Slice { bytes, at: 0 }
+    }
+}
+
+impl Source for Slice<'_> {
+    #[inline(always)]
+    fn look(&mut self, count: usize) -> &[u8] {
+        let left = &self.bytes[self.at..];
+        &left[..count.min(left.len())]
+    }
+
+    #[inline(always)]
+    fn skip(&mut self, count: usize) {
+        self.at = self.at.saturating_add(count).min(self.bytes.len());
+    }
+
+    fn offset(&self) -> u64 {
+        self.at as u64
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        None
+    }
+}
+
+const ROOM: usize = 1 << 20;
+
+/// What a decoder gives, in a window that moves.
+pub struct Stream<R: Read> {
+    reader: R,
+    room: Vec<u8>,
+    start: usize,
+    end: usize,
+    passed: u64,
+    left: u64,
+    over: bool,
+    fault: Option<Fault>,
+}
+
+impl<R: Read> Stream<R> {
+    /// Gives up after `most` bytes.
+    pub fn new(reader: R, most: u64) -> Self {
+        Stream { reader, room: vec![0; ROOM], start: 0, end: 0, passed: 0, left: most, over: false, fault: None }
+    }
+
+    #[cold]
+    fn fill(&mut self, count: usize) {
+        if self.room.len() - self.start < count {
+            self.room.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+            if self.room.len() < count {
+                self.room.resize(count.next_power_of_two(), 0);
+            }
+        }
+        while self.end - self.start < count && !self.over {
+            let most = (self.room.len() - self.end).min(usize::try_from(self.left).unwrap_or(usize::MAX));
+            if most == 0 {
+                self.over = true;
+                self.fault = Some(Fault::Limit);
+                break;
+            }
+            match self.reader.read(&mut self.room[self.end..self.end + most]) {
+                Ok(0) => self.over = true,
+                Ok(read) => {
+                    self.end += read.min(most);
+                    self.left -= read.min(most) as u64;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => {
+                    self.over = true;
+                    self.fault = Some(Fault::Compression);
+                }
+            }
+        }
+    }
+}
+
+impl<R: Read> Source for Stream<R> {
+    #[inline]
+    fn look(&mut self, count: usize) -> &[u8] {
+        if self.end - self.start < count {
+            self.fill(count);
+        }
+        &self.room[self.start..self.end.min(self.start.saturating_add(count))]
+    }
+
+    #[inline]
+    fn skip(&mut self, count: usize) {
+        let mut left = count;
+        while left > 0 {
+            let here = left.min(ROOM);
+            let had = self.look(here).len();
+            if had == 0 {
+                return;
+            }
+            self.start += had;
+            self.passed += had as u64;
+            left -= had;
+        }
+    }
+
+    fn offset(&self) -> u64 {
+        self.passed
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.fault
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_gives_what_the_slice_gives() {
+        let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+        let (mut slice, mut stream) = (Slice::new(&bytes), Stream::new(&bytes[..], u64::MAX));
+        for count in [1, 16, 70_000, 1_500_000, 3, 1_200_000, 500_000, 9] {
+            assert_eq!(slice.look(count), stream.look(count));
+            slice.skip(count);
+            stream.skip(count);
+            assert_eq!(slice.offset(), stream.offset());
+        }
+        assert_eq!(stream.look(1).len(), 0);
+        assert_eq!(stream.fault(), None);
+    }
+
+    #[test]
+    fn a_stream_stops_at_its_limit() {
+        let mut stream = Stream::new(std::io::repeat(7), 100);
+        assert_eq!(stream.look(200).len(), 100);
+        assert_eq!(stream.fault(), Some(Fault::Limit));
+    }
+}
