@@ -21,8 +21,8 @@ def bins_of_capture(
     """Of one run's capture.
 
     ``columns`` of its table of bins: ``subflow`` (NaN: the connection's own row), ``direction``, ``bin_start_utc_ns``,
-    ``in_flight_mean_bytes``, ``reorder_queue_max_bytes``. ``path``: on which it was made; None: on all. ``whole``: it has every subflow of the
-    connection; else its data-level queue would count what came over other paths as missing, and is left out.
+    ``in_flight_mean_bytes``, ``reorder_queue_max_bytes``. ``path``: on which it was made; None: on all. ``whole``: it has every subflow of
+    the connection; else its data-level queue would count what came over other paths as missing, and is left out.
     """
     start = np.asarray(columns["bin_start_utc_ns"], dtype=np.float64)
     own = np.isnan(np.asarray(columns["subflow"], dtype=np.float64))
