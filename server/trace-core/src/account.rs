@@ -4,7 +4,7 @@ use crate::bins::Owner;
 use crate::engine::{acknowledges, ends, Engine};
 use crate::flow::{Flow, Side};
 use crate::numbers::expand;
-use crate::options::Options;
+use crate::options::{sacked, Options};
 use crate::out::{Out, Packet};
 use crate::ranges::Found;
 use crate::samples::LONGEST_NS;
@@ -22,6 +22,8 @@ pub struct Acknowledged {
     pub unseen: u64,
     pub rtt: Option<i64>,
     pub advanced: bool,
+    /// Beyond `number`, by its blocks.
+    pub sacked: u64,
 }
 
 /// What the segment's payload did.
@@ -44,7 +46,7 @@ impl Engine {
         let flow = &mut flows[place.flow as usize];
         let connection = &mut connections[flow.connection as usize];
         let mut taken = payload(flow, segment, place.side, time, out);
-        let acknowledged = acknowledgement(flow, segment, place.side, time);
+        let acknowledged = acknowledgement(flow, segment, options, place.side, time);
         let rtt = echo(flow, segment, options, &taken, &acknowledged, place.side, time, out);
         let window = window(flow, segment, place.side);
         if connection.multipath {
@@ -187,22 +189,21 @@ fn payload(flow: &mut Flow, segment: &Segment, side: u8, time: i64, out: &mut Ou
     if segment.flags & FIN != 0 {
         fin(me, end);
     }
-    me.flight[0] = me.top.saturating_sub(me.acked);
+    me.flight[0] = me.unacknowledged();
     taken
 }
 
-/// A FIN takes a number of its own; only the first that is at the end counts.
+/// A FIN takes a number of its own, which is no data; only the first that is at the end counts.
 #[cold]
 fn fin(me: &mut Side, at: u64) {
     if me.fin.is_none() && at >= me.top {
         me.fin = Some(at);
-        me.ranges.insert(at, at.saturating_add(1));
         me.top = me.top.max(at.saturating_add(1));
     }
 }
 
 #[inline(always)]
-fn acknowledgement(flow: &mut Flow, segment: &Segment, side: u8, time: i64) -> Acknowledged {
+fn acknowledgement(flow: &mut Flow, segment: &Segment, options: &Options, side: u8, time: i64) -> Acknowledged {
     let mut done = Acknowledged::default();
     if !acknowledges(segment) {
         return done;
@@ -213,6 +214,8 @@ fn acknowledgement(flow: &mut Flow, segment: &Segment, side: u8, time: i64) -> A
     }
     let number = expand(other.top, segment.acknowledgement);
     done.number = number;
+    let sacked = if options.sack.1 == 0 { 0 } else { sacked(segment.options, options.sack, segment.acknowledgement) };
+    done.sacked = sacked;
     if !other.acked_known {
         other.acked_known = true;
         other.acked = number;
@@ -221,15 +224,16 @@ fn acknowledgement(flow: &mut Flow, segment: &Segment, side: u8, time: i64) -> A
         done.advanced = true;
         let sent = other.sent.acknowledged(before, number);
         done.rtt = sent.map(|sent| time.saturating_sub(sent)).filter(|rtt| (0..LONGEST_NS).contains(rtt));
-        let octet = u64::from(other.fin.is_some_and(|fin| before <= fin && fin < number));
-        done.bytes = number - before - octet;
-        done.unseen = other.ranges.skip_to(number);
+        let data = other.fin.map_or(number, |fin| number.min(fin));
+        done.bytes = data.saturating_sub(before);
+        done.unseen = other.ranges.skip_to(data);
         other.acked = number;
         other.top = other.top.max(number);
-    } else {
+    } else if number < other.acked || other.sacked == sacked {
         return done;
     }
-    other.flight[0] = other.top.saturating_sub(other.acked);
+    other.sacked = sacked;
+    other.flight[0] = other.unacknowledged();
     done
 }
 
@@ -246,6 +250,7 @@ fn echo(
     if acknowledges(segment) {
         if let Some(found) = other.pending.echoed(echo) {
             me.seen_acknowledgement = Some(me.seen_acknowledgement.unwrap_or(0).max(found.acknowledgement));
+            me.seen_sacked = found.sacked;
             let once = taken.found.seen | taken.found.filled == 0;
             let carrier = segment.payload > 0 || segment.flags & SYN != 0 || me.last_time.is_none();
             let idle = me.last_time.is_some_and(|last| me.patience.was_idle(time.saturating_sub(last)));
@@ -258,10 +263,10 @@ fn echo(
             }
         }
         if segment.payload > 0 {
-            me.flight[1] = taken.end.saturating_sub(me.seen_acknowledgement.unwrap_or(taken.end));
+            me.flight[1] = me.top.saturating_sub(me.seen_acknowledgement.unwrap_or(me.top)).saturating_sub(me.seen_sacked);
         }
     }
-    if !me.pending.sent(value, time, acknowledged.number, out.limits.timestamps) {
+    if !me.pending.sent(value, time, (acknowledged.number, acknowledged.sacked), out.limits.timestamps) {
         out.no_room("timestamps");
     }
     sample

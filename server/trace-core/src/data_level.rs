@@ -62,10 +62,8 @@ impl Engine {
             return;
         }
         let dsn = map.dsn.wrapping_add(u64::from(map.length));
+        // Its octet is no data: it is not in the set of what was seen.
         level.fin = level.relative(dsn, map.wide);
-        if let Some(fin) = level.fin {
-            level.ranges.insert(fin, fin.saturating_add(1));
-        }
         self.tell(place, time, Kind::DataFin, Some(dsn as i64));
     }
 
@@ -163,10 +161,10 @@ impl Engine {
             return;
         }
         level.acked = Some(ack);
-        let octet = u64::from(level.fin.is_some_and(|fin| before <= fin && fin < ack));
-        let unseen = level.ranges.skip_to(ack);
+        let data = level.fin.map_or(ack, |fin| ack.min(fin));
+        let unseen = level.ranges.skip_to(data);
         let bin = out.bin(&mut level.meter, time, Owner::Connection(flow.connection, direction));
-        bin.acked += ack - before - octet;
+        bin.acked += data.saturating_sub(before);
         bin.unseen += unseen;
     }
 

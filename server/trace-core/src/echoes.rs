@@ -14,8 +14,8 @@ pub struct Pending {
 struct Sent {
     value: u32,
     time: i64,
-    /// Acknowledgement in the last packet with this value.
-    acknowledgement: u64,
+    /// Acknowledgement in the last packet with this value, and what its SACK blocks named beyond.
+    acknowledgement: (u64, u64),
 }
 
 /// What an echo found.
@@ -24,16 +24,19 @@ pub struct Echo {
     /// When the value was first sent; None: it was echoed before.
     pub sent: Option<i64>,
     pub acknowledgement: u64,
+    pub sacked: u64,
 }
 
 impl Pending {
     /// A packet with this TSval passed. False: there was no room, and the oldest is forgotten.
     #[inline(always)]
-    pub fn sent(&mut self, value: u32, time: i64, acknowledgement: u64, most: u64) -> bool {
+    pub fn sent(&mut self, value: u32, time: i64, acknowledgement: (u64, u64), most: u64) -> bool {
         match self.last {
             Some(last) if value == last => {
                 if let Some(sent) = self.waiting.back_mut() {
-                    sent.acknowledgement = sent.acknowledgement.max(acknowledgement);
+                    if acknowledgement.0 >= sent.acknowledgement.0 {
+                        sent.acknowledgement = acknowledgement;
+                    }
                 }
                 return true;
             }
@@ -59,7 +62,8 @@ impl Pending {
                 break;
             }
             let sent_at = (sent.value == value).then_some(sent.time);
-            found = Some(Echo { sent: sent_at, acknowledgement: sent.acknowledgement });
+            let (acknowledgement, sacked) = sent.acknowledgement;
+            found = Some(Echo { sent: sent_at, acknowledgement, sacked });
             self.waiting.pop_front();
         }
         found
@@ -105,21 +109,21 @@ mod tests {
     #[test]
     fn the_first_echo_of_the_first_packet() {
         let mut pending = Pending::default();
-        pending.sent(7, 100, 1, 9);
-        pending.sent(7, 110, 2, 9);
-        pending.sent(9, 120, 3, 9);
+        pending.sent(7, 100, (1, 0), 9);
+        pending.sent(7, 110, (2, 5), 9);
+        pending.sent(9, 120, (3, 0), 9);
         assert_eq!(pending.echoed(6), None);
-        assert_eq!(pending.echoed(7), Some(Echo { sent: Some(100), acknowledgement: 2 }));
+        assert_eq!(pending.echoed(7), Some(Echo { sent: Some(100), acknowledgement: 2, sacked: 5 }));
         assert_eq!(pending.echoed(7), None);
         // One that was never sent tells only that older ones arrived.
-        assert_eq!(pending.echoed(10), Some(Echo { sent: None, acknowledgement: 3 }));
+        assert_eq!(pending.echoed(10), Some(Echo { sent: None, acknowledgement: 3, sacked: 0 }));
     }
 
     #[test]
     fn values_go_over_the_edge() {
         let mut pending = Pending::default();
-        pending.sent(0xffff_ffff, 1, 0, 9);
-        pending.sent(1, 2, 0, 9);
+        pending.sent(0xffff_ffff, 1, (0, 0), 9);
+        pending.sent(1, 2, (0, 0), 9);
         assert_eq!(pending.echoed(1).and_then(|echo| echo.sent), Some(2));
     }
 

@@ -21,6 +21,8 @@ pub struct Side {
     pub ranges: Ranges,
     pub acked: u64,
     pub acked_known: bool,
+    /// Beyond `acked`, as the last acknowledgement's blocks say.
+    pub sacked: u64,
     /// Where its FIN stands.
     pub fin: Option<u64>,
     pub reset: bool,
@@ -30,6 +32,8 @@ pub struct Side {
     pub last_time: Option<i64>,
     /// Acknowledgement of the other end that this end had seen, by its echoes.
     pub seen_acknowledgement: Option<u64>,
+    /// What blocks beyond it said then.
+    pub seen_sacked: u64,
     pub mappings: Mappings,
     pub scale: Option<u8>,
     pub mss: Option<u16>,
@@ -64,6 +68,12 @@ impl Side {
         self.top = first(number);
         self.floor = self.top;
         self.ranges = Ranges::from(self.top);
+    }
+
+    /// Sent, and neither acknowledged nor named in a block.
+    #[inline(always)]
+    pub fn unacknowledged(&self) -> u64 {
+        self.top.saturating_sub(self.acked).saturating_sub(self.sacked)
     }
 
     /// Takes payload in.

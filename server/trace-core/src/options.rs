@@ -25,6 +25,8 @@ pub struct Options {
     pub multipath: bool,
     /// Multipath TCP options other than DSS.
     pub rare: bool,
+    /// Where in the options the blocks of SACK (RFC 2018 §3) stand, and their bytes.
+    pub sack: (u8, u8),
     /// An option says a length that cannot be.
     pub bad: bool,
 }
@@ -65,10 +67,27 @@ pub fn parse(bytes: &[u8]) -> Options {
             }
         } else if kind == 8 && length == 10 {
             options.timestamps = be32(body, 0).zip(be32(body, 4));
+        } else if kind == 5 {
+            // The header has 40 bytes of options at most.
+            options.sack = (at as u8 + 2, body.len() as u8);
         }
         at = end;
     }
     options
+}
+
+/// How many bytes beyond `acknowledgement` the blocks name.
+#[cold]
+pub fn sacked(bytes: &[u8], sack: (u8, u8), acknowledgement: u32) -> u64 {
+    let start = usize::from(sack.0);
+    let blocks = bytes.get(start..start + usize::from(sack.1)).unwrap_or_default();
+    let beyond = |block: &[u8]| {
+        let (left, right) = (be32(block, 0)?, be32(block, 4)?);
+        // A block at or below the acknowledgement tells of a duplicate (RFC 2883).
+        let ahead = (left.wrapping_sub(acknowledgement) as i32) > 0 && (right.wrapping_sub(left) as i32) > 0;
+        ahead.then(|| u64::from(right.wrapping_sub(left)))
+    };
+    blocks.chunks_exact(8).filter_map(beyond).sum()
 }
 
 /// `body`: after kind and length.
@@ -124,6 +143,15 @@ mod tests {
         assert_eq!(options.data_ack, Some((9, true)));
         assert_eq!(options.map, Some(Map { dsn: 256, wide: true, ssn: 3, length: 10, infinite: false }));
         assert!(options.data_fin && !options.bad && !options.rare);
+    }
+
+    #[test]
+    fn blocks_beyond_the_acknowledgement() {
+        let bytes = [1, 1, 5, 18, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 50, 0, 0, 0, 80];
+        let options = parse(&bytes);
+        assert_eq!(options.sack, (4, 16));
+        assert_eq!(sacked(&bytes, options.sack, 20), 30);
+        assert_eq!(sacked(&bytes, (4, 200), 20), 0);
     }
 
     #[test]

@@ -139,10 +139,11 @@ def test_recovery_is_when_the_rtt_is_back_within_the_factor():
 
 
 def test_recovery_without_a_rise_is_at_once_and_without_samples_none():
-    assert recovery(*series((9, 50), (10, 60), (11, 75)), 10.0) == Recovery(50.0, 75.0, 0.0)
+    assert recovery(*series((8, 50), (10, 60), (11, 75)), 10.0) == Recovery(50.0, 75.0, 0.0)
+    assert recovery(*series((8.1, 50), (10, 60), (11, 75)), 10.0) is None  # it has hardly begun
     assert recovery(*series((1, 50), (11, 60)), 10.0) is None
-    assert recovery(*series((9, 50)), 10.0) is None
-    assert recovery(*series((9, 50), (10, math.nan)), 10.0) is None
+    assert recovery(*series((8, 50)), 10.0) is None
+    assert recovery(*series((8, 50), (10, math.nan)), 10.0) is None
 
 
 def test_the_papers_factor_for_two_decibels():

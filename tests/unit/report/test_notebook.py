@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 pd = pytest.importorskip("pandas", reason="pip install -r requirements/dev.txt")
 
 from paper_campaign import made  # noqa: E402
+from synthetic_campaign import PROBE, Synthetic  # noqa: E402
 from synthetic_folder import write  # noqa: E402
 
 from tandem.schema.metrics import MEASUREMENTS  # noqa: E402
 from tandem_server.analysis import load  # noqa: E402
+from tandem_server.registry import Registry  # noqa: E402
+from tandem_server.store import PrivateInflux  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +79,24 @@ def test_without_a_database_the_tables_are_empty_and_it_says_so(tmp_path):
     assert "rsrp_dbm" in c.radio.columns
     assert len(c.runs) == len(one.manifests)
     assert any("holds no database of this campaign" in line for line in c.missing)
+
+
+def test_records_come_out_of_the_folders_own_database(influx_binary, tmp_path):
+    one = Synthetic(seconds=40.0)
+    folder = write(one, tmp_path / "campaign")
+    with (
+        PrivateInflux(influx_binary, folder / "server" / "influxdb", 0) as private,
+        closing(private.client()) as client,
+    ):
+        assert client.write(one.lines()) == []
+    with Registry(folder / "server" / "registry.sqlite") as registry:
+        registry.probes.add(PROBE)
+        for manifest in one.manifests:
+            registry.runs.put(manifest["id"], PROBE, manifest)
+    stored, listed = load(folder), load(folder, one.source)
+    assert stored.missing == listed.missing == []
+    assert stored.runs["in_ledger"].all()
+    for name in ("radio", "events", "subflows", "connections"):
+        by = [c for c in ("utc", "path", "kind", "end", "subflow", "run") if c in getattr(listed, name)]
+        a, b = (getattr(c, name).sort_values(by).reset_index(drop=True) for c in (stored, listed))
+        pd.testing.assert_frame_equal(a, b)

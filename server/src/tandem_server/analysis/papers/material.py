@@ -36,8 +36,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """One subflow of one run in bins of its packet captures (server/trace-core), arrays of one length, absent values NaN. ``path`` None:
-    of the whole connection, whose ``reorder_queue_bytes`` it is."""
+    """One run in bins of a packet capture (``capture_bins``), arrays of one length, absent values NaN. ``path``: whose subflows' bytes in
+    flight; "": all; None: of the whole connection, whose ``reorder_queue_bytes`` it is."""
 
     run: str
     path: str | None

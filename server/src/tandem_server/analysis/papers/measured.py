@@ -290,7 +290,7 @@ def _summed(flows: list[dict[str, Any]], key: str) -> dict[str, float]:
 
 
 def _loss(flows: list[dict[str, Any]]) -> dict[str, float]:
+    """Sent again over all sent; negative counts are none."""
     carried, again = _summed(flows, "bytes"), _summed(flows, "bytes_retrans")
-    return {
-        path: again[path] / (carried[path] + again[path]) for path in again if carried.get(path, 0) + again[path] > 0
-    }
+    sent = {path: carried.get(path, 0.0) + count for path, count in again.items()}
+    return {path: again[path] / every for path, every in sent.items() if every > 0 and again[path] >= 0}

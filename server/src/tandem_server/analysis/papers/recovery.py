@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 BEFORE_S = 5.0
+SETTLED_S = 2.0
+"""So long a subflow must have had samples before the event: in a transfer's first round trips everything rises."""
 FACTOR = 1.5
 """Recovered is what is back within this factor of the level before."""
 RISES_WITHIN_S = 5.0
@@ -27,12 +29,13 @@ class Recovery(NamedTuple):
 
 
 def recovery(t_s: Array, rtt_ms: Array, event_s: float, factor: float = FACTOR) -> Recovery | None:
-    """Of one subflow's samples in order of time; None without samples before or after the event."""
+    """Of one subflow's samples in order of time; None without samples after the event, or since ``SETTLED_S`` before it at
+    least."""
     known = np.isfinite(rtt_ms)
     t, v = t_s[known], rtt_ms[known]
     before = v[(t >= event_s - BEFORE_S) & (t < event_s)]
     after = (t >= event_s) & (t <= event_s + LONGEST_S)
-    if len(before) == 0 or not after.any():
+    if len(before) == 0 or t[0] > event_s - SETTLED_S or not after.any():
         return None
     level = float(np.median(before))
     at, seen = t[after] - event_s, v[after]

@@ -21,7 +21,7 @@ from tandem_server.analysis.papers.network_events import (
     up_to_and_over,
     windows,
 )
-from tandem_server.analysis.papers.recovery import FACTOR, Recovery, recovery
+from tandem_server.analysis.papers.recovery import FACTOR, SETTLED_S, Recovery, recovery
 from tandem_server.analysis.papers.series import around, means
 from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.report.figures.figure import EVENTS, FLOWS, RADIO, SPANS, Figure, LackingError
@@ -36,8 +36,6 @@ SPEED = {"static": "static", "low": "low speed", "high": "high speed", "moving":
 CLASS_HUES = {"static": "#009e73", "low speed": "#e69f00", "high speed": "#0072b2", "moving": "#cc79a7"}
 KINDS = (f"drop up to {LARGE_DB:g} dB", f"drop over {LARGE_DB:g} dB", "handover")
 BEFORE_S, AFTER_S = 10.0, 20.0
-SETTLED_S = 2.0
-"""So long a download has run before an event can be its: in its first round trips everything rises."""
 STEP_S = 0.5
 """Goodput is drawn as means of so long."""
 
@@ -120,7 +118,7 @@ def _cases(m: Material, kind: str) -> list[_Case]:
         if d.kind != "mptcp" or d.of.start_s is None or d.of.end_s is None:
             continue
         for event in m.events:
-            if event.kind != kind or not d.of.start_s + SETTLED_S <= event.t_s <= d.of.end_s - 1:
+            if event.kind != kind or not d.of.start_s <= event.t_s <= d.of.end_s - 1:
                 continue
             for series in m.of_run(d.of.run, "server"):
                 found = recovery(series.t_s, series.rtt_ms, event.t_s) if series.operator == event.operator else None
@@ -155,11 +153,14 @@ def figure_3(m: Material) -> Sheet:
         times: list[Mark] = [*shade, *_times(m.of_run(case.run, "server"), case.event.t_s)]
         panels.append(Panel(f"({letter}) round-trip time", times, across, Axis("RTT, ms", zero=True)))
     if not panels:
-        raise LackingError("a signal drop or a handover two seconds or more after the beginning of an MPTCP download")
+        raise LackingError(
+            f"a signal drop or a handover {SETTLED_S:g} s or more after the beginning of an MPTCP download’s subflow"
+        )
     note = (
         "One event each: the clearest of those in MPTCP downloads. Grey: t_R, until the RTT is back within "
         f"{FACTOR:g} times its level before "
-        "(none where it never left it or did not come back). TCP: runs of the same pair at the same time."
+        "(none where it never left it or did not come back). Events at the polls that showed them. TCP: runs "
+        "of the same pair at the same time."
     )
     return Sheet(panels, note, of_operators(m.named()))
 

@@ -1,0 +1,84 @@
+"""Manifests that hold anything: a figure is drawn or named as lacking, and never an error."""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+import pytest
+from paper_campaign import bins, made
+from synthetic_folder import write
+
+from tandem_server.analysis.evaluate import evaluate
+from tandem_server.analysis.folder import load
+from tandem_server.analysis.papers.material import material
+from tandem_server.report.figures.section import figures
+
+ODD = (
+    None,
+    "x",
+    "",
+    -1,
+    0,
+    -3.5,
+    1e300,
+    10**30,
+    True,
+    [],
+    {},
+    [1],
+    {"a": 1},
+    float("nan"),
+    1e-12,
+    "a",
+    "mptcp",
+    5,
+    1e9,
+)
+
+
+def spoil(draw: random.Random, value: Any) -> None:
+    """One value somewhere in it becomes another, or goes."""
+    while isinstance(value, dict | list) and value:
+        key = draw.choice(list(value)) if isinstance(value, dict) else draw.randrange(len(value))
+        inner = value[key]
+        if not isinstance(inner, dict | list) or not inner or draw.random() < 0.1:
+            if isinstance(value, dict) and draw.random() < 0.1:
+                del value[key]
+            else:
+                value[key] = copy.deepcopy(draw.choice(ODD))
+            return
+        value = inner
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_manifests_hold_the_figures_are_made(seed, tmp_path):
+    one, draw = made(), random.Random(seed)
+    campaign = load(write(one, tmp_path / "campaign"))
+    spoilt = copy.deepcopy(draw.sample(one.manifests, 250))
+    for _ in range((1, 20, 400, 2000)[seed % 4]):
+        spoil(draw, draw.choice(spoilt))
+    campaign.manifests = [
+        m for m in spoilt if isinstance(m.get("id"), str) and m.get("kind") in ("mptcp", "tcp", "any")
+    ]
+    e = evaluate(campaign, one.source, set())
+    assert all(drawn.svg or drawn.lacks for drawn in figures(e, bins(e)))
+
+
+def test_in_the_field_labels_make_the_classes_and_without_labels_the_detector(tmp_path):
+    one = made()
+    folder = write(one, tmp_path / "labelled")
+    (folder / "truth.jsonl").unlink()
+    m = material(evaluate(load(folder), one.source, one.ledger()))
+    assert {s.mobility for s in m.spans} == {"static", "low", "high"}
+    assert {d.of.mobility for d in m.downloads if d.of.label == "driving"} == {"high"}
+    assert {d.of.mobility for d in m.downloads if not d.of.label} == {"static", "moving"}
+
+    one.manifests = [manifest for manifest in one.manifests if not manifest.get("campaign", {}).get("label")]
+    folder = write(one, tmp_path / "unlabelled")
+    (folder / "truth.jsonl").unlink()
+    m = material(evaluate(load(folder), one.source, one.ledger()))
+    assert {s.mobility for s in m.spans} == {"static", "moving"}
+    assert m.class_at(m.spans[0].start_s) == m.spans[0].mobility
+    assert m.class_at(-100.0) is None
