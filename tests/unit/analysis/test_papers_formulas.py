@@ -32,15 +32,16 @@ def test_a_median_of_three_has_the_interval_that_counting_gives():
     assert bootstrap.median([3.0, 1.0, 2.0]) == (2.0, 1.0, 3.0, 3)
 
 
-def test_a_median_of_21_has_the_order_statistics_that_the_binomial_gives():
+@pytest.mark.parametrize("level", [0.95, 0.8, 0.5])
+def test_a_median_of_21_has_the_order_statistics_that_the_binomial_gives(level):
     values = [float(v * v) for v in range(1, 22)]
     # The resamples' median is at most the k-th value when at least 11 of 21 draws are: Bin(21, k/21).
     at_most = {
         k: sum(math.comb(21, j) * (k / 21) ** j * (1 - k / 21) ** (21 - j) for j in range(11, 22)) for k in range(22)
     }
-    low = min(k for k, p in at_most.items() if p >= 0.025)
-    high = min(k for k, p in at_most.items() if p >= 0.975)
-    found = bootstrap.median(values, resamples=20_000)
+    low = min(k for k, p in at_most.items() if p >= (1 - level) / 2)
+    high = min(k for k, p in at_most.items() if p >= (1 + level) / 2)
+    found = bootstrap.median(values, level, resamples=20_000)
     assert found == (121.0, float(low**2), float(high**2), 21)
 
 

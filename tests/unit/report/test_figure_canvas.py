@@ -45,6 +45,18 @@ def test_dots_lie_where_the_axes_say():
     assert float(dot.get("cy")) == pytest.approx(tick(root, "40", upright=True), abs=0.2)
 
 
+def test_the_axes_reach_from_edge_to_edge():
+    root = drawn(Dots("d", [(4.0, 40.0)]))
+    frame = re.search(
+        r"M([\d.]+) ([\d.]+)V([\d.]+)H([\d.]+)", " ".join(p.get("d", "") for p in root.iter(f"{SVG}path"))
+    )
+    left, top, floor, right = map(float, frame.groups())
+    assert (tick(root, "0", upright=False), tick(root, "10", upright=False)) == pytest.approx(
+        (left + 2, right), abs=0.2
+    )
+    assert (tick(root, "0", upright=True), tick(root, "100", upright=True)) == pytest.approx((floor, top), abs=0.2)
+
+
 def test_a_bar_reaches_from_zero_to_its_value_and_its_interval_is_drawn():
     axes = (Axis("", names=("one", "two")), AXES[1])
     root = drawn(Bars("b", [(1.0, Estimate(60.0, 40.0, 80.0, 7))]), axes=axes)
