@@ -1,6 +1,7 @@
 //! What each segment adds to the counts of its subflow, and by its acknowledgement to those of the other direction.
 
 use crate::bins::Owner;
+use crate::data_level::At;
 use crate::engine::{acknowledges, ends, Engine};
 use crate::flow::{Flow, Side};
 use crate::numbers::expand;
@@ -32,6 +33,8 @@ pub struct Taken {
     pub start: u64,
     pub end: u64,
     pub found: Found,
+    /// All of it is new, and nothing beyond it came before.
+    pub in_order: bool,
     /// At the data level.
     pub goodput: u64,
     pub reinjected: u64,
@@ -50,64 +53,17 @@ impl Engine {
         let rtt = echo(flow, segment, options, &taken, &acknowledged, place.side, time, out);
         let window = window(flow, segment, place.side);
         if connection.multipath {
-            self.data_level(segment, options, place, time, &mut taken);
+            let mut at = At { out: &mut *out, flow: &mut *flow, connection, side: place.side, time };
+            at.data_level(segment, options, &mut taken);
         } else {
             taken.goodput = taken.found.new;
         }
-        self.count(segment, options, place, time, &taken, &acknowledged, rtt, window);
-    }
-
-    #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
-    fn count(
-        &mut self, segment: &Segment, options: &Options, place: Place, time: i64, taken: &Taken, acknowledged: &Acknowledged,
-        rtt: Option<i64>, window: Option<(u64, bool)>,
-    ) {
-        let Engine { out, flows, .. } = self;
-        let flow = &mut flows[place.flow as usize];
-        let (me, other) = ends(&mut flow.sides, place.side);
-        me.last_time = Some(time);
-        let bin = out.bin(&mut me.meter, time, Owner::Subflow(place.flow, place.side));
-        bin.packets += 1;
-        if segment.payload > 0 {
-            bin.payload += u64::from(segment.payload);
-            bin.new += taken.found.new;
-            bin.goodput += taken.goodput;
-            if taken.goodput != taken.found.new || taken.found.seen | taken.found.filled != 0 {
-                bin.duplicate += taken.found.seen;
-                bin.duplicate_packets += u32::from(taken.found.seen > 0);
-                bin.hole_fill += taken.found.filled;
-                bin.hole_fill_packets += u32::from(taken.found.filled > 0);
-                bin.reinjected += taken.reinjected;
-                bin.unmapped += taken.unmapped;
-            }
-            bin.queue.add(me.ranges.held());
-            if me.acked_known {
-                bin.flight[0].add(me.flight[0]);
-            }
-            if me.seen_acknowledgement.is_some() {
-                bin.flight[1].add(me.flight[1]);
-            }
-        }
-        if let Some(rtt) = rtt {
-            bin.rtt[1].add(rtt);
-            me.values[1].add(rtt);
-        }
-        let said = window.filter(|window| window.1);
-        if acknowledged.advanced || said.is_some() {
-            let bin = out.bin(&mut other.meter, time, Owner::Subflow(place.flow, 1 - place.side));
-            bin.acked += acknowledged.bytes;
-            bin.unseen += acknowledged.unseen;
-            if let Some(rtt) = acknowledged.rtt {
-                bin.rtt[0].add(rtt);
-                other.values[0].add(rtt);
-            }
-            if let Some((window, _)) = window {
-                bin.window.add(window);
-            }
-        }
+        count(flow, out, segment, place, time, &taken, &acknowledged, rtt, window);
         if out.packets.is_some() {
-            self.row(segment, options, place, time, taken, acknowledged, rtt, window);
+            self.row(segment, options, place, time, &taken, &acknowledged, rtt, window);
+        }
+        if taken.unmapped > 0 {
+            self.without_mapping(segment, options, place, time);
         }
     }
 
@@ -160,6 +116,54 @@ impl Engine {
 }
 
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
+fn count(
+    flow: &mut Flow, out: &mut Out, segment: &Segment, place: Place, time: i64, taken: &Taken, acknowledged: &Acknowledged,
+    rtt: Option<i64>, window: Option<(u64, bool)>,
+) {
+    let (me, other) = ends(&mut flow.sides, place.side);
+    me.last_time = Some(time);
+    let bin = out.bin(&mut me.meter, time, Owner::Subflow(place.flow, place.side));
+    bin.packets += 1;
+    if segment.payload > 0 {
+        bin.payload += u64::from(segment.payload);
+        bin.new += taken.found.new;
+        bin.goodput += taken.goodput;
+        if !taken.in_order || taken.goodput != taken.found.new {
+            bin.duplicate += taken.found.seen;
+            bin.duplicate_packets += u32::from(taken.found.seen > 0);
+            bin.hole_fill += taken.found.filled;
+            bin.hole_fill_packets += u32::from(taken.found.filled > 0);
+            bin.reinjected += taken.reinjected;
+            bin.unmapped += taken.unmapped;
+        }
+        bin.queue.add_peak(me.ranges.held());
+        if me.acked_known {
+            bin.flight[0].add_mean(me.flight[0]);
+        }
+        if me.seen_acknowledgement.is_some() {
+            bin.flight[1].add_mean(me.flight[1]);
+        }
+    }
+    if let Some(rtt) = rtt {
+        bin.rtt[1].add(rtt);
+        me.values[1].add(rtt);
+    }
+    if acknowledged.advanced || window.is_some_and(|window| window.1) {
+        let bin = out.bin(&mut other.meter, time, Owner::Subflow(place.flow, 1 - place.side));
+        bin.acked += acknowledged.bytes;
+        bin.unseen += acknowledged.unseen;
+        if let Some(rtt) = acknowledged.rtt {
+            bin.rtt[0].add(rtt);
+            other.values[0].add(rtt);
+        }
+        if let Some((window, _)) = window {
+            bin.window.add(window);
+        }
+    }
+}
+
+#[inline(always)]
 fn payload(flow: &mut Flow, segment: &Segment, side: u8, time: i64, out: &mut Out) -> Taken {
     let (me, _) = ends(&mut flow.sides, side);
     if !me.begun {
@@ -169,7 +173,7 @@ fn payload(flow: &mut Flow, segment: &Segment, side: u8, time: i64, out: &mut Ou
     let syn = u64::from(segment.flags & SYN != 0);
     let start = expand(me.top, segment.sequence).saturating_add(syn);
     let end = start.saturating_add(u64::from(segment.payload));
-    let mut taken = Taken { start, end, ..Taken::default() };
+    let mut taken = Taken { start, end, in_order: true, ..Taken::default() };
     if segment.payload > 0 {
         taken.found = me.take(start, end);
         let top = me.top;
@@ -179,7 +183,8 @@ fn payload(flow: &mut Flow, segment: &Segment, side: u8, time: i64, out: &mut Ou
                 out.no_room("segments");
             }
         }
-        if taken.found.seen | taken.found.filled != 0 {
+        taken.in_order = taken.found.new == u64::from(segment.payload) && taken.found.filled == 0;
+        if !taken.in_order {
             me.sent.sent_again(start, end.min(top));
         }
         if me.ranges.bound(out.limits.intervals) {
@@ -211,6 +216,11 @@ fn acknowledgement(flow: &mut Flow, segment: &Segment, options: &Options, side: 
     let (_, other) = ends(&mut flow.sides, side);
     if !other.begun {
         other.begin(segment.acknowledgement);
+    }
+    if segment.acknowledgement == other.acked as u32 && other.acked_known && (u64::from(options.sack.1) | other.sacked) == 0 {
+        // Says nothing new: most of who sends the data.
+        done.number = other.acked;
+        return done;
     }
     let number = expand(other.top, segment.acknowledgement);
     done.number = number;
@@ -251,10 +261,9 @@ fn echo(
         if let Some(found) = other.pending.echoed(echo) {
             me.seen_acknowledgement = Some(me.seen_acknowledgement.unwrap_or(0).max(found.acknowledgement));
             me.seen_sacked = found.sacked;
-            let once = taken.found.seen | taken.found.filled == 0;
             let carrier = segment.payload > 0 || segment.flags & SYN != 0 || me.last_time.is_none();
             let idle = me.last_time.is_some_and(|last| me.patience.was_idle(time.saturating_sub(last)));
-            if once && carrier && !idle {
+            if taken.in_order && carrier && !idle {
                 let rtt = found.sent.map(|sent| time.saturating_sub(sent));
                 sample = rtt.filter(|rtt| (0..LONGEST_NS).contains(rtt));
             }

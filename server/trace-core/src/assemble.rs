@@ -38,7 +38,7 @@ struct Weighted {
 /// Rows of the subflows, then those of the connections from them.
 pub fn assemble(engine: &Engine, verdict: &Verdict, rows: &[Row]) -> Vec<Made> {
     let mut own = Vec::new();
-    let mut made: Vec<Made> = Vec::with_capacity(rows.len() * 2);
+    let mut made: Vec<Made> = Vec::with_capacity(rows.len());
     for row in rows {
         match row.owner {
             Owner::Subflow(number, side) => {

@@ -17,10 +17,28 @@ impl Level {
     #[inline(always)]
     pub fn add(&mut self, value: u64) {
         self.least = if self.count == 0 { value } else { self.least.min(value) };
+        self.add_without_least(value);
+        self.sum = self.sum.wrapping_add(value);
+    }
+
+    /// For what nobody asks the least of, nor the mean.
+    #[inline(always)]
+    pub fn add_peak(&mut self, value: u64) {
+        self.add_without_least(value);
+    }
+
+    /// For what nobody asks the least of.
+    #[inline(always)]
+    pub fn add_mean(&mut self, value: u64) {
+        self.add_without_least(value);
+        self.sum = self.sum.wrapping_add(value);
+    }
+
+    #[inline(always)]
+    fn add_without_least(&mut self, value: u64) {
         self.most = self.most.max(value);
         self.last = value;
-        self.sum = self.sum.saturating_add(value);
-        self.count = self.count.saturating_add(1);
+        self.count = self.count.wrapping_add(1);
     }
 
     pub fn merge(&mut self, later: &Level) {

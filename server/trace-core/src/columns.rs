@@ -67,7 +67,7 @@ impl Table {
     /// Some rows may have none.
     pub fn add_some<T: Plain>(&mut self, name: &'static str, values: impl Iterator<Item = Option<T>>) {
         let mut data = Vec::with_capacity(self.rows * std::mem::size_of::<T>());
-        let mut validity = vec![0_u8; (self.rows + 7) / 8];
+        let mut validity = vec![0_u8; self.rows.div_ceil(8)];
         let mut all = true;
         for (row, value) in values.enumerate() {
             match value {

@@ -2,10 +2,13 @@
 
 use crate::account::Taken;
 use crate::bins::Owner;
+use crate::connection::Connection;
 use crate::engine::{ends, Engine};
 use crate::events::{Event, Kind};
-use crate::flow::Joined;
+use crate::flow::{Flow, Joined};
+use crate::numbers::BASE;
 use crate::options::{Map, Options};
+use crate::out::Out;
 use crate::segment::Segment;
 use crate::table::Place;
 
@@ -80,32 +83,56 @@ impl Engine {
         self.out.event(Event { time, packet, subflow: place.flow, side: place.side, kind, value, address: None });
     }
 
+    /// Data without any mapping ever, after a handshake that was seen whole: the ends have gone back to TCP (RFC 8684 §3.7).
+    #[cold]
+    pub fn without_mapping(&mut self, segment: &Segment, options: &Options, place: Place, time: i64) {
+        let flow = &self.flows[place.flow as usize];
+        let me = &flow.sides[usize::from(place.side)];
+        let whole = flow.handshake.established.is_some() && flow.capable && me.mappings.knows_initial();
+        if whole && !segment.cut && !options.multipath && !me.mappings.any() {
+            self.fall_back(place, time, Kind::FallbackNoMapping);
+        }
+    }
+}
+
+/// A segment and what it belongs to.
+pub struct At<'a> {
+    pub out: &'a mut Out,
+    pub flow: &'a mut Flow,
+    pub connection: &'a mut Connection,
+    pub side: u8,
+    pub time: i64,
+}
+
+impl At<'_> {
     #[inline(always)]
-    pub fn data_level(&mut self, segment: &Segment, options: &Options, place: Place, time: i64, taken: &mut Taken) {
-        let fallback = self.connections[self.flows[place.flow as usize].connection as usize].fallback;
-        if fallback {
-            self.as_plain(segment, place, time, taken);
+    fn direction(&self) -> u8 {
+        self.side ^ u8::from(self.flow.flip)
+    }
+
+    #[inline(always)]
+    pub fn data_level(&mut self, segment: &Segment, options: &Options, taken: &mut Taken) {
+        if self.connection.fallback {
+            // The data level is the subflow's again.
+            taken.goodput = taken.found.new;
+            self.count_level(segment);
             return;
         }
         if segment.payload > 0 {
-            self.mapped(place, time, taken);
-            if taken.unmapped > 0 {
-                self.without_mapping(segment, options, place, time);
-            }
+            self.mapped(taken);
         }
         if let Some((ack, wide)) = options.data_ack {
-            self.data_ack(ack, wide, place, time);
+            self.data_ack(ack, wide);
         }
-        self.count_level(segment, place, time);
+        self.count_level(segment);
     }
 
     /// Payload by its mappings into the connection's sequence space.
     #[inline(always)]
-    fn mapped(&mut self, place: Place, _time: i64, taken: &mut Taken) {
-        let Engine { out, flows, connections, .. } = self;
-        let flow = &mut flows[place.flow as usize];
-        let me = &flow.sides[usize::from(place.side)];
-        let level = &mut connections[flow.connection as usize].levels[usize::from(place.side ^ u8::from(flow.flip))];
+    fn mapped(&mut self, taken: &mut Taken) {
+        let direction = usize::from(self.direction());
+        let me = &self.flow.sides[usize::from(self.side & 1)];
+        let level = &mut self.connection.levels[direction & 1];
         let mut at = taken.start;
         let mut here_before = 0;
         while at < taken.end {
@@ -124,34 +151,21 @@ impl Engine {
                 taken.dsn = Some(level.absolute(start));
             }
             // Data from before the capture's first is new, and not remembered.
-            let before = if level.floor_known { 0 } else { crate::numbers::BASE.saturating_sub(start).min(stretch.length) };
+            let before = if level.floor_known { 0 } else { BASE.saturating_sub(start).min(stretch.length) };
             let found = level.ranges.insert(start + before, start + stretch.length);
             taken.goodput += found.new + before;
             here_before += found.seen;
         }
         taken.reinjected = here_before.saturating_sub(taken.found.seen);
-        if level.ranges.bound(out.limits.intervals) {
-            out.no_room("intervals");
-        }
-    }
-
-    /// Data without any mapping ever, after a handshake that was seen whole: the ends have gone back to TCP (RFC 8684 §3.7).
-    #[cold]
-    fn without_mapping(&mut self, segment: &Segment, options: &Options, place: Place, time: i64) {
-        let flow = &self.flows[place.flow as usize];
-        let me = &flow.sides[usize::from(place.side)];
-        let whole = flow.handshake.established.is_some() && flow.capable && me.mappings.knows_initial();
-        if whole && !segment.cut && !options.multipath && !me.mappings.any() {
-            self.fall_back(place, time, Kind::FallbackNoMapping);
+        if level.ranges.bound(self.out.limits.intervals) {
+            self.out.no_room("intervals");
         }
     }
 
     #[inline(always)]
-    fn data_ack(&mut self, ack: u64, wide: bool, place: Place, time: i64) {
-        let Engine { out, flows, connections, .. } = self;
-        let flow = &mut flows[place.flow as usize];
-        let direction = (1 - place.side) ^ u8::from(flow.flip);
-        let level = &mut connections[flow.connection as usize].levels[usize::from(direction)];
+    fn data_ack(&mut self, ack: u64, wide: bool) {
+        let direction = 1 - self.direction();
+        let level = &mut self.connection.levels[usize::from(direction & 1)];
         let Some(ack) = level.relative(ack, wide) else { return };
         let Some(before) = level.acked else {
             level.acked = Some(ack);
@@ -163,43 +177,33 @@ impl Engine {
         level.acked = Some(ack);
         let data = level.fin.map_or(ack, |fin| ack.min(fin));
         let unseen = level.ranges.skip_to(data);
-        let bin = out.bin(&mut level.meter, time, Owner::Connection(flow.connection, direction));
+        let bin = self.out.bin(&mut level.meter, self.time, Owner::Connection(self.flow.connection, direction));
         bin.acked += data.saturating_sub(before);
         bin.unseen += unseen;
     }
 
     /// The connection's own values after this segment.
     #[inline(always)]
-    fn count_level(&mut self, segment: &Segment, place: Place, time: i64) {
-        let Engine { out, flows, connections, .. } = self;
-        let flow = &mut flows[place.flow as usize];
-        let connection = &mut connections[flow.connection as usize];
-        let direction = place.side ^ u8::from(flow.flip);
-        let (mine, others) = ends(&mut connection.levels, direction);
-        let (me, other) = ends(&mut flow.sides, place.side);
+    fn count_level(&mut self, segment: &Segment) {
+        let direction = self.direction();
+        let (mine, others) = ends(&mut self.connection.levels, direction);
+        let (me, other) = ends(&mut self.flow.sides, self.side);
+        others.flight[0] = others.flight[0].wrapping_add(other.flight[0]).wrapping_sub(other.counted[0]);
+        other.counted[0] = other.flight[0];
+        if segment.payload == 0 {
+            return;
+        }
         for method in 0..2 {
-            mine.flight[method] =
-                mine.flight[method].saturating_add(me.flight[method]).saturating_sub(me.counted[method]);
+            mine.flight[method] = mine.flight[method].wrapping_add(me.flight[method]).wrapping_sub(me.counted[method]);
             me.counted[method] = me.flight[method];
         }
-        others.flight[0] = others.flight[0].saturating_add(other.flight[0]).saturating_sub(other.counted[0]);
-        other.counted[0] = other.flight[0];
-        if segment.payload > 0 {
-            let bin = out.bin(&mut mine.meter, time, Owner::Connection(flow.connection, direction));
-            if mine.known {
-                bin.queue.add(mine.ranges.held());
-            }
-            bin.flight[0].add(mine.flight[0]);
-            if me.seen_acknowledgement.is_some() {
-                bin.flight[1].add(mine.flight[1]);
-            }
+        let bin = self.out.bin(&mut mine.meter, self.time, Owner::Connection(self.flow.connection, direction));
+        if mine.known {
+            bin.queue.add_peak(mine.ranges.held());
         }
-    }
-
-    /// After a fallback the data level is the subflow's.
-    #[cold]
-    fn as_plain(&mut self, segment: &Segment, place: Place, time: i64, taken: &mut Taken) {
-        taken.goodput = taken.found.new;
-        self.count_level(segment, place, time);
+        bin.flight[0].add_mean(mine.flight[0]);
+        if me.seen_acknowledgement.is_some() {
+            bin.flight[1].add_mean(mine.flight[1]);
+        }
     }
 }

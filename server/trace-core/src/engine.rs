@@ -136,10 +136,11 @@ impl Engine {
             Inside::Unknown => return self.strange(Kind::UnknownLinkType),
         };
         let original = u64::from(frame.original).saturating_sub(ip as u64);
-        match parse(frame.bytes.get(ip..).unwrap_or_default(), original) {
+        // By reference: copying a segment that was just written costs more than the parsing.
+        match &parse(frame.bytes.get(ip..).unwrap_or_default(), original) {
             Parsed::Tcp(segment) => {
                 self.tcp_packets += 1;
-                self.segment(&segment, time);
+                self.segment(segment, time);
             }
             Parsed::Other => self.other_packets += 1,
             Parsed::Fragment => self.strange(Kind::Fragment),

@@ -25,7 +25,7 @@ impl Default for Limits {
             segments: 65_536,
             timestamps: 8_192,
             mappings: 64,
-            bins: 4_194_304,
+            bins: 1_048_576,
             events: 1_048_576,
             problems: 16_384,
             packets: 134_217_728,

@@ -13,7 +13,8 @@ pub struct Mappings {
     initial: Option<u64>,
     /// Bounds of it where no SYN was seen: at least, at most.
     bounds: Option<(u64, u64)>,
-    /// Oldest first.
+    /// The newest, and all, oldest first.
+    newest: Option<Mapping>,
     known: VecDeque<Mapping>,
     last: Option<Map>,
 }
@@ -50,8 +51,10 @@ impl Mappings {
     /// The option came in a packet with the payload `start..end`. True: it is new.
     #[inline(always)]
     pub fn heard(&mut self, map: Map, start: u64, end: u64, most: u64) -> bool {
-        if self.last == Some(map) && self.initial.is_some() {
-            return false;
+        if let (Some(last), Some(_)) = (&self.last, self.initial) {
+            if *last == map {
+                return false;
+            }
         }
         self.heard_new(map, start, end, most)
     }
@@ -76,6 +79,7 @@ impl Mappings {
             self.known.pop_front();
         }
         self.known.push_back(mapping);
+        self.newest = Some(mapping);
         fresh
     }
 
@@ -100,7 +104,9 @@ impl Mappings {
     /// The first stretch of `start..end`; None: no mapping holds its first byte.
     #[inline(always)]
     pub fn stretch(&self, start: u64, end: u64) -> Option<Stretch> {
-        let mapping = self.known.iter().rev().find(|known| known.start <= start && start < known.end)?;
+        let holds = |known: &&Mapping| known.start <= start && start < known.end;
+        let newest = self.newest.as_ref().filter(holds);
+        let mapping = newest.or_else(|| self.known.iter().rev().find(holds))?;
         Some(Stretch {
             dsn: mapping.dsn.wrapping_add(start - mapping.start),
             wide: mapping.wide,

@@ -71,7 +71,7 @@ fn interface(body: &[u8], order: Order) -> Option<Interface> {
             }
             _ => {}
         }
-        at += 4 + (usize::from(length) + 3) / 4 * 4;
+        at += 4 + usize::from(length).div_ceil(4) * 4;
     }
     Some(made)
 }

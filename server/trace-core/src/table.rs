@@ -75,16 +75,31 @@ pub struct Place {
 #[derive(Debug, Default)]
 pub struct Table {
     places: HashMap<Key, Place, Folding>,
+    /// What was found last in either direction: mostly the next packet's.
+    last: [Option<(Key, Place)>; 2],
 }
 
 impl Table {
     #[inline(always)]
-    pub fn find(&self, key: &Key) -> Option<Place> {
-        self.places.get(key).copied()
+    pub fn find(&mut self, key: &Key) -> Option<Place> {
+        for (known, place) in self.last.iter().flatten() {
+            if known == key {
+                return Some(*place);
+            }
+        }
+        self.look_up(key)
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, key: &Key) -> Option<Place> {
+        let place = self.places.get(key).copied()?;
+        self.last[usize::from(place.side & 1)] = Some((*key, place));
+        Some(place)
     }
 
     /// `key`: of who opened it.
     pub fn put(&mut self, key: Key, flow: u32) {
+        self.last = [None; 2];
         // An address that speaks to itself on one port has one key for both directions.
         self.places.insert(key.reversed(), Place { flow, side: 1 });
         self.places.insert(key, Place { flow, side: 0 });
