@@ -1,0 +1,139 @@
+"""What a folder of tables holds already: ``manifest/PART.json``, one for each part, written last. A part without it does not count.
+
+Written by whoever made the part, so that processes need not know each other.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+VERSION = 1
+"""Of the analysis and its tables: raised when either gives other values. Parts of another version are made anew."""
+FOLDER = "manifest"
+TABLES = ("files", "connections", "subflows", "totals", "bins", "events", "problems", "packets")
+
+
+class ManifestError(ValueError):
+    """A folder that cannot be gone on with; the message is one line with the mend."""
+
+
+@dataclass(frozen=True)
+class Capture:
+    """One analysed file, as it was then. ``file``: absolute."""
+
+    file: str
+    size_bytes: int
+    mtime_ns: int
+
+    @classmethod
+    def at(cls, path: str) -> Capture:
+        """As it is now; OSError."""
+        stat = os.stat(path)  # noqa: PTH116
+        return cls(os.path.abspath(path), stat.st_size, stat.st_mtime_ns)  # noqa: PTH100
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of every table. ``replaces``: the part whose rows it took over, if any."""
+
+    version: int
+    bin_ns: int
+    packets: bool
+    files: tuple[Capture, ...]
+    replaces: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The same for the same files and settings."""
+        what = [self.version, self.bin_ns, self.packets, [asdict(file) for file in self.files]]
+        return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
+
+
+def read(out: Path) -> dict[str, Part]:
+    """Parts by name; ManifestError where one is not readable."""
+    made = {}
+    for path in sorted((out / FOLDER).glob("*.json")):
+        try:
+            told = json.loads(path.read_bytes())
+            files = tuple(Capture(f["file"], f["size_bytes"], f["mtime_ns"]) for f in told["files"])
+            made[path.stem] = Part(told["version"], told["bin_ns"], told["packets"], files, told["replaces"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ManifestError(
+                f"{path}: no manifest of a part; mend: remove it, its files are analysed anew"
+            ) from error
+    return made
+
+
+def write(out: Path, part: Part) -> None:
+    """Whole, or not at all: from then on the part counts."""
+    path = out / FOLDER / f"{part.name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.tmp")
+    with draft.open("w") as file:
+        json.dump(asdict(part), file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    sync_folder(path.parent)
+
+
+def remove(out: Path, name: str) -> None:
+    """A part: first that it counts, then its tables."""
+    (out / FOLDER / f"{name}.json").unlink(missing_ok=True)
+    for path in table_files(out, name):
+        path.unlink(missing_ok=True)
+
+
+def table_files(out: Path, name: str) -> list[Path]:
+    """Where a part's tables are, or would be."""
+    return [out / table / f"{name}.parquet" for table in TABLES]
+
+
+def tidy(out: Path) -> dict[str, Part]:
+    """What counts, after what a killed run left is removed: replaced parts, tables without a manifest, drafts."""
+    parts = read(out)
+    for part in list(parts.values()):
+        if part.replaces in parts:
+            remove(out, part.replaces)
+            del parts[part.replaces]
+    for folder in (FOLDER, *TABLES):
+        for path in (out / folder).glob("*"):
+            if path.suffix == ".tmp" or (path.suffix == ".parquet" and path.stem not in parts):
+                path.unlink()
+    return parts
+
+
+def other_settings(parts: Iterable[Part], bin_ns: int, packets: bool) -> str | None:
+    """With what else the folder was begun; None when with the same."""
+    for part in parts:
+        if (part.bin_ns, part.packets) != (bin_ns, packets):
+            return f"--bins {part.bin_ns / 1e6:g}{' --packets' if part.packets else ''}"
+    return None
+
+
+@contextmanager
+def alone(out: Path) -> Iterator[None]:
+    """Makes the folder; ManifestError while another run writes there."""
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ManifestError(f"{out}: another run writes there; mend: let it end, or name another folder") from error
+        yield
+
+
+def sync_folder(folder: Path) -> None:
+    """So that a rename outlives a power cut."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -1,0 +1,141 @@
+"""Tables of captures as Parquet (server/spec/traces-tables.md). The only module that imports pyarrow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+try:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+except ImportError as error:
+    raise ImportError("tables need pyarrow; mend: pip install 'tandem-server[traces]'") from error
+
+from tandem_server.analysis.traces.columns import YES_OR_NO, known_of, listed, names_of
+from tandem_server.analysis.traces.manifest import TABLES, Capture, sync_folder
+
+if TYPE_CHECKING:  # the library has no types of its own when it runs
+    from tandem_server.tandem_trace_core import File, Table, Tables
+
+ROWS_AT_ONCE = 1 << 20
+"""What is held before it is written, by table; the size of a row group."""
+
+FILES = pa.schema(
+    [
+        *(("file", pa.string()), ("size_bytes", pa.uint64()), ("mtime_utc_ns", pa.int64()), ("bin_ns", pa.int64())),
+        *(("format", pa.string()), ("compression", pa.string()), ("bytes", pa.uint64()), ("packets", pa.uint64())),
+        *(("tcp_packets", pa.uint64()), ("other_packets", pa.uint64())),
+        *(("first_utc_ns", pa.int64()), ("last_utc_ns", pa.int64())),
+        *(("link_types", pa.list_(pa.int32())), ("bounded", pa.list_(pa.string())), ("problems", pa.uint64())),
+    ]
+)
+
+
+class PartWriter:
+    """One part of each table, under drafts' names until ``keep``. Used as ``with PartWriter(…) as writer``: what fails leaves none."""
+
+    def __init__(self, out: Path, draft: str, packets: bool) -> None:
+        self._paths = {t: out / t / f"{draft}.tmp" for t in TABLES if packets or t != "packets"}
+        self._pending: dict[str, list[Any]] = {table: [] for table in self._paths}
+        self._writers: dict[str, Any] = {}
+
+    def __enter__(self) -> PartWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for writer in self._writers.values():
+            writer.close()
+        for path in self._paths.values():
+            path.unlink(missing_ok=True)
+
+    def add(self, capture: Capture, tables: Tables) -> None:
+        """One capture's rows."""
+        self.add_rows("files", _file_row(capture, tables["file"]))
+        by_name: dict[str, Table] = {
+            "connections": tables["connections"],
+            "subflows": tables["subflows"],
+            "totals": tables["totals"],
+            "bins": tables["bins"],
+            "events": tables["events"],
+            "problems": tables["problems"],
+            "packets": tables["packets"],
+        }
+        for name, table in by_name.items():
+            if name in self._paths:
+                self.add_rows(name, arrow(name, capture.file, table))
+
+    def add_rows(self, table: str, rows: Any) -> None:  # noqa: ANN401  (pyarrow.Table)
+        """Rows that are Arrow's already."""
+        self._pending[table].append(rows)
+        if sum(piece.num_rows for piece in self._pending[table]) >= ROWS_AT_ONCE:
+            self._flush(table)
+
+    def keep(self, name: str) -> None:
+        """Written, synced, renamed to the part's name."""
+        for table, path in self._paths.items():
+            self._flush(table)
+            self._writers.pop(table).close()
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        for path in self._paths.values():
+            path.replace(path.with_name(f"{name}.parquet"))
+            sync_folder(path.parent)
+
+    def _flush(self, table: str) -> None:
+        pieces, self._pending[table] = self._pending[table], []
+        if not pieces:
+            return
+        rows = pa.concat_tables(pieces).unify_dictionaries().combine_chunks()
+        if table not in self._writers:
+            path = self._paths[table]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._writers[table] = pq.ParquetWriter(path, rows.schema, compression="zstd")
+        self._writers[table].write_table(rows, row_group_size=ROWS_AT_ONCE)
+
+
+def take_over(out: Path, old: str, new: str, files: Collection[str], packets: bool) -> None:
+    """Make part ``new`` of those rows of part ``old`` that are of these files."""
+    with PartWriter(out, new, packets) as writer:
+        for table in TABLES:
+            if packets or table != "packets":
+                rows = pq.read_table(out / table / f"{old}.parquet", partitioning=None)
+                mine = pc.is_in(rows["file"].cast(pa.string()), value_set=pa.array(list(files), pa.string()))
+                writer.add_rows(table, rows.filter(mine))
+        writer.keep(new)
+
+
+def arrow(name: str, file: str, table: Table) -> Any:  # noqa: ANN401  (pyarrow.Table)
+    """One table of the native pass: the file's name before its columns, codes and yes or no by name, addresses as text."""
+    rows = table["rows"]
+    columns = {
+        "file": pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([file], pa.string()))
+    }
+    for column, (dtype, data, validity) in table["columns"].items():
+        known = known_of(validity, rows)
+        absent = None if known is None else ~known
+        if dtype == "V16":
+            columns[column] = pa.array(listed(table, column), pa.string())
+        elif names := names_of(name, column):
+            codes = pa.array(np.frombuffer(data, dtype).astype(np.int8), mask=absent)
+            columns[column] = pa.DictionaryArray.from_arrays(codes, pa.array(names, pa.string()))
+        elif column in YES_OR_NO:
+            columns[column] = pa.array(np.frombuffer(data, dtype).astype(np.bool_), mask=absent)
+        else:
+            columns[column] = pa.array(np.frombuffer(data, dtype), mask=absent)
+    return pa.table(columns)
+
+
+def _file_row(capture: Capture, told: File) -> Any:  # noqa: ANN401  (pyarrow.Table)
+    row = {
+        **told,
+        "file": capture.file,
+        "size_bytes": capture.size_bytes,
+        "mtime_utc_ns": capture.mtime_ns,
+        "problems": sum(told["problems"].values()),
+    }
+    return pa.Table.from_pylist([{field.name: row[field.name] for field in FILES}], FILES)

@@ -1,0 +1,204 @@
+"""``tandem-server analyse``: captures → connections as a table, JSON or Parquet."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
+
+if TYPE_CHECKING:
+    from tandem_server.analysis.traces.batch import Analysed
+
+BAR = 30
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the subcommand."""
+    parser = subparsers.add_parser(
+        "analyse",
+        help="tell of every TCP and Multipath TCP connection in captures: goodput, RTT, losses, reordering, events",
+        description="Read captures (pcap, pcapng, also in gzip or zstd) once and tell of every connection and its subflows: goodput, RTT,"
+        " what was sent twice, data-level reordering, handshakes and events. Printed as a table for people or as JSON; with --out also"
+        " written as Parquet tables, by bins of time.",
+        epilog="Exit status: 0 when every file was analysed, 1 when some could not be (each is named), 2 when the command is wrong,"
+        " 3 when this machine lacks something. What could be read of a cut or damaged capture is analysed; what could not is named by"
+        " packet number. The keys of --json: server/src/tandem_server/analysis/traces/README.md; the Parquet tables:"
+        " server/spec/traces-tables.md.",
+    )
+    parser.add_argument(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="a capture, or a folder: in it and below every *.pcap and *.pcapng, also with .gz or .zst behind",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON array with an object for each connection")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="write tables there as Parquet (needs pyarrow); called again, goes on where it was stopped, and analyses only"
+        " what is new or changed: what is printed is of that",
+    )
+    parser.add_argument(
+        "--bins", type=_bins, default=100.0, metavar="MS", help="width of a bin in milliseconds (default: 100)"
+    )
+    parser.add_argument("--packets", action="store_true", help="with --out: a row for each packet, too (large)")
+    parser.add_argument(
+        "--workers", type=_count, metavar="N", help="processes that analyse at once (default: one a processor)"
+    )
+    parser.add_argument(
+        "--batch",
+        type=_count,
+        metavar="FILES",
+        help="files that a process is given at once at most, and that one part of each table holds (default: 100, or 256 MiB of them)",
+    )
+    parser.set_defaults(func=_analyse)
+
+
+def _count(told: str) -> int:
+    if not told.isdecimal() or int(told) < 1:
+        raise argparse.ArgumentTypeError(f"{told!r} is not a whole number from 1")
+    return int(told)
+
+
+def _bins(told: str) -> float:
+    try:
+        width = float(told)
+    except ValueError:
+        width = 0.0
+    if not 0.001 <= width <= 86_400_000:
+        raise argparse.ArgumentTypeError(f"{told!r} is not a width in milliseconds from 0.001 to 86400000")
+    return width
+
+
+@with_plain_ends
+def _analyse(args: Namespace) -> int:
+    if args.packets and args.out is None:
+        raise ConfigError("--packets are rows of a table; mend: --out DIR")
+    try:
+        importlib.import_module("tandem_server.tandem_trace_core")
+    except ImportError as error:
+        raise EnvironmentLacks(
+            "the native pass over captures is not built; mend: ./kit setup, or a server's wheel for this processor"
+        ) from error
+    processes = importlib.import_module("tandem_server.analysis.traces.processes")
+    found_module = importlib.import_module("tandem_server.analysis.traces.found")
+    found = found_module.find(args.files)
+    for folder in found.empty:
+        print(f"tandem-server analyse: {folder}: no capture in it (*.pcap, *.pcapng, .gz, .zst)", file=sys.stderr)
+    for place, why in found.unread:
+        print(f"tandem-server analyse: {place}: not searched: {why}", file=sys.stderr)
+    if not found.paths and not found.unread:
+        raise ConfigError("nothing to analyse; mend: name captures, or a folder with captures in it")
+    batches = found_module.batches(found.paths, args.batch or found_module.MOST_FILES)
+    bin_ns = round(args.bins * 1e6)
+    told = _Telling(args.json, sys.stdout)
+    with contextlib.ExitStack() as stack:
+        if args.out is not None:
+            batches = _go_on(stack, args.out, batches, bin_ns, args.packets, len(found.paths))
+        results = processes.analysed(batches, bin_ns, args.packets, args.out, args.workers or processes.processors())
+        bar = stack.enter_context(_bar(sum(map(len, batches)), sys.stderr))
+        failed = bool(found.unread)
+        told.begin()
+        for batch, result in zip(batches, _whole(results), strict=True):
+            told.batch(result)
+            failed |= bool(result.failed)
+            bar(len(batch))
+        told.end()
+    return 1 if failed else 0
+
+
+def _go_on(
+    stack: contextlib.ExitStack, out: Path, batches: list[list[str]], bin_ns: int, packets: bool, named: int
+) -> list[list[str]]:
+    try:
+        importlib.import_module("tandem_server.analysis.traces.parquet")
+    except ImportError as error:
+        if "pyarrow" not in str(error):
+            raise
+        raise EnvironmentLacks(str(error)) from error
+    manifest = importlib.import_module("tandem_server.analysis.traces.manifest")
+    folder = importlib.import_module("tandem_server.analysis.traces.folder")
+    try:
+        stack.enter_context(manifest.alone(out))
+        left: list[list[str]] = folder.go_on(out, batches, bin_ns, packets)
+    except manifest.ManifestError as error:
+        raise ConfigError(str(error)) from error
+    if done := named - sum(map(len, left)):
+        print(f"tandem-server analyse: {done} of {named} captures are in {out} already", file=sys.stderr)
+    return left
+
+
+def _whole(results: Iterator[Analysed]) -> Iterator[Analysed]:
+    try:
+        yield from results
+    except BrokenProcessPool as error:
+        raise EnvironmentLacks(
+            "a process that analysed was killed, by lack of memory perhaps; mend: --workers 1, a smaller --batch"
+        ) from error
+
+
+class _Telling:
+    """What is printed, batch by batch: nothing is kept."""
+
+    def __init__(self, as_json: bool, to: TextIO) -> None:
+        self._json, self._to, self._any = as_json, to, False
+        in_text = importlib.import_module("tandem_server.analysis.traces.in_text")
+        self._lines, self._heads = in_text.lines, in_text.HEADS
+
+    def begin(self) -> None:
+        if self._json:
+            print("[", end="", file=self._to)
+
+    def batch(self, result: Analysed) -> None:
+        for connection in result.connections:
+            if self._json:
+                told = json.dumps(connection, ensure_ascii=False, allow_nan=False)
+                print(",\n" if self._any else "\n", told, sep="", end="", file=self._to)
+            else:
+                print(*([] if self._any else [self._heads]), self._lines(connection), sep="\n", file=self._to)
+            self._any = True
+        self._to.flush()
+        for problem in result.problems:
+            at = "" if problem.packet is None else f", first at packet {problem.packet}"
+            kind = problem.kind.replace("_", " ")
+            print(f"tandem-server analyse: {problem.file}: {kind}, {problem.count} times{at}", file=sys.stderr)
+        for path, why in result.failed:
+            print(f"tandem-server analyse: {path}: not analysed: {why}", file=sys.stderr)
+
+    def end(self) -> None:
+        if self._json:
+            print("\n]" if self._any else "]", file=self._to)
+
+
+@contextlib.contextmanager
+def _bar(files: int, to: TextIO) -> Iterator[Callable[[int], None]]:
+    """Counts files on a terminal; elsewhere says nothing."""
+    if not to.isatty():
+        yield lambda _: None
+        return
+    done = 0
+
+    def draw(more: int) -> None:
+        nonlocal done
+        done += more
+        full = BAR * done // max(files, 1)
+        to.write(f"\r\x1b[K{'█' * full}{'░' * (BAR - full)} {done} of {files} captures")
+        to.flush()
+
+    draw(0)
+    try:
+        yield draw
+    finally:
+        to.write("\r\x1b[K")
+        to.flush()
