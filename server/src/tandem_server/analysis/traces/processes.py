@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ def analysed(
         for batch in batches:
             yield process_batch(batch, bin_ns, packets, out)
         return
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _end_with_parent)
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _begin)
     waiting: deque[Future[Analysed]] = deque()
     try:
         for batch in batches:
@@ -44,8 +45,10 @@ def analysed(
         pool.shutdown(cancel_futures=True)
 
 
-def _end_with_parent() -> None:
-    """A process of a pool waits for ever when its parent is killed: it holds both ends of its queue."""
+def _begin() -> None:
+    """Ctrl-C is the parent's, which lets batches that were begun end. A process of a pool would wait for ever when its parent is killed,
+    since it holds both ends of its queue: so it watches it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_watch, args=(parent.sentinel,), daemon=True).start()

@@ -1,0 +1,130 @@
+"""``tandem-server analyse --json``, and the table for people: every value worked out from the packets by hand."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from captures import ACK, CLIENT, EPOCH, MS, SERVER, SYN, S, Wire, pcap
+from folders import fill, plain, run, told, two_subflows
+
+KEYS = [
+    *("file", "version", "start_utc_ns", "duration_s", "bytes", "goodput_bit_per_s", "reorder_queue_max_bytes"),
+    *("fallback", "subflows", "events"),
+]
+
+
+def test_a_plain_download_at_the_client(tmp_path):
+    path = tmp_path / "a.pcap"
+    path.write_bytes(plain())
+    (connection,) = told(path)
+    assert list(connection) == KEYS
+    events = connection.pop("events")
+    assert connection == {
+        "file": str(path),
+        "version": None,
+        "start_utc_ns": EPOCH,
+        "duration_s": 0.25,
+        "bytes": 5500,
+        "goodput_bit_per_s": 5500 * 8 / 0.25,
+        "reorder_queue_max_bytes": 2000,
+        "fallback": False,
+        "subflows": [
+            {
+                "id": 0,
+                "local": f"{CLIENT}:40000",
+                "remote": f"{SERVER}:443",
+                "bytes": 5500,
+                "share": 1.0,
+                "rtt_ms": {"min": 39.9, "median": 39.95, "p95": 44.95},
+                "rtt_method": "timestamp",
+                "retransmitted_bytes": 1000,
+                "hole_fill_bytes": 1000,
+                "reinjected_bytes": 0,
+                "join_delay_ms": None,
+                "backup": False,
+            }
+        ],
+    }
+    assert events[0] == {"kind": "syn", "time_ns": EPOCH, "subflow": 0}
+    assert [event["kind"] for event in events] == ["syn", "syn_ack", "established", "fin", "fin"]
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_two_subflows(tmp_path, version):
+    path = tmp_path / "b.pcapng"
+    path.write_bytes(two_subflows(version))
+    (connection,) = told(path)
+    assert (connection["version"], connection["bytes"], connection["reorder_queue_max_bytes"]) == (version, 4000, 2000)
+    first, second = connection["subflows"]
+    assert (first["id"], first["share"], first["join_delay_ms"], first["backup"]) == (0, 0.5, None, False)
+    assert (second["id"], second["share"], second["join_delay_ms"], second["backup"]) == (1, 0.5, 140.001, True)
+    assert (first["reinjected_bytes"], second["reinjected_bytes"]) == (0, 1000)
+    assert second["local"] == "10.0.1.1:40001"
+    assert {"kind": "join_syn", "time_ns": EPOCH + 100 * MS, "subflow": 1} in connection["events"]
+
+
+def upload_at_the_server() -> Wire:
+    """SYN to SYN/ACK takes 0.1 ms here, SYN/ACK to ACK 40 ms: the capture is at the responder. 3000 bytes to it, 100 back."""
+    wire = Wire()
+    c = wire.end("2001:db8::1", 40_000, "2001:db8::9", 443)
+    s = c.other()
+    c(0, 1000, 0, SYN)
+    s(MS // 10, 5000, 1001, SYN | ACK)
+    c(40 * MS, 1001, 5001)
+    for number in range(3):
+        c((41 + number) * MS, 1001 + 1000 * number, 5001, ACK, 1000)
+    s(50 * MS, 5001, 4001, ACK, 100)
+    return wire
+
+
+def test_local_is_where_the_capture_was_made_and_the_direction_that_of_more_goodput(tmp_path):
+    path = tmp_path / "upload.pcap"
+    path.write_bytes(pcap(upload_at_the_server().packets))
+    (connection,) = told(path)
+    (subflow,) = connection["subflows"]
+    assert (subflow["local"], subflow["remote"]) == ("[2001:db8::9]:443", "[2001:db8::1]:40000")
+    assert (connection["bytes"], subflow["bytes"]) == (3000, 3000)
+
+
+def test_what_does_not_exist_is_null(tmp_path):
+    """One packet: it lasts no time, so that there is no goodput a second, and no share of nothing."""
+    wire = Wire()
+    wire.end(CLIENT, 40_000, SERVER, 443)(S, 1000, 0, SYN)
+    path = tmp_path / "syn.pcap"
+    path.write_bytes(pcap(wire.packets))
+    (connection,) = told(path)
+    assert (connection["duration_s"], connection["goodput_bit_per_s"], connection["bytes"]) == (0.0, None, 0)
+    assert connection["subflows"][0]["share"] is None
+    assert connection["subflows"][0]["rtt_ms"] == {"min": None, "median": None, "p95": None}
+    assert connection["subflows"][0]["rtt_method"] is None
+
+
+def test_folders_are_searched_and_named_twice_counts_once(tmp_path):
+    folder = fill(tmp_path / "caps", 5)
+    (folder / "06.pcapng.gz").write_bytes(gzip.compress(two_subflows()))
+    (folder / "notes.txt").write_text("no capture")
+    found = told(folder / "01.pcap", folder)
+    assert [c["file"] for c in found] == [
+        str(folder / name)
+        for name in ("01.pcap", "00.pcap", "02.pcap", "06.pcapng.gz", "later/03.pcap", "later/04.pcap")
+    ]
+
+
+def test_the_same_whichever_number_of_processes(tmp_path):
+    folder = fill(tmp_path / "caps", 7)
+    alone = run(folder, "--json", "--workers", 1).stdout
+    assert run(folder, "--json", "--workers", 3, "--batch", 1).stdout == alone
+    assert len(alone) > 1000
+
+
+def test_the_table_for_people(tmp_path):
+    path = tmp_path / "b.pcapng"
+    path.write_bytes(two_subflows())
+    done = run(path)
+    assert done.stderr == ""
+    connection, first, second = done.stdout.splitlines()[2:]
+    assert connection.split() == ["2026-01-01", "00:00:00.000", "MPTCP", "v1", "0.205", "s", "4.00", "kB", "0.156", "Mbit/s",
+                                  "2.00", "kB", str(path)]  # fmt: skip
+    assert "10.0.0.1:40000 → 192.0.2.9:443" in first
+    assert second.endswith("joined after 140.0 ms  backup")
