@@ -11,12 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tandem_server.analysis import folder as campaign_folder
+from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, ledger_of
 from tandem_server.analysis.influx_source import InfluxSource
+from tandem_server.analysis.papers.folder_bins import bins_of_folder
+from tandem_server.analysis.papers.material import Bins
 from tandem_server.analysis.reading import mapping, text
 from tandem_server.analysis.source import Source
 from tandem_server.analysis.summary import summary
+from tandem_server.analysis.traces.manifest import ManifestError
 from tandem_server.cli import configuration
 from tandem_server.cli.config_file import add_config, found_config_file
 from tandem_server.cli.run_report import report_run, write_whole
@@ -36,7 +40,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="write summary.json, report.html and the result tables of a campaign folder",
         description="Write DIR/summary.json, DIR/report.html, DIR/figures/ and DIR/tables/*.csv from the folder's files and the database; a"
         " private database in DIR/server/influxdb is started for it when none answers. Exit status 0 when everything arrived, 1 when"
-        " something is missing (it says what), 2 when DIR is no campaign folder."
+        " something is missing (it says what), 2 when DIR is no campaign folder. Figures of the captures are drawn where"
+        " tandem-server analyse DIR/probe --out DIR/traces was run before."
         " With --run ID: the page of one run, as serve pages shows it.",
     )
     parser.add_argument(
@@ -76,7 +81,7 @@ def _report(args: Namespace) -> int:
         evaluation = evaluate(campaign, source, ledger)
     told = json.dumps(summary(evaluation), indent=1, ensure_ascii=False, allow_nan=False)
     page = args.out or args.folder / "report.html"
-    drawn = figures(evaluation)
+    drawn = figures(evaluation, _bins(campaign, evaluation.clock))
     write_whole(args.folder / "summary.json", f"{told}\n".encode())
     _write_figures(page.parent / "figures", drawn)
     write_whole(page, render(evaluation, drawn).encode())
@@ -115,6 +120,16 @@ def _source(
     where = url or f"http://127.0.0.1:{config.store.port if config else 8086}"
     with folder_database(place, name, where, config.store.binary if config else None) as source:
         yield source
+
+
+def _bins(campaign: campaign_folder.CampaignFolder, clock: Clock) -> list[Bins]:
+    """Of the captures, where they were analysed into DIR/traces."""
+    try:
+        return bins_of_folder(campaign.folder, campaign.captures, clock)
+    except ManifestError as error:
+        raise ConfigError(str(error)) from error
+    except ImportError as error:
+        raise EnvironmentLacks(str(error)) from error
 
 
 def _write_figures(folder: Path, drawn: list[Drawn]) -> None:

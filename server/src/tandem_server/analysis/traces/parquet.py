@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 try:
     import pyarrow as pa
@@ -107,6 +108,25 @@ def take_over(out: Path, old: str, new: str, files: Collection[str], packets: bo
                 mine = pc.is_in(rows["file"].cast(pa.string()), value_set=pa.array(list(files), pa.string()))
                 writer.add_rows(table, rows.filter(mine))
         writer.keep(new)
+
+
+def numbers_by_file(
+    out: Path, table: str, part: str, names: Sequence[str]
+) -> dict[str, dict[str, NDArray[np.float64]]]:
+    """One part's columns by capture, absent NaN, named codes as the native pass numbers them."""
+    rows = pq.read_table(out / table / f"{part}.parquet", columns=["file", *names], partitioning=None)
+    files = rows["file"].cast(pa.string())
+    made = {}
+    for file in pc.unique(files).to_pylist():
+        own = rows.filter(pc.equal(files, file))
+        made[file] = {name: _numbers(table, name, own[name]) for name in names}
+    return made
+
+
+def _numbers(table: str, name: str, column: Any) -> NDArray[np.float64]:  # noqa: ANN401  (pyarrow.ChunkedArray)
+    if codes := names_of(table, name):
+        column = pc.index_in(column.cast(pa.string()), value_set=pa.array(codes, pa.string()))
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
 
 
 def arrow(name: str, file: str, table: Table) -> Any:  # noqa: ANN401  (pyarrow.Table)
