@@ -12,6 +12,8 @@ import pytest
 from captures import EPOCH
 from folders import command, fill, plain, run, tables, told, tree, two_subflows
 
+from tandem_server.analysis.traces.batch import process_batch
+
 pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/dev.txt")
 
 SPEC = Path(__file__).parents[3] / "server/spec/traces-tables.md"
@@ -176,3 +178,35 @@ def test_other_settings_are_refused(tmp_path):
     run(folder, "--out", tmp_path / "out")
     done = run(folder, "--out", tmp_path / "out", "--bins", 50, status=2)
     assert "was made with --bins 100; mend: the same here, or another folder" in done.stderr
+
+
+def test_what_cannot_be_written_is_one_line_and_the_same_command_goes_on(tmp_path):
+    """Files may not grow beyond 4 kB: as on a full disk, writing fails in the middle of a part."""
+    folder = fill(tmp_path / "caps", 4)
+    out = tmp_path / "out"
+    done = subprocess.run(
+        ["prlimit", "--fsize=4096", *command(folder, "--out", out, "--batch", "1", "--workers", "2")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"tandem-server: {out}")
+    assert "mend: make room" in done.stderr
+    run(folder, "--out", out, "--batch", 1)
+    run(folder, "--out", tmp_path / "whole", "--batch", 1)
+    assert tree(out) == tree(tmp_path / "whole")
+
+
+def test_row_groups_of_several_captures(tmp_path, monkeypatch):
+    """Each capture is a row group of its own when few rows are held: names stay those of their rows."""
+    folder = fill(tmp_path / "caps", 4)
+    monkeypatch.setattr("tandem_server.analysis.traces.parquet.ROWS_AT_ONCE", 1)
+    process_batch(sorted(map(str, folder.rglob("*.pcap"))), 100_000_000, True, tmp_path / "out")
+    monkeypatch.undo()
+    run(folder, "--out", tmp_path / "whole", "--packets")
+    for table in ("files", "connections", "bins", "events", "packets"):
+        assert sorted(map(str, tables(tmp_path / "out", table))) == sorted(map(str, tables(tmp_path / "whole", table)))
+    (path,) = (tmp_path / "out" / "bins").glob("*.parquet")
+    assert pq.read_metadata(path).num_row_groups > 3

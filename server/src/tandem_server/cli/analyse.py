@@ -110,7 +110,7 @@ def _analyse(args: Namespace) -> int:
         bar = stack.enter_context(_bar(sum(map(len, batches)), sys.stderr))
         failed = bool(found.unread)
         told.begin()
-        for batch, result in zip(batches, _whole(results), strict=True):
+        for batch, result in zip(batches, _whole(results, args.out), strict=True):
             told.batch(result)
             failed |= bool(result.failed)
             bar(len(batch))
@@ -139,12 +139,16 @@ def _go_on(
     return left
 
 
-def _whole(results: Iterator[Analysed]) -> Iterator[Analysed]:
+def _whole(results: Iterator[Analysed], out: Path | None) -> Iterator[Analysed]:
     try:
         yield from results
     except BrokenProcessPool as error:
         raise EnvironmentLacks(
             "a process that analysed was killed, by lack of memory perhaps; mend: --workers 1, a smaller --batch"
+        ) from error
+    except OSError as error:  # of what is read, each file's own line has told
+        raise EnvironmentLacks(
+            f"{error.filename or out}: {error.strerror or error}; mend: make room, or let this user write there; call it again"
         ) from error
 
 

@@ -27,7 +27,8 @@ Array = NDArray[np.float64]
 def bins_of_folder(folder: Path, captures: Iterable[Capture], clock: Clock) -> list[Bins]:
     """Of each capture that belongs to a run: of the connection in it that carried most towards its opener. None without tables.
 
-    Captures are known by their files' names (those that came to a server have ``.gz`` behind them), since a folder may have moved. ImportError: pyarrow is lacking; ManifestError.
+    Captures are known by their files' names (those that came to a server have ``.gz`` behind them), since a folder may have moved.
+    ImportError: pyarrow is lacking; ManifestError.
     """
     parts = manifest.read(folder / FOLDER)
     if not parts:

@@ -57,8 +57,7 @@ def process_batch(paths: Sequence[str], bin_ns: int, packets: bool, out: Path | 
             _read(path, bin_ns, False, done)
         return done
     parquet = importlib.import_module("tandem_server.analysis.traces.parquet")
-    part = Part(VERSION, bin_ns, packets, ())
-    read = []
+    read: list[Capture] = []
     with parquet.PartWriter(out, _draft_name(captures), packets) as writer:
         for path, capture in captures:
             if (tables := _read(path, bin_ns, packets, done)) is not None:
@@ -67,8 +66,7 @@ def process_batch(paths: Sequence[str], bin_ns: int, packets: bool, out: Path | 
         if read:
             part = Part(VERSION, bin_ns, packets, tuple(read))
             writer.keep(part.name)
-    if read:
-        manifest.write(out, part)
+            manifest.write(out, part)
     return done
 
 
