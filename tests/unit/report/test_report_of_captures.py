@@ -1,0 +1,42 @@
+"""``tandem-server analyse DIR/probe --out DIR/traces``, then ``report DIR``: the captures' bins reach the figures."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from synthetic_campaign import Synthetic
+from synthetic_folder import write
+
+from tandem_server.cli.main import main
+
+pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
+pytest.importorskip(
+    "tandem_server.tandem_trace_core",
+    reason="the native pass is not built; ./kit setup compiles it",
+    exc_type=ImportError,
+)
+sys.path.append(str(Path(__file__).resolve().parents[1] / "traces_core"))
+from captures import pcap
+from scenes import plain_download
+
+LACKING = "bins of the packet captures"
+
+
+def test_bins_of_the_captures_reach_the_figures(tmp_path):
+    made = Synthetic(seconds=110.0)
+    folder = write(made, tmp_path / "campaign")
+    assert main(["report", str(folder)]) == 1  # no database
+    assert LACKING in (folder / "report.html").read_text()
+    for capture in (folder / "probe").rglob("*.pcap"):
+        capture.write_bytes(pcap(plain_download().packets))
+    assert main(["analyse", str(folder / "probe"), "--out", str(folder / "traces"), "--workers", "1"]) == 0
+    assert main(["report", str(folder)]) == 1
+    assert LACKING not in (folder / "report.html").read_text()
+
+
+def test_a_manifest_that_is_none_is_one_line_and_2(tmp_path, capsys):
+    folder = write(Synthetic(seconds=110.0), tmp_path / "campaign")
+    (folder / "traces" / "manifest").mkdir(parents=True)
+    (folder / "traces" / "manifest" / "0.json").write_text("[]")
+    assert main(["report", str(folder)]) == 2
+    assert "no manifest of a part; mend: remove it" in capsys.readouterr().err
