@@ -7,6 +7,7 @@ import gzip
 import pytest
 from captures import ACK, CLIENT, EPOCH, MS, SERVER, SYN, S, Wire, pcap
 from folders import fill, plain, run, told, two_subflows
+from scenes import C0, S0, Multipath
 
 KEYS = [
     *("file", "version", "start_utc_ns", "duration_s", "bytes", "goodput_bit_per_s", "reorder_queue_max_bytes"),
@@ -128,3 +129,15 @@ def test_the_table_for_people(tmp_path):
                                   "2.00", "kB", str(path)]  # fmt: skip
     assert "10.0.0.1:40000 → 192.0.2.9:443" in first
     assert second.endswith("joined after 140.0 ms  backup")
+
+
+def test_a_join_alone_is_multipath_of_an_unknown_version(tmp_path):
+    """The capture of a run's second path only: no packet of it tells the version."""
+    scene = Multipath()
+    _, s = scene.join(0)
+    s(50 * MS, S0 + 1, C0 + 1, ACK, 500)
+    path = tmp_path / "second.pcap"
+    path.write_bytes(pcap(scene.wire.packets))
+    (connection,) = told(path)
+    assert connection["version"] is None
+    assert run(path).stdout.splitlines()[2].split()[2] == "MPTCP"

@@ -165,12 +165,14 @@ class _Telling:
             print("[", end="", file=self._to)
 
     def batch(self, result: Analysed) -> None:
-        for connection in result.connections:
+        for connection, multipath in zip(result.connections, result.multipath, strict=True):
             if self._json:
                 told = json.dumps(connection, ensure_ascii=False, allow_nan=False)
                 print(",\n" if self._any else "\n", told, sep="", end="", file=self._to)
             else:
-                print(*([] if self._any else [self._heads]), self._lines(connection), sep="\n", file=self._to)
+                print(
+                    *([] if self._any else [self._heads]), self._lines(connection, multipath), sep="\n", file=self._to
+                )
             self._any = True
         self._to.flush()
         for problem in result.problems:

@@ -30,11 +30,13 @@ class Problem:
 
 @dataclass
 class Analysed:
-    """What a batch gave. ``failed``: files that could not be analysed, and why."""
+    """What a batch gave. ``multipath``: of each connection, whether any MPTCP option was seen. ``failed``: files that could
+    not be analysed, and why."""
 
     files: int = 0
     packets: int = 0
     connections: list[dict[str, Any]] = field(default_factory=list)
+    multipath: list[bool] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
 
@@ -88,6 +90,7 @@ def _read(path: str, bin_ns: int, packets: bool, done: Analysed) -> Tables | Non
     done.files += 1
     done.packets += told["packets"]
     done.connections += connections_of(path, tables)
+    done.multipath += map(bool, listed(tables["connections"], "multipath"))
     first: dict[str, int] = {}
     for kind, packet in zip(listed(tables["problems"], "kind"), listed(tables["problems"], "packet"), strict=True):
         first.setdefault(core.PROBLEM_KINDS[kind], packet)

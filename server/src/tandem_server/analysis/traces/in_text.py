@@ -13,11 +13,11 @@ HEADS = (
 )
 
 
-def lines(connection: Mapping[str, Any]) -> str:
-    """One connection; ends without a line feed. ``–``: not known."""
+def lines(connection: Mapping[str, Any], multipath: bool) -> str:
+    """One connection; ends without a line feed. ``–``: not known. MPTCP without a version: no packet tells it."""
     began = datetime.fromtimestamp(connection["start_utc_ns"] // 1_000_000_000, UTC)
     version = connection["version"]
-    protocol = "TCP" if version is None else f"MPTCP v{version}"
+    protocol = "TCP" if not multipath else "MPTCP" if version is None else f"MPTCP v{version}"
     notes = "  fallback" if connection["fallback"] else ""
     rate = connection["goodput_bit_per_s"]
     first = (
