@@ -158,6 +158,8 @@ def figure_7b(m: Material) -> Sheet:
         if one.path is None and one.run in runs
         for v in one.reorder_queue_bytes[np.isfinite(one.reorder_queue_bytes)]
     ]
+    if not values:
+        raise LackingError("captures of all paths in one, of MPTCP downloads at times of a known mobility class")
     return _panels(
         {"": values},
         Axis("out-of-order queue, kB", zero=True),
