@@ -111,12 +111,12 @@ def test_an_upload(six):
 
 
 def test_latency_idle_and_loaded(six):
-    result = six.measure("latency", seconds=0.5, settle_s=0.3, linger_s=0.3)
+    # On a machine that does other work a third of the answers came later than 0.3 s after the last question.
+    result = six.measure("latency", seconds=0.5, settle_s=0.3, linger_s=3)
     assert len(result["streams"]) == 2
     for stream in result["streams"]:
         assert (stream["path"], stream["error"]) == ("six", None)
-        # How many come back in time is the machine's: on one that does other work a third came too late.
-        assert stream["received"] > 0.3 * stream["sent"] > 0
+        assert stream["received"] > 0.8 * stream["sent"] > 0
         assert stream["rtt_ms"]["p50"] > 0
 
 

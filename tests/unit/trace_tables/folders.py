@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from captures import MS, pcap, pcapng
-from scenes import Multipath, plain_download
+import scenes
+from captures import pcap, pcapng
 
 pytest.importorskip(
     "tandem_server.tandem_trace_core",
@@ -20,21 +20,12 @@ pytest.importorskip(
 
 
 def two_subflows(version: int = 1) -> bytes:
-    """4000 bytes over two subflows, half each; 1000 of them again on the second."""
-    scene = Multipath(version)
-    _, s1 = scene.open()
-    _, s2 = scene.join(100 * MS, backup=1)
-    scene.data(s1, 200 * MS, 0, 0, 1000)
-    scene.data(s2, 201 * MS, 0, 3000, 1000)
-    scene.data(s2, 202 * MS, 1000, 2000, 1000)
-    scene.data(s1, 203 * MS, 1000, 1000, 1000)
-    scene.acknowledge(s1.other(), 204 * MS, 2000, 4000)
-    scene.data(s2, 205 * MS, 2000, 500, 1000)
-    return pcapng(scene.wire.packets)
+    """``scenes.two_subflows`` as a capture."""
+    return pcapng(scenes.two_subflows(version).wire.packets)
 
 
 def plain(client: str = "10.0.0.1", server: str = "192.0.2.9") -> bytes:
-    return pcap(plain_download(client, server).packets)
+    return pcap(scenes.plain_download(client, server).packets)
 
 
 def fill(folder: Path, captures: int) -> Path:

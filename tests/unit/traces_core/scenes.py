@@ -95,3 +95,17 @@ class Multipath:
 
 def unknown_option() -> bytes:
     return option(254, b"\xf9\x89x")
+
+
+def two_subflows(version: int = 1) -> Multipath:
+    """Half of 4000 bytes each: the second subflow's come first, then what fills the gap, then 1000 of them again on the other."""
+    scene = Multipath(version)
+    _, s1 = scene.open()
+    _, s2 = scene.join(100 * MS, backup=1)
+    scene.data(s1, 200 * MS, 0, 0, 1000)
+    scene.data(s2, 201 * MS, 0, 3000, 1000)
+    scene.data(s2, 202 * MS, 1000, 2000, 1000)
+    scene.data(s1, 203 * MS, 1000, 1000, 1000)
+    scene.acknowledge(s1.other(), 204 * MS, 2000, 4000)
+    scene.data(s2, 205 * MS, 2000, 500, 1000)
+    return scene

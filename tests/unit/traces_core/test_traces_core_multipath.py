@@ -5,23 +5,9 @@ from __future__ import annotations
 import pytest
 from captures import ACK, EPOCH, FIN, MS, RST, SERVER, SYN, Wire, capable, dss, first_dsn, multipath, pcap, token
 from reading import analyse, of, one
-from scenes import C0, CLIENT_KEY, S0, SERVER_KEY, Multipath
+from scenes import C0, CLIENT_KEY, S0, SERVER_KEY, Multipath, two_subflows
 
 VERSIONS = pytest.mark.parametrize("version", [0, 1])
-
-
-def two_subflows(version: int) -> Multipath:
-    """Two subflows; the second's data come first, then what fills the gap, then one segment again on the other subflow."""
-    scene = Multipath(version)
-    _, s1 = scene.open()
-    _, s2 = scene.join(100 * MS, backup=1)
-    scene.data(s1, 200 * MS, 0, 0, 1000)
-    scene.data(s2, 201 * MS, 0, 3000, 1000)
-    scene.data(s2, 202 * MS, 1000, 2000, 1000)
-    scene.data(s1, 203 * MS, 1000, 1000, 1000)
-    scene.acknowledge(s1.other(), 204 * MS, 2000, 4000)
-    scene.data(s2, 205 * MS, 2000, 500, 1000)
-    return scene
 
 
 @VERSIONS

@@ -48,6 +48,16 @@ class Line:
         yield from self.points
 
 
+def _estimates(points: Sequence[tuple[float, Estimate]]) -> Iterator[Row]:
+    for x, e in points:
+        yield {"x": x, "y": e.value, "low": e.low, "high": e.high, "n": e.n}
+
+
+def _intervals(points: Sequence[tuple[float, Estimate]]) -> Iterator[tuple[float, float]]:
+    for x, e in points:
+        yield from ((x, y) for y in (e.value, e.low, e.high) if y is not None)
+
+
 @dataclass(frozen=True, slots=True)
 class Curve:
     """Estimates over a quantity, joined, with their intervals."""
@@ -57,12 +67,10 @@ class Curve:
     dashed: bool = False
 
     def rows(self) -> Iterator[Row]:
-        for x, e in self.points:
-            yield {"x": x, "y": e.value, "low": e.low, "high": e.high, "n": e.n}
+        yield from _estimates(self.points)
 
     def reach(self) -> Iterator[tuple[float, float]]:
-        for x, e in self.points:
-            yield from ((x, y) for y in (e.value, e.low, e.high) if y is not None)
+        yield from _intervals(self.points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +81,11 @@ class Bars:
     points: Sequence[tuple[float, Estimate]]
 
     def rows(self) -> Iterator[Row]:
-        for x, e in self.points:
-            yield {"x": x, "y": e.value, "low": e.low, "high": e.high, "n": e.n}
+        yield from _estimates(self.points)
 
     def reach(self) -> Iterator[tuple[float, float]]:
-        for x, e in self.points:
-            yield x, 0.0
-            yield from ((x, y) for y in (e.value, e.low, e.high) if y is not None)
+        yield from ((x, 0.0) for x, _ in self.points)
+        yield from _intervals(self.points)
 
 
 @dataclass(frozen=True, slots=True)
