@@ -68,7 +68,7 @@ impl Engine {
     }
 
     #[cold]
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments)] // parts of one step of the pass, split for reading and put together again by the compiler
     fn row(
         &mut self, segment: &Segment, options: &Options, place: Place, time: i64, taken: &Taken, acknowledged: &Acknowledged,
         rtt: Option<i64>, window: Option<(u64, bool)>,
@@ -116,7 +116,7 @@ impl Engine {
 }
 
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments)] // parts of one step of the pass, split for reading and put together again by the compiler
 fn count(
     flow: &mut Flow, out: &mut Out, segment: &Segment, place: Place, time: i64, taken: &Taken, acknowledged: &Acknowledged,
     rtt: Option<i64>, window: Option<(u64, bool)>,
@@ -249,7 +249,7 @@ fn acknowledgement(flow: &mut Flow, segment: &Segment, options: &Options, side: 
 
 /// A sample of this direction's RTT, if this segment's echo makes one.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments)] // parts of one step of the pass, split for reading and put together again by the compiler
 fn echo(
     flow: &mut Flow, segment: &Segment, options: &Options, taken: &Taken, acknowledged: &Acknowledged, side: u8, time: i64, out: &mut Out,
 ) -> Option<i64> {

@@ -40,6 +40,48 @@ pub struct Options {
     pub bad: bool,
 }
 
+/// Options one after another: kind, where the body begins, body (after kind and length). Ends where the list does, at an option that the
+/// snaplen cut, and at a length that cannot be, of which `bad` tells.
+pub struct Walk<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    pub bad: bool,
+}
+
+impl<'a> Walk<'a> {
+    #[inline(always)]
+    pub fn from(bytes: &'a [u8], at: usize) -> Self {
+        Walk { bytes, at, bad: false }
+    }
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = (u8, usize, &'a [u8]);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let kind = *self.bytes.get(self.at)?;
+            if kind == 0 {
+                return None;
+            }
+            if kind == 1 {
+                self.at += 1;
+                continue;
+            }
+            let length = *self.bytes.get(self.at + 1)?;
+            if length < 2 {
+                self.bad = true;
+                return None;
+            }
+            let (start, end) = (self.at + 2, self.at + usize::from(length));
+            let body = self.bytes.get(start..end)?;
+            self.at = end;
+            return Some((kind, start, body));
+        }
+    }
+}
+
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 
 #[inline(always)]
@@ -51,22 +93,8 @@ pub fn parse(bytes: &[u8]) -> Options {
         options.timestamps = be32(bytes, 4).zip(be32(bytes, 8));
         at = 12;
     }
-    while let Some(&kind) = bytes.get(at) {
-        if kind <= 1 {
-            if kind == 0 {
-                break;
-            }
-            at += 1;
-            continue;
-        }
-        let Some(&length) = bytes.get(at + 1) else { break };
-        if length < 2 {
-            options.bad = true;
-            break;
-        }
-        let end = at + usize::from(length);
-        // An option that the snaplen cut is left alone.
-        let Some(body) = bytes.get(at + 2..end) else { break };
+    let mut walk = Walk::from(bytes, at);
+    for (kind, start, body) in walk.by_ref() {
         if kind == 30 {
             options.multipath = true;
             match body.first().map(|byte| byte >> 4) {
@@ -74,14 +102,14 @@ pub fn parse(bytes: &[u8]) -> Options {
                 Some(_) => options.rare = true,
                 None => options.bad = true,
             }
-        } else if kind == 8 && length == 10 {
+        } else if kind == 8 && body.len() == 8 {
             options.timestamps = be32(body, 0).zip(be32(body, 4));
         } else if kind == 5 {
             // The header has 40 bytes of options at most.
-            options.sack = (at as u8 + 2, body.len() as u8);
+            options.sack = (start as u8, body.len() as u8);
         }
-        at = end;
     }
+    options.bad |= walk.bad;
     options
 }
 

@@ -2,6 +2,7 @@
 //! RFC 8684 §3 (v1) and RFC 6824 §3 (v0).
 
 use crate::fields::{be16, be32, be64};
+use crate::options::Walk;
 use crate::segment::mapped;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,17 +26,7 @@ pub enum Said {
 /// Calls `heard` for each; an option with a length that none of its forms has is left out, and told by false.
 pub fn each(bytes: &[u8], mut heard: impl FnMut(Said)) -> bool {
     let mut whole = true;
-    let mut at = 0;
-    while let Some(&kind) = bytes.get(at) {
-        if kind <= 1 {
-            if kind == 0 {
-                break;
-            }
-            at += 1;
-            continue;
-        }
-        let Some(length) = bytes.get(at + 1).map(|length| usize::from(*length)) else { break };
-        let Some(body) = (length >= 2).then(|| bytes.get(at + 2..at + length)).flatten() else { break };
+    for (kind, _, body) in Walk::from(bytes, 0) {
         match kind {
             2 => be16(body, 0).into_iter().for_each(|mss| heard(Said::Mss(mss))),
             // RFC 7323 §2.3: more than 14 counts as 14.
@@ -43,7 +34,6 @@ pub fn each(bytes: &[u8], mut heard: impl FnMut(Said)) -> bool {
             30 => whole &= multipath(body, &mut heard),
             _ => {}
         }
-        at += length;
     }
     whole
 }

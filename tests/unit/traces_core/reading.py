@@ -6,13 +6,7 @@ import ipaddress
 from typing import Any
 
 import numpy as np
-import pytest
-
-core = pytest.importorskip(
-    "tandem_server.tandem_trace_core",
-    reason="the native pass is not built; ./kit setup compiles it",
-    exc_type=ImportError,
-)
+from native import core
 
 CODES = {
     "direction": "DIRECTIONS",
