@@ -82,7 +82,7 @@ class ProbesTraces:
 
     def __init__(self, desk: TraceDesk, body_s: float) -> None:
         self._desk, self._body_s = desk, body_s
-        self._sending: dict[str, int] = {}
+        self._sending: dict[str, set[Wait]] = {}
         self._waits: dict[tuple[str, str], Wait] = {}
         self._settling: set[tuple[str, str]] = set()
         self._settlers = CapacityLimiter(_SETTLED_AT_ONCE)
@@ -122,11 +122,14 @@ class ProbesTraces:
             raise TraceError("bytes of a stream have no Content-Encoding")
         if (older := self._waits.pop((probe, sha256), None)) is not None:
             older.end()
-            await asyncio.sleep(0)  # it gives its place back
-        if sum(self._sending.values()) >= _AT_ONCE or self._sending.get(probe, 0) >= _AT_ONCE_OF_A_PROBE:
+            self._leave(probe, older)  # its place is the newer one's, also while it still writes down what it has
+        if (
+            sum(map(len, self._sending.values())) >= _AT_ONCE
+            or len(self._sending.get(probe, ())) >= _AT_ONCE_OF_A_PROBE
+        ):
             raise Busy("too many traces at once")
-        self._sending[probe] = self._sending.get(probe, 0) + 1
         wait = self._waits[probe, sha256] = Wait(self._body_s)
+        self._sending.setdefault(probe, set()).add(wait)
         try:
             state = await self._received(request, probe, sha256, int(told), wait)
         except BadBytes:
@@ -138,10 +141,15 @@ class ProbesTraces:
         finally:
             if self._waits.get((probe, sha256)) is wait:
                 del self._waits[probe, sha256]
-            self._sending[probe] -= 1
-            if not self._sending[probe]:
-                del self._sending[probe]
+            self._leave(probe, wait)
         return await self._told(probe, sha256, state)
+
+    def _leave(self, probe: str, wait: Wait) -> None:
+        """Give a place back. Safe to call twice."""
+        places = self._sending.get(probe, set())
+        places.discard(wait)
+        if not places:
+            self._sending.pop(probe, None)
 
     async def _received(self, request: Request, probe: str, sha256: str, offset: int, wait: Wait) -> State:
         try:
