@@ -52,9 +52,21 @@ class Story:
             if done.returncode == 0 and met(done.stdout):
                 return done.stdout
             assert time.monotonic() < until, (
-                f"not within {STEPS_S:.0f} s: {what}; last: {done.stdout[-1500:]}{done.stderr[-500:]}"
+                f"not within {STEPS_S:.0f} s: {what}; last: {done.stdout[-1500:]}{done.stderr[-500:]}{self._failed(address)}"
             )
             time.sleep(every_s)
+
+    def _failed(self, address: str) -> str:
+        """For a message: what the kit and the one asked say of their units that failed."""
+        command = (
+            "for unit in $(systemctl --failed --no-legend --plain | cut -d ' ' -f 1); do"
+            ' echo "== $unit"; sudo journalctl --boot --no-pager --output=cat --unit="$unit" | tail -25; done'
+        )
+        return "".join(
+            f"\n{at}: failed units: {done.stdout}{done.stderr[-500:]}"
+            for at in dict.fromkeys((address, PROBE))
+            for done in [self.ground.ssh(at, command, STEPS_S)]
+        )
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Runs in the machine as a service: two modems on USB (the bench's, by the kernel's gadget stack) and the operators behind them.
 
-    modem a (place 1-1) ── gad0 192.168.8.1 ──┐
-                                              ├─ namespace "operators" ── eth1 203.0.113.1 ── net
-    modem b (place 2-1) ── gad1 192.168.9.1 ──┘
+    modem a (place 1-1) ── modem-a 192.168.8.1 ──┐
+                                                 ├─ namespace "operators" ── eth1 203.0.113.1 ── net
+    modem b (place 2-1) ── modem-b 192.168.9.1 ──┘
 
 What the kit has of it are two USB devices. ``usb_modems.py serve OPERATORS SERVER NAME`` is the service (addresses, and the server's
 name); ``usb_modems.py tell PATH unplug|plug`` pulls a plug.
@@ -53,10 +53,16 @@ def modem(number: int, path: str) -> subprocess.Popen[str]:
     return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
 
 
-def network(path: str, interface: str, host: str) -> subprocess.Popen[str]:
-    """What is behind the plug: an address, a DHCP server, a resolver."""
-    base = NETWORKS[path]
-    run("ip", "link", "set", interface, "netns", SPACE)
+def inside(path: str) -> str:
+    """The modem's end of the wire, in the operators' namespace."""
+    return f"modem-{path}"
+
+
+def network(path: str, made: str, host: str) -> subprocess.Popen[str]:
+    """What is behind the plug: an address, a DHCP server, a resolver. ``made``: what the kernel called the modem's end of the wire."""
+    base, interface = NETWORKS[path], inside(path)
+    # The kernel gives the next modem the name that this one leaves free.
+    run("ip", "link", "set", made, "netns", SPACE, "name", interface)
     lines = [f"address add {base}.1/24 dev {interface}", f"link set {interface} up"]
     run("ip", "-n", SPACE, "-batch", "-", text="\n".join(lines) + "\n")
     argv = [
@@ -77,17 +83,17 @@ def carrier(path: str) -> bool | None:
     return None
 
 
-def watch(interfaces: dict[str, str], parts: Sequence[subprocess.Popen[str]]) -> None:
+def watch(parts: Sequence[subprocess.Popen[str]]) -> None:
     """Until a part ends. A modem whose interface stays without a carrier says again that its network is there."""
     without: dict[str, float] = {}
     while all(part.poll() is None for part in parts):
         now = time.monotonic()
-        for path, interface in interfaces.items():
+        for path in PLACES:
             if carrier(path) is not False:
                 without.pop(path, None)
             elif now - without.setdefault(path, now) > AGAIN_S:
                 print(f"{path}: its network is told of again", flush=True)
-                again = f"link set {interface} down\nlink set {interface} up\n"
+                again = f"link set {inside(path)} down\nlink set {inside(path)} up\n"
                 run("ip", "-n", SPACE, "-batch", "-", text=again)
                 without.pop(path)
         time.sleep(LOOK_EVERY_S)
@@ -100,17 +106,15 @@ def serve(address: str, server: str, name: str) -> int:
     run("modprobe", "dummy_hcd", f"num={len(PLACES)}")
     operators(address)
     modems = {path: modem(number, path) for number, path in enumerate(PLACES)}
-    interfaces: dict[str, str] = {}
     servers = []
     for path, process in modems.items():
         assert process.stdout is not None
-        word, _, interface = process.stdout.readline().strip().partition(" ")
+        word, _, made = process.stdout.readline().strip().partition(" ")
         if word != "ready":
             return 1
-        interfaces[path] = interface
-        servers.append(network(path, interface, f"{name},{server}"))
+        servers.append(network(path, made, f"{name},{server}"))
         print(f"{path}: plugged in after {time.clock_gettime(time.CLOCK_BOOTTIME):.0f} s", flush=True)
-    watch(interfaces, [*modems.values(), *servers])
+    watch([*modems.values(), *servers])
     return 1
 
 

@@ -14,7 +14,10 @@ set -eu
 here=$1 build=$1/build venv=$1/venv
 say() { printf 'kit: %s\\n' "$*" >&2; }
 . "$2/tests/suites.sh"
-suite unit env -n 2 --dist loadfile tests
+unit() { "$@" unit env -n 2 --dist loadfile tests; }
+status=0
+unit suite || status=$?
+unit again "$status"
 """
 BROKEN = "def test_broken():\n    assert False\n"
 LATE = """
