@@ -169,8 +169,9 @@ def _qemu(
         f"local,path={folder},mount_tag={tag},security_model=none,readonly=on,multidevs=remap"
         for tag, folder in shares.items()
     ]
+    # What measures rates beside it comes first.
     return [
-        program, "-accel", accelerator, "-machine", "q35", "-cpu", "max", "-smp", "2", "-m", str(memory_mb),
+        "nice", "-n", "5", program, "-accel", accelerator, "-machine", "q35", "-cpu", "max", "-smp", "2", "-m", str(memory_mb),
         "-nodefaults", "-display", "none", "-no-reboot",
         "-kernel", str(made / "vmlinuz"), "-initrd", str(initrd or made / "initramfs"),
         "-append", f"console=ttyS0 quiet net.ifnames=0 panic=-1 mitigations=off {append}",
