@@ -29,6 +29,8 @@ class Story:
     kit_runs: ExitStack
     """The kit in its container; once closed nothing writes to its root, which goes on to be there, as server and ground do."""
     took_s: dict[str, float] = field(default_factory=dict)
+    in_vain: str | None = None
+    """What was waited for and did not come: what builds on it is not waited for as long again."""
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
@@ -46,15 +48,17 @@ class Story:
 
     def awaited(self, what: str, address: str, command: str, met: Callable[[str], bool], every_s: float = 2.0) -> str:
         """Until ``command``'s output is as wished."""
+        assert self.in_vain is None, f"not tried, since this did not come before: {self.in_vain}"
         until = time.monotonic() + STEPS_S
-        while True:
+        said = ""
+        while time.monotonic() < until:
             done = self.ground.ssh(address, command, STEPS_S)
             if done.returncode == 0 and met(done.stdout):
                 return done.stdout
-            assert time.monotonic() < until, (
-                f"not within {STEPS_S:.0f} s: {what}; last: {done.stdout[-1500:]}{done.stderr[-500:]}{self._failed(address)}"
-            )
+            said = f"{done.stdout[-1500:]}{done.stderr[-500:]}"
             time.sleep(every_s)
+        self.in_vain = what
+        raise AssertionError(f"not within {STEPS_S:.0f} s: {what}; last: {said}{self._failed(address)}")
 
     def _failed(self, address: str) -> str:
         """For a message: what the kit and the one asked say of their units that failed."""
