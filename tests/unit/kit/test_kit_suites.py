@@ -14,10 +14,7 @@ set -eu
 here=$1 build=$1/build venv=$1/venv
 say() { printf 'kit: %s\\n' "$*" >&2; }
 . "$2/tests/suites.sh"
-unit() { "$@" unit env -n 2 --dist loadfile tests; }
-status=0
-unit suite || status=$?
-unit again "$status"
+suite unit env -n 2 --dist loadfile tests
 """
 BROKEN = "def test_broken():\n    assert False\n"
 LATE = """
