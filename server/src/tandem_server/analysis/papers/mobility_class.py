@@ -4,8 +4,9 @@ often network events came (§4.2). Pure."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
+
+import numpy as np
 
 CLASSES = ("static", "low", "high", "moving")
 """``moving``: the speed is not known."""
@@ -78,34 +79,21 @@ def fit(samples: Mapping[str, Sequence[float]]) -> Fit | None:
 
 def _bounds(known: Mapping[str, Sequence[float]]) -> tuple[float, ...]:
     """Between neighbouring classes, in order; the lowest of those with fewest errors altogether."""
-    values = sorted({value for found in known.values() for value in found})
-    places = [values[0], *((a + b) / 2 for a, b in pairwise(values)), values[-1] + 1.0]
-    # below[c][p]: how many of class c lie under place p; of the best way to part the classes so far, errors and bounds by place.
-    below = [_below(sorted(found), places) for found in known.values()]
-    best: list[tuple[int, tuple[float, ...]]] = [(count, ()) for count in [0] * len(places)]
-    errors = [len(found) for found in known.values()]
-    for n in range(len(below) - 1):
-        # The class between the last bound and this one errs with what lies outside of both.
-        chosen: list[tuple[int, tuple[float, ...]]] = []
-        least: tuple[int, tuple[float, ...]] | None = None
-        for p, place in enumerate(places):
-            start = best[p][0] + below[n][p] if n else 0
-            if least is None or start < least[0]:
-                least = (start, best[p][1])
-            outside = errors[n] - below[n][p]
-            chosen.append((least[0] + outside, (*least[1], place)))
-        best = chosen
-    _, bounds = min(((cost + below[-1][p], bounds) for p, (cost, bounds) in enumerate(best)), key=lambda one: one[0])
-    return bounds
-
-
-def _below(values: Sequence[float], places: Sequence[float]) -> list[int]:
-    counts, at = [], 0
-    for place in places:
-        while at < len(values) and values[at] < place:
-            at += 1
-        counts.append(at)
-    return counts
+    values = np.unique(np.concatenate([np.asarray(found, dtype=np.float64) for found in known.values()]))
+    places = np.concatenate([values[:1], (values[:-1] + values[1:]) / 2, values[-1:] + 1.0])
+    below = [np.searchsorted(np.sort(np.asarray(found, dtype=np.float64)), places) for found in known.values()]
+    # By place of the newest bound: the fewest errors so far, and where the bounds before it are.
+    cost = len(next(iter(known.values()))) - below[0]
+    chosen = np.arange(len(places))[:, None]
+    for found, under in zip(list(known.values())[1:-1], below[1:-1], strict=True):
+        start = cost + under  # the class between two bounds errs with what lies outside of them
+        least = np.minimum.accumulate(start)
+        better = np.append(True, start[1:] < least[:-1])
+        at = np.maximum.accumulate(np.where(better, np.arange(len(places)), 0))
+        cost = least + len(found) - under
+        chosen = np.column_stack([chosen[at], np.arange(len(places))])
+    best = int(np.argmin(cost + below[-1]))
+    return tuple(float(places[n]) for n in chosen[best])
 
 
 def as_json(found: Fit, fitted_on: str) -> dict[str, Any]:

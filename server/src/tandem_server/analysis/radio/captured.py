@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.papers.folder_bins import FOLDER
 from tandem_server.analysis.radio.effects import RULE, joined
 from tandem_server.analysis.radio.matched import CONNECTIONS, SUBFLOWS, TOTALS, Matched, matched
-from tandem_server.analysis.radio.shapes import Array, Binned, Flows, Joined, Radio, Rule
+from tandem_server.analysis.radio.shapes import Binned, Flows, Joined, Radio, Rule
 from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.analysis.traces import manifest
 
@@ -75,7 +76,7 @@ def _read(e: Evaluation, place: Path, parts: Mapping[str, manifest.Part]) -> tup
 
 def _bins(
     rows: Mapping[str, Any], found: Matched, number: Mapping[str, int], start_utc_ns: int, width: int
-) -> tuple[Array, ...]:
+) -> tuple[NDArray[Any], ...]:
     """Those of the matched subflows in their data's direction."""
     own = np.flatnonzero(~np.isnan(np.asarray(rows["subflow"], dtype=np.float64)))
     files = np.array([number.get(name, -1) for name in rows["files"]], dtype=np.int64)

@@ -10,6 +10,7 @@ from typing import Any
 
 from tandem_server.analysis.radio.shapes import Joined
 
+TABLE = "radio_packets"
 COLUMNS = (
     ("t_s", "float", "s", "of the event, since the campaign’s start"),
     ("path", "str", "", "whose modem had it"),

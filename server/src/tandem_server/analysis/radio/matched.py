@@ -141,7 +141,7 @@ def _connections(connections: Columns, subflows: Columns, totals: Columns) -> di
         )
     for n, file in enumerate(subflows["file"]):
         found[number[subflows["files"][file]], int(subflows["connection"][n])].flows.append(n)
-    for n in np.flatnonzero(np.isnan(totals["subflow"])):
+    for n in np.flatnonzero(np.isnan(totals["subflow"])).tolist():
         key = number[totals["files"][totals["file"][n]]], int(totals["connection"][n])
         found[key].carried[int(totals["direction"][n])] = float(totals["goodput_bytes"][n])
     return found

@@ -82,7 +82,7 @@ def recoveries(
     for which, rows, there in side_by_side(low, high):
         if len(mean) == 0:
             break
-        picked = np.minimum(rows, len(mean) - 1)
+        picked: Whole = np.minimum(rows, len(mean) - 1)
         above = there & (mean[picked] > factor * level[which, None])
         early = there & (place[picked] < rises[which, None])
         risen = (above & early).any(axis=1)
@@ -101,9 +101,9 @@ def recoveries(
         t_r[which] = np.where(is_back, np.maximum(came, 0) / SECOND, np.where(risen, np.nan, 0.0))
         rose[which] = risen
     # What has not risen may yet rise within its time, unless that could be seen.
-    cut = ~rose & (seen_to < event_ns + round(RISES_WITHIN_S * SECOND))
+    cut: NDArray[np.bool_] = ~rose & (seen_to < event_ns + round(RISES_WITHIN_S * SECOND))
     t_r[cut] = np.nan
-    ends = np.where(next_ns <= end_ns, WHY.index("next_event"), WHY.index("run_ended"))
+    ends: NDArray[np.int64] = np.where(next_ns <= end_ns, WHY.index("next_event"), WHY.index("run_ended"))
     why = np.select(
         [np.isnan(level), begun > event_ns - round(SETTLED_S * SECOND), low == high, np.isfinite(t_r)],
         [WHY.index("no_sample_before"), WHY.index("just_begun"), WHY.index("no_sample_after"), 0],

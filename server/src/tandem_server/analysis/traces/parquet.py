@@ -149,10 +149,11 @@ def columns(out: Path, table: str, parts: Sequence[str], names: Sequence[str]) -
     return made
 
 
-def write_table(path: Path, rows: dict[str, Any]) -> None:
-    """A table of anything, whole or not at all; text, numbers and yes or no as they are, None and NaN absent."""
+def write_table(path: Path, rows: dict[str, Any], kinds: dict[str, str]) -> None:
+    """A table of anything, whole or not at all, None absent. ``kinds``: by column ``str``, ``int``, ``float`` or ``bool``."""
+    types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
     draft = path.with_name(f"{path.name}.tmp")
-    made = {name: pa.array(values, from_pandas=True) for name, values in rows.items()}
+    made = {name: pa.array(values, types[kinds[name]]) for name, values in rows.items()}
     pq.write_table(pa.table(made), draft, compression="zstd")
     draft.replace(path)
 
