@@ -47,7 +47,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser = subparsers.add_parser(
         "report",
         help="write summary.json, report.html and the result tables of a campaign folder",
-        description="Write DIR/summary.json, DIR/mobility.json, DIR/report.html, DIR/figures/ and DIR/tables/*.csv from the folder's files and the database; a"
+        description="Write DIR/summary.json, DIR/mobility.json, DIR/report.html, DIR/figures/ and DIR/tables/*.csv from"
+        " the folder's files and the database; a"
         " private database in DIR/server/influxdb is started for it when none answers. Where captures were analysed into DIR/traces radio"
         " events are joined to their packets: DIR/tables/radio_packets.csv and .parquet (server/spec/radio-packets.md)."
         " Exit status 0 when everything arrived, 1 when"

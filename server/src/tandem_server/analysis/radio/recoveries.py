@@ -85,11 +85,11 @@ def recoveries(
         picked: Whole = np.minimum(rows, len(mean) - 1)
         above = there & (mean[picked] > factor * level[which, None])
         early = there & (place[picked] < rises[which, None])
-        risen = (above & early).any(axis=1)
+        risen: NDArray[np.bool_] = np.asarray((above & early).any(axis=1), dtype=np.bool_)
         first = np.argmax(above & early, axis=1)
         across = np.arange(rows.shape[1])
         back = there & ~above & (across > first[:, None])
-        is_back = risen & back.any(axis=1)
+        is_back: NDArray[np.bool_] = np.asarray(risen & back.any(axis=1), dtype=np.bool_)
         last = np.argmax(back, axis=1)
         counted = there & np.where(
             is_back[:, None],
