@@ -53,6 +53,10 @@ def only(made):
     return row
 
 
+def always(value):
+    return lambda _: value
+
+
 def raised(to_ms, start, end, usual=50.0):
     return lambda t: to_ms if start <= t < end else usual
 
@@ -67,7 +71,13 @@ def test_every_measure_of_one_drop():
     row = only(made)
     # The first bin back has its middle at 24.05; it belongs to what was seen until then.
     assert row["t_r_s"] == pytest.approx(4.05)
-    assert (row["why"], row["kind"], row["size_db"], row["path"], row["other_path"]) == ("", "signal_drop", 9.0, "a", "b")
+    assert (row["why"], row["kind"], row["size_db"], row["path"], row["other_path"]) == (
+        "",
+        "signal_drop",
+        9.0,
+        "a",
+        "b",
+    )
     assert (row["rtt_before_ms"], row["rtt_peak_ms"], row["rtt_peak_normalised"]) == (50.0, 201.0, 201 / 40)
     assert (row["before_s"], row["during_s"]) == (5.0, pytest.approx(4.0))  # the 41st middle is at 24.05: not before it
     assert (row["goodput_before_bit_per_s"], row["goodput_during_bit_per_s"]) == (160_000, pytest.approx(40_000))
@@ -83,20 +93,20 @@ def test_every_measure_of_one_drop():
 
 @pytest.mark.parametrize(("ms", "t_r"), [(75.0, 0.0), (75.001, 4.05)])
 def test_exactly_the_factor_is_recovered(ms, t_r):
-    data = binned((lambda t: 1000, raised(ms, 20, 24)))
+    data = binned((always(1000), raised(ms, 20, 24)))
     assert only(joined(radio((20.0, "a", -6.0)), flows(("a", 0)), data, RULE))["t_r_s"] == pytest.approx(t_r)
 
 
 @pytest.mark.parametrize(("second", "left_out"), [(22.999, 2), (23.0, 0)])
 def test_events_nearer_than_the_gap_are_left_out_and_counted(second, left_out):
-    data = binned((lambda t: 1000, lambda t: 50.0))
+    data = binned((always(1000), always(50.0)))
     made = joined(radio((20.0, "a", -6.0), (second, "a", None)), flows(("a", 0)), data, RULE)
     assert (made.account["left_out"], len(made)) == (left_out, 2 - left_out)
 
 
 @pytest.mark.parametrize(("other", "both"), [(20.0, True), (21.0, True), (21.001, False)])
 def test_both_modems_at_one_second_are_marked_and_kept(other, both):
-    data = binned((lambda t: 1000, lambda t: 50.0), (lambda t: 1000, lambda t: 50.0))
+    data = binned((always(1000), always(50.0)), (always(1000), always(50.0)))
     made = joined(radio((20.0, "a", -6.0), (other, "b", None)), flows(("a", 0), ("b", 0)), data, RULE)
     assert [(row["path"], row["both_modems"]) for row in records(made)] == [("a", both), ("b", both)]
     assert [row["other_event_s"] for row in records(made)] == [pytest.approx(other - 20)] * 2
@@ -105,7 +115,7 @@ def test_both_modems_at_one_second_are_marked_and_kept(other, both):
 def test_without_samples_before_or_after_there_is_no_t_r():
     event = radio((20.0, "a", -6.0))
     rows = [
-        only(joined(event, flows(("a", 0)), binned((lambda t: 1000, rtt)), RULE))
+        only(joined(event, flows(("a", 0)), binned((always(1000), rtt)), RULE))
         for rtt in (
             lambda t: None if t < 20 else 90.0,
             lambda t: None if t < 18.1 else 50.0,
@@ -127,21 +137,21 @@ def test_without_samples_before_or_after_there_is_no_t_r():
     ],
 )
 def test_what_does_not_come_back_says_why(seconds, events, why, during):
-    data = binned((lambda t: 1000, raised(200.0, 20, 999)), seconds=seconds)
+    data = binned((always(1000), raised(200.0, 20, 999)), seconds=seconds)
     row = next(records(joined(radio(*events), flows(("a", 0), seconds=seconds), data, RULE)))
     assert (row["why"], row["t_r_s"], row["rtt_peak_ms"]) == (why, None, 201.0)
     assert row["during_s"] == pytest.approx(during)
 
 
 def test_a_run_that_ends_before_the_rtt_could_rise_does_not_say_it_never_left():
-    data = binned((lambda t: 1000, lambda t: 50.0), seconds=24.9)
+    data = binned((always(1000), always(50.0)), seconds=24.9)
     assert only(joined(radio((20.0, "a", -6.0)), flows(("a", 0), seconds=24.9), data, RULE))["why"] == "run_ended"
-    data = binned((lambda t: 1000, lambda t: 50.0), seconds=25.0)
+    data = binned((always(1000), always(50.0)), seconds=25.0)
     assert only(joined(radio((20.0, "a", -6.0)), flows(("a", 0), seconds=25.0), data, RULE))["t_r_s"] == 0.0
 
 
 def test_only_connections_that_have_data_then_are_joined():
-    data = binned((lambda t: 1000 if 10 <= t < 20 else 0, lambda t: 50.0))
+    data = binned((lambda t: 1000 if 10 <= t < 20 else 0, always(50.0)))
     made = joined(
         radio((9.9, "a", -6.0), (13.0, "a", -6.0), (20.0, "a", -6.0), (15.0, "c", -6.0)), flows(("a", 0)), data, RULE
     )
@@ -150,7 +160,7 @@ def test_only_connections_that_have_data_then_are_joined():
 
 
 def test_bins_without_packets_are_nothing_carried():
-    full = binned((lambda t: 1000, lambda t: 50.0))
+    full = binned((always(1000), always(50.0)))
     there = (full.place < 200) | (full.place >= 210)
     columns = (full.flow, full.place, full.goodput_bytes, full.rtt_mean_ms, full.rtt_max_ms)
     data = Binned(WIDTH_NS, 0, *(column[there] for column in columns))
@@ -160,7 +170,7 @@ def test_bins_without_packets_are_nothing_carried():
 
 def test_it_is_the_figures_recovery_of_the_bins_middles():
     drawn = np.random.default_rng(7)
-    series = [(lambda t: 1000, lambda t: None if drawn.random() < 0.3 else float(drawn.gamma(3, 20))) for _ in range(4)]
+    series = [(always(1000), lambda _: None if drawn.random() < 0.3 else float(drawn.gamma(3, 20))) for _ in range(4)]
     data = binned(*series, seconds=200.0)
     events = radio(*((float(t), "a", -6.0) for t in drawn.uniform(5, 130, 40)))
     made = joined(events, flows(*(("a", n) for n in range(4)), seconds=200.0), data, Rule(0.0, 1.5))
