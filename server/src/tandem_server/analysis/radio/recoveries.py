@@ -91,11 +91,9 @@ def recoveries(
         back = there & ~above & (across > first[:, None])
         is_back: NDArray[np.bool_] = np.asarray(risen & back.any(axis=1), dtype=np.bool_)
         last = np.argmax(back, axis=1)
-        counted = there & np.where(
-            is_back[:, None],
-            across <= last[:, None],
-            np.where(risen[:, None], True, early | ((across == 0) & ~early.any(axis=1)[:, None])),
-        )
+        # Until it was back; of what rose and did not come back all; else what came in time, or the first that came at all.
+        soon = early | ((across == 0) & ~early[:, :1])
+        counted = there & np.where(is_back[:, None], across <= last[:, None], risen[:, None] | soon)
         peak[which] = np.where(counted, most[picked], -np.inf).max(axis=1)
         came = grid.middle_ns(place[picked[np.arange(len(which)), last]]) - event_ns[which]
         t_r[which] = np.where(is_back, np.maximum(came, 0) / SECOND, np.where(risen, np.nan, 0.0))
