@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -192,3 +193,9 @@ def test_nothing_gives_a_table_with_its_columns():
     assert (list(records(made)), len(made)) == ([], 0)
     assert set(made.rows) == {name for name, *_ in COLUMNS}
     assert as_csv(made) == ",".join(name for name, *_ in COLUMNS) + "\n"
+
+
+def test_the_spec_has_every_column_with_its_unit_and_meaning():
+    lines = (Path(__file__).parents[3] / "server/spec/radio-packets.md").read_text().splitlines()
+    told = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")][1:]
+    assert [(name, unit, what) for name, _, unit, what in told] == [(n, unit, what) for n, _, unit, what in COLUMNS]
