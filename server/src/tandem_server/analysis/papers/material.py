@@ -15,7 +15,7 @@ from tandem_server.analysis.mobility import spans
 from tandem_server.analysis.papers import measured
 from tandem_server.analysis.papers.measured import BandwidthRound, DelayRound, Download, Load, Play, Setting
 from tandem_server.analysis.papers.mobility_class import Fit, class_of
-from tandem_server.analysis.papers.network_events import NetworkEvent
+from tandem_server.analysis.papers.network_events import FIVE_MINUTES_S, NetworkEvent
 from tandem_server.analysis.reading import mapping, text, whole
 from tandem_server.analysis.recorded import RadioSeries, Recorded, SubflowSeries
 from tandem_server.analysis.run_classes import RunClasses, run_classes
@@ -228,7 +228,7 @@ def classes_of(e: Evaluation, given: tuple[Fit, str] | None = None) -> RunClasse
     """By the frequency of events. ``given``: a fit, and what it was made of."""
     polled = [float(t) for series in e.recorded.radio.values() for t in (series.t_s[0], series.t_s[-1])]
     runs = _runs(e, {str(m["id"]): m for m in e.campaign.manifests})
-    labelled = _joined([_span_of(run) for run in runs.values() if run[2] is not None])
+    labelled = _joined([_span_of(run) for run in runs.values() if run[2] is not None], FIVE_MINUTES_S)
     phases = e.campaign.truth.phases if e.campaign.truth is not None else []
     played = [(p.start_s, p.end_s, named) for p in phases if (named := class_of("", p.activity)) is not None]
     return run_classes(
@@ -255,11 +255,11 @@ def _span_of(run: tuple[float, float, str | None]) -> Span:
     return Span(run[0], run[1], run[2] or "")
 
 
-def _joined(found: list[Span]) -> Iterator[Span]:
-    """Runs at one time, as those of a pair, are one span."""
+def _joined(found: list[Span], pause_s: float = 0.0) -> Iterator[Span]:
+    """Runs at one time, as those of a pair, are one span; so are those of one class at most ``pause_s`` apart, none of another between."""
     last: Span | None = None
     for span in sorted(found, key=lambda s: (s.start_s, s.end_s)):
-        if last is not None and span.mobility == last.mobility and span.start_s <= last.end_s:
+        if last is not None and span.mobility == last.mobility and span.start_s <= last.end_s + pause_s:
             last = Span(last.start_s, max(last.end_s, span.end_s), last.mobility)
             continue
         if last is not None:
