@@ -10,7 +10,7 @@ import pytest
 from tandem_server.analysis.papers.mobility_class import Classifier, Fit, as_json, fit, from_json
 from tandem_server.analysis.run_classes import LABELLED, PLAYED, Judged, run_classes
 
-POLLED = (0.0, 1200.0)
+POLLED = (0.0, 1800.0)
 
 
 def test_the_threshold_between_low_and_high_speed():
@@ -62,7 +62,7 @@ def test_a_fit_goes_through_a_file():
 
 def walk_and_drive():
     """Five minutes each by turns: on foot an event a minute, in a car five."""
-    spans = [(300.0 * n, 300.0 * (n + 1), ("low", "high")[n % 2]) for n in range(4)]
+    spans = [(300.0 * n, 300.0 * (n + 1), ("low", "high")[n % 2]) for n in range(6)]
     events = [a + k * (60 if name == "low" else 12) for a, b, name in spans for k in range(5 if name == "low" else 25)]
     return spans, events
 
@@ -71,12 +71,17 @@ def test_a_campaign_with_labelled_runs_is_fitted_on_them():
     spans, events = walk_and_drive()
     runs = {f"r{n}": span for n, span in enumerate(spans)}
     found = run_classes(events, POLLED, spans, [], runs)
-    assert (found.fitted_on, found.fit.classifier.bounds, found.fit.accuracy) == (LABELLED, (15.0,), 1.0)
+    assert (
+        found.fitted_on.removeprefix("6 windows of about 300 s of "),
+        found.fit.classifier.bounds,
+        found.fit.accuracy,
+    ) == (LABELLED, (15.0,), 1.0)
     assert found.runs == {
         "r0": Judged(5.0, "low"), "r1": Judged(25.0, "high"), "r2": Judged(5.0, "low"), "r3": Judged(25.0, "high"),
+        "r4": Judged(5.0, "low"), "r5": Judged(25.0, "high"),
     }  # fmt: skip
-    assert found.as_json()["confusion"] == [[2, 0], [0, 2]]
-    assert "right for 100 % of 4" in found.accuracy_text()
+    assert found.as_json()["confusion"] == [[3, 0], [0, 3]]
+    assert "right for 100 % of 6" in found.accuracy_text()
 
 
 def test_a_runs_window_is_five_minutes_about_it_but_not_into_runs_of_another_label():
@@ -91,8 +96,11 @@ def test_a_runs_window_is_five_minutes_about_it_but_not_into_runs_of_another_lab
 
 def test_without_labels_what_the_bench_played_and_without_that_it_says_so():
     spans, events = walk_and_drive()
-    assert run_classes(events, POLLED, [], spans, {}).fitted_on == PLAYED
-    assert run_classes(events, POLLED, spans[:1], spans, {}).fitted_on == PLAYED
+    assert run_classes(events, POLLED, [], spans, {}).fitted_on.endswith(PLAYED)
+    assert run_classes(events, POLLED, spans[:1], spans, {}).fitted_on.endswith(PLAYED)
+    # One span of each class: windows of a minute, five each.
+    short = run_classes(events, POLLED, spans[:2], spans, {})
+    assert (short.fitted_on, short.fit.judged) == (f"10 windows of about 60 s of {LABELLED}", 10)
     bare = run_classes(events, POLLED, [], [], {"r": (0.0, 10.0, None)})
     assert (bare.fit, bare.runs["r"].mobility) == (None, None)
     assert "no fit was given (report --mobility FILE)" in bare.accuracy_text()

@@ -121,3 +121,5 @@ def test_runs_of_a_pair_are_one_span():
     found = [Span(0, 10, "low"), Span(2, 8, "low"), Span(9, 20, "low"), Span(21, 30, "low"), Span(25, 40, "high")]
     assert list(_joined(found)) == [Span(0, 20, "low"), Span(21, 30, "low"), Span(25, 40, "high")]
     assert list(_joined([])) == []
+    pauses = [Span(0, 10, "low"), Span(70, 80, "low"), Span(100, 110, "high"), Span(120, 130, "low")]
+    assert list(_joined(pauses, 60.0)) == [Span(0, 80, "low"), Span(100, 110, "high"), Span(120, 130, "low")]

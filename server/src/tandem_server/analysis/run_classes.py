@@ -10,8 +10,11 @@ from typing import Any
 from tandem_server.analysis.papers.mobility_class import BY_EVENTS, Fit, as_json, fit
 from tandem_server.analysis.papers.network_events import FIVE_MINUTES_S, per_five_minutes, windows
 
-LABELLED = "windows of at most five minutes of this campaign’s labelled runs"
-PLAYED = "windows of at most five minutes of the phases that the bench played"
+LABELLED = "this campaign’s labelled runs"
+PLAYED = "the phases that the bench played"
+WINDOWS_S = (FIVE_MINUTES_S, 60.0, 10.0)
+"""Of the samples: the first length that gives ``ENOUGH`` of each class; short campaigns have few of five minutes."""
+ENOUGH = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +82,25 @@ def _own(
     if polled_s is None:
         return None, "no polls of the modems"
     for spans, on in ((labelled, LABELLED), (played, PLAYED)):
-        samples: dict[str, list[float]] = {name: [] for name in BY_EVENTS}
-        for start, end, name in spans:
-            for a, b in windows(max(start, polled_s[0]), min(end, polled_s[1])):
-                rate = per_five_minutes(_count(times, a, b), b - a)
-                if name in samples and rate is not None:
-                    samples[name].append(rate)
-        if (found := fit(samples)) is not None:
-            return found, on
+        for longest in WINDOWS_S:
+            samples = _samples(times, polled_s, spans, longest)
+            found = fit(samples)
+            if found is not None and (min(map(len, samples.values())) >= ENOUGH or longest == WINDOWS_S[-1]):
+                return found, f"{sum(map(len, samples.values()))} windows of about {longest:g} s of {on}"
     return None, "no two classes of labelled runs to fit them on, and no fit was given (report --mobility FILE)"
+
+
+def _samples(
+    times: Sequence[float], polled_s: tuple[float, float], spans: Sequence[tuple[float, float, str]], longest_s: float
+) -> dict[str, list[float]]:
+    """Events in five minutes, of each window of each class that has any."""
+    samples: dict[str, list[float]] = {}
+    for start, end, name in spans:
+        for a, b in windows(max(start, polled_s[0]), min(end, polled_s[1]), longest_s, longest_s / 5):
+            rate = per_five_minutes(_count(times, a, b), b - a)
+            if name in BY_EVENTS and rate is not None:
+                samples.setdefault(name, []).append(rate)
+    return samples
 
 
 def _strangers(runs: Mapping[str, tuple[float, float, str | None]], label: str | None) -> list[tuple[float, float]]:
