@@ -11,7 +11,7 @@ import pytest
 
 from tandem_server.analysis.papers import bootstrap
 from tandem_server.analysis.papers.ellipse import ellipse
-from tandem_server.analysis.papers.mobility_class import class_of, fit
+from tandem_server.analysis.papers.mobility_class import class_of
 from tandem_server.analysis.papers.network_events import (
     NetworkEvent,
     apart,
@@ -184,13 +184,3 @@ def test_mobility_classes():
     assert class_of("", "walk") == "low"
     assert class_of("lunch", "moving") == "moving"
     assert class_of("", None) is None
-
-
-def test_the_threshold_between_low_and_high_speed():
-    found = fit([1.0, 2.0, 3.0], [7.0, 8.0, 9.0])
-    assert found == (5.0, 1.0, 6)
-    assert fit([1.0], [2.0]) == (1.5, None, 0)
-    assert fit([1.0], [5.0, 6.0]) == (3.0, 1.0, 2)
-    assert fit([1.0], []) is None
-    # 5 lies among the other class: it is judged wrong when it is left out.
-    assert fit([1.0, 2.0, 3.0, 8.5], [7.0, 8.0, 9.0]).accuracy == pytest.approx(6 / 7)

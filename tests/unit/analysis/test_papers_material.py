@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tandem_server.analysis.papers import measured
-from tandem_server.analysis.papers.material import Span, _joined
+from tandem_server.analysis.papers.material import Material, Span, _joined
 from tandem_server.analysis.papers.measured import Setting
+from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.analysis.tables.facts import gather
 
 
@@ -121,3 +123,20 @@ def test_runs_of_a_pair_are_one_span():
     found = [Span(0, 10, "low"), Span(2, 8, "low"), Span(9, 20, "low"), Span(21, 30, "low"), Span(25, 40, "high")]
     assert list(_joined(found)) == [Span(0, 20, "low"), Span(21, 30, "low"), Span(25, 40, "high")]
     assert list(_joined([])) == []
+    pauses = [Span(0, 10, "low"), Span(70, 80, "low"), Span(100, 110, "high"), Span(120, 130, "low")]
+    assert list(_joined(pauses, 60.0)) == [Span(0, 80, "low"), Span(100, 110, "high"), Span(120, 130, "low")]
+
+
+def test_a_runs_captures_go_before_the_senders_records_and_a_note_says_so():
+    nothing = np.empty(0)
+
+    def series(run, end):
+        return SubflowSeries(run, "1", end, "a", "A", nothing, nothing, nothing)
+
+    m = Material(
+        flows={(run, "server"): [series(run, "server")] for run in ("r1", "r2")},
+        packets={"r1": [series("r1", "capture")]},
+    )
+    assert [m.at_best(run)[0].end for run in ("r1", "r2")] == ["capture", "server"]
+    assert m.source(["r1", "r2", "r2"]) == "RTT: bins of the captures (1 runs), the sender’s records (1 runs)."
+    assert m.source(["r2"]) == "RTT: the sender’s records (1 runs)."

@@ -1,5 +1,7 @@
 """``tandem-server analyse DIR/probe --out DIR/traces``, then ``report DIR``: the captures' bins reach the figures."""
 
+import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -7,6 +9,7 @@ import pytest
 from synthetic_campaign import Synthetic
 from synthetic_folder import write
 
+from tandem_server.analysis.radio.columns import COLUMNS
 from tandem_server.cli.main import main
 
 pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
@@ -27,7 +30,30 @@ def test_bins_of_the_captures_reach_the_figures(tmp_path):
         capture.write_bytes(pcap(plain_download().packets))
     assert main(["analyse", str(folder / "probe"), "--out", str(folder / "traces"), "--workers", "1"]) == 0
     assert main(["report", str(folder)]) == 1
-    assert LACKING not in (folder / "report.html").read_text()
+    page = (folder / "report.html").read_text()
+    assert LACKING not in page
+    assert "Runs with captures: " in page
+    assert not list((folder / "tables").glob("*.tmp"))
+    assert (folder / "tables" / "radio_packets.parquet").is_file()
+    told = (folder / "tables" / "radio_packets.csv").read_text().splitlines()[0].split(",")
+    assert told == [name for name, *_ in COLUMNS]
+    assert json.loads((folder / "summary.json").read_text())["radio_packets"]["gap_s"] == 3.0
+    shutil.rmtree(folder / "traces")
+    assert (
+        main(["report", str(folder), "--mobility", str(folder / "mobility.json")]) == 2
+    )  # it has no fit: nothing was polled
+    fit = {
+        "format": "tandem-mobility-fit/1",
+        "classes": ["low", "high"],
+        "bounds_per_five_minutes": [9.0],
+        "fitted_on": "x",
+    }
+    (tmp_path / "fit.json").write_text(
+        json.dumps({**fit, "accuracy": None, "judged": 0, "confusion": [[0, 0], [0, 0]]})
+    )
+    assert main(["report", str(folder), "--mobility", str(tmp_path / "fit.json")]) == 1
+    assert "given: fit.json: x" in (folder / "report.html").read_text()
+    assert not list((folder / "tables").glob("radio_packets.*"))  # what it was made of is gone
 
 
 def test_a_manifest_that_is_none_is_one_line_and_2(tmp_path, capsys):

@@ -23,10 +23,15 @@ from tandem.schema.metrics.table import COMMON_FIELDS, COMMON_TAGS
 from tandem_server.analysis import folder as campaign_folder
 from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS, Evaluation, evaluate
 from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, ledger_of
-from tandem_server.analysis.papers.material import setting
+from tandem_server.analysis.papers.material import classes_of, setting
+from tandem_server.analysis.radio import columns
+from tandem_server.analysis.radio.captured import of_campaign
+from tandem_server.analysis.radio.shapes import Joined
 from tandem_server.analysis.reading import flag, mapping, number, text, whole
+from tandem_server.analysis.run_classes import RunClasses
 from tandem_server.analysis.source import Row, Source
 from tandem_server.analysis.tables.view import Table
+from tandem_server.analysis.traces.manifest import ManifestError
 
 RECORDS = {"radio": "radio", "events": "event", "subflows": "subflow", "connections": "connection"}
 """Table by measurement (tandem.schema.metrics)."""
@@ -48,6 +53,8 @@ RUNS = (
     ("operator", "str", "", "of that path"),
     ("label", "str", "", "given by hand"),
     ("mobility", "str", "", "static, low, high, or moving at an unknown speed"),
+    ("events_per_five_minutes", "float", "1", "signal drops and handovers of all modems, in the five minutes about it"),
+    ("mobility_by_events", "str", "", "static, low or high, by that frequency; absent without a fit"),
     ("t_s", "float", "s", "of its beginning, since the campaign’s start"),
     ("end_s", "float", "s", "of its end"),
     ("utc", "time", "", "of its beginning"),
@@ -79,12 +86,15 @@ class Campaign:
     connections: pd.DataFrame
     tables: dict[str, pd.DataFrame]
     ledger: pd.DataFrame
+    radio_packets: pd.DataFrame
     columns: pd.DataFrame
     missing: list[str]
     evaluation: Evaluation = field(repr=False)
+    classes: RunClasses = field(repr=False)
+    radio_packets_account: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        names = ("runs", *RECORDS, "ledger")
+        names = ("runs", *RECORDS, "radio_packets", "ledger")
         counts = [f"{name} {len(getattr(self, name))}" for name in names]
         counts += [f"tables[{name!r}] {len(table)}" for name, table in self.tables.items()]
         return f"<campaign {self.folder}: {', '.join(counts)}; {len(self.missing)} things missing>"
@@ -120,24 +130,38 @@ def load(folder: Path, source: Source | None = None) -> Campaign:
         kept = found if isinstance(found, str) else _Kept(found)
         e = evaluate(campaign, kept, known)
         records = {table: _records(e, kept, measurement) for table, measurement in RECORDS.items()}
+    classes, joined = classes_of(e), _joined(e)
     values = {table.name: _values(table) for table in e.results.flat}
     return Campaign(
         folder,
-        _frame(_runs(e), RUNS),
+        _frame(_runs(e, classes), RUNS),
         **records,
         tables=values,
         ledger=_frame(_ledger(e), LEDGER),
+        radio_packets=_frame([] if joined is None else columns.records(joined), columns.COLUMNS),
         columns=_columns(e.results.flat),
         missing=e.missing,
         evaluation=e,
+        classes=classes,
+        radio_packets_account={} if joined is None else dict(joined.account),
     )
+
+
+def _joined(e: Evaluation) -> Joined | None:
+    """Where captures were analysed into the folder's traces/; what cannot be read is said in ``missing``."""
+    try:
+        packets = of_campaign(e)
+    except (ImportError, ManifestError) as error:
+        e.missing.append(f"radio_packets: {error}")
+        return None
+    return None if packets is None else packets.joined
 
 
 def _records(e: Evaluation, source: Source | str, measurement: str) -> pd.DataFrame:
     """Every tag and field that the schema has of a measurement, in order of time."""
-    columns = _of_schema(measurement)
+    wanted = _of_schema(measurement)
     if isinstance(source, str):
-        return _frame([], columns)
+        return _frame([], wanted)
     started, ended = (whole(e.campaign.campaign, f"{at}_utc_ns") for at in ("started", "ended"))
     span = (None if started is None else started - BEFORE_NS, None if ended is None else ended + AFTER_NS)
     out = []
@@ -149,7 +173,7 @@ def _records(e: Evaluation, source: Source | str, measurement: str) -> pd.DataFr
         one: dict[str, Any] = {**row.tags, **row.fields, "t_s": at, "utc": row.utc_ns}
         one.setdefault("operator", e.campaign.operators.get(row.tags.get("path", "")))
         out.append(one)
-    return _frame(sorted(out, key=lambda one: one["utc"]), columns)
+    return _frame(sorted(out, key=lambda one: one["utc"]), wanted)
 
 
 def _of_schema(measurement: str) -> tuple[tuple[str, str, str, str], ...]:
@@ -160,7 +184,7 @@ def _of_schema(measurement: str) -> tuple[tuple[str, str, str, str], ...]:
     return (*_TIMES, *tags, *((f.name, f.kind, f.unit, f.source) for f in (*kind.fields, *COMMON_FIELDS)))
 
 
-def _runs(e: Evaluation) -> Iterator[Mapping[str, Any]]:
+def _runs(e: Evaluation, classes: RunClasses) -> Iterator[Mapping[str, Any]]:
     manifests = {str(m["id"]): m for m in e.campaign.manifests}
     for run in e.results.runs:
         of = setting(e, run, manifests[run.id])
@@ -173,6 +197,10 @@ def _runs(e: Evaluation) -> Iterator[Mapping[str, Any]]:
             "operator": e.campaign.operators.get(run.path),
             "label": of.label or None,
             "mobility": of.mobility,
+            "events_per_five_minutes": None
+            if (judged := classes.runs.get(run.id)) is None
+            else judged.per_five_minutes,
+            "mobility_by_events": None if judged is None else judged.mobility,
             "t_s": of.start_s,
             "end_s": of.end_s,
             "utc": run.started_utc_ns,
@@ -202,6 +230,7 @@ def _values(table: Table) -> pd.DataFrame:
 
 def _columns(tables: Sequence[Table]) -> pd.DataFrame:
     told = [("runs", *c) for c in RUNS] + [("ledger", *c) for c in LEDGER]
+    told += [(columns.TABLE, *c) for c in columns.COLUMNS]
     told += [(table, *column) for table, measurement in RECORDS.items() for column in _of_schema(measurement)]
     for table in tables:
         known = {c.key: c for c in table.columns}

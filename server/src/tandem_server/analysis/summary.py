@@ -6,15 +6,18 @@ from typing import Any
 
 from tandem_server.analysis import drops
 from tandem_server.analysis.evaluate import Evaluation
+from tandem_server.analysis.papers.material import classes_of
+from tandem_server.analysis.radio.shapes import Joined
 from tandem_server.analysis.reading import mapping, number, text, whole
+from tandem_server.analysis.run_classes import RunClasses
 from tandem_server.analysis.runs import Run
 from tandem_server.analysis.tables.told import told
 
 FORMAT = "tandem-summary/1"
 
 
-def summary(e: Evaluation) -> dict[str, Any]:
-    """The figures; scores are None without truth, counts None where nobody can know them."""
+def summary(e: Evaluation, joined: Joined | None = None, classes: RunClasses | None = None) -> dict[str, Any]:
+    """The figures; scores are None without truth, counts None where nobody can know them. ``joined``: where captures were analysed."""
     campaign = e.campaign.campaign
     return {
         "format": FORMAT,
@@ -30,6 +33,8 @@ def summary(e: Evaluation) -> dict[str, Any]:
             "false_starts": e.mobility_score.false_starts if e.mobility_score else None,
             "missed_starts": e.mobility_score.missed_starts if e.mobility_score else None,
         },
+        "mobility_by_events": (classes or classes_of(e)).as_json(),
+        "radio_packets": None if joined is None else {**joined.rule._asdict(), **joined.account},
         "runs": [_run(r) for r in e.runs],
         **told(e.results),
         "records": {

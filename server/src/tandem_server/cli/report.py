@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tandem_server.analysis import folder as campaign_folder
 from tandem_server.analysis.clock import Clock
-from tandem_server.analysis.evaluate import evaluate
+from tandem_server.analysis.evaluate import Evaluation, evaluate
 from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, ledger_of
 from tandem_server.analysis.influx_source import InfluxSource
 from tandem_server.analysis.papers.folder_bins import bins_of_folder
-from tandem_server.analysis.papers.material import Bins
+from tandem_server.analysis.papers.material import Bins, classes_of
+from tandem_server.analysis.papers.mobility_class import Fit, from_json
+from tandem_server.analysis.radio.captured import Packets, of_campaign
+from tandem_server.analysis.radio.columns import COLUMNS, TABLE, as_csv, plain
+from tandem_server.analysis.radio.shapes import Joined
 from tandem_server.analysis.reading import mapping, text
 from tandem_server.analysis.source import Source
 from tandem_server.analysis.summary import summary
@@ -32,14 +38,20 @@ from tandem_server.report.figures.section import Drawn, figures
 from tandem_server.report.in_text import in_text
 from tandem_server.report.page import render
 
+GIVEN = "given:"
+"""Begins what a fit from elsewhere was fitted on."""
+
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the subcommand."""
     parser = subparsers.add_parser(
         "report",
         help="write summary.json, report.html and the result tables of a campaign folder",
-        description="Write DIR/summary.json, DIR/report.html, DIR/figures/ and DIR/tables/*.csv from the folder's files and the database; a"
-        " private database in DIR/server/influxdb is started for it when none answers. Exit status 0 when everything arrived, 1 when"
+        description="Write DIR/summary.json, DIR/mobility.json, DIR/report.html, DIR/figures/ and DIR/tables/*.csv from"
+        " the folder's files and the database; a"
+        " private database in DIR/server/influxdb is started for it when none answers. Where captures were analysed into DIR/traces radio"
+        " events are joined to their packets: DIR/tables/radio_packets.csv and .parquet (server/spec/radio-packets.md)."
+        " Exit status 0 when everything arrived, 1 when"
         " something is missing (it says what), 2 when DIR is no campaign folder. Figures of the captures are drawn where"
         " tandem-server analyse DIR/probe --out DIR/traces was run before."
         " With --run ID: the page of one run, as serve pages shows it.",
@@ -58,6 +70,13 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument(
         "--tables", type=Path, metavar="FOLDER", help="where the tables go as CSV (default: DIR/tables)"
     )
+    parser.add_argument(
+        "--mobility",
+        type=Path,
+        metavar="FILE",
+        help="judge the runs' mobility by the frequency of events as another campaign's mobility.json says, and not by what this"
+        " campaign's own labelled runs say",
+    )
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--json", action="store_true", help="print the summary")
     shown.add_argument("--print-tables", action="store_true", help="print the result tables")
@@ -74,18 +93,23 @@ def _report(args: Namespace) -> int:
         campaign = campaign_folder.load(args.folder)
     except campaign_folder.FolderError as error:
         raise ConfigError(str(error)) from error
+    given = _fit(args.mobility)
     config = _config(args.folder, args.config)
     store = mapping(campaign.campaign, "store")
     with _source(args.folder, config, text(store, "url"), text(store, "database")) as source:
         ledger = ledger_of(config.registry.file if config else args.folder / REGISTRY, campaign.probe)
         evaluation = evaluate(campaign, source, ledger)
-    told = json.dumps(summary(evaluation), indent=1, ensure_ascii=False, allow_nan=False)
+    classes = classes_of(evaluation, given)
     page = args.out or args.folder / "report.html"
-    drawn = figures(evaluation, _bins(campaign, evaluation.clock))
+    packets = _packets(evaluation)
+    joined, series = (None, None) if packets is None else (packets.joined, packets.series)
+    drawn = figures(evaluation, _bins(campaign, evaluation.clock), series, classes)
+    told = _json(summary(evaluation, joined, classes))
+    write_whole(args.folder / "mobility.json", f"{_json(classes.as_json())}\n".encode())
     write_whole(args.folder / "summary.json", f"{told}\n".encode())
     _write_figures(page.parent / "figures", drawn)
-    write_whole(page, render(evaluation, drawn).encode())
-    _write_tables(args.tables or args.folder / "tables", csv_files.files(evaluation.results))
+    write_whole(page, render(evaluation, drawn, joined, classes).encode())
+    _write_tables(args.tables or args.folder / "tables", csv_files.files(evaluation.results), joined)
     if args.json:
         print(told)
     else:
@@ -132,6 +156,32 @@ def _bins(campaign: campaign_folder.CampaignFolder, clock: Clock) -> list[Bins]:
         raise EnvironmentLacks(str(error)) from error
 
 
+def _packets(e: Evaluation) -> Packets | None:
+    """Radio events joined to the captures, where they were analysed into DIR/traces."""
+    try:
+        return of_campaign(e)
+    except ManifestError as error:
+        raise ConfigError(str(error)) from error
+    except ImportError as error:
+        raise EnvironmentLacks(str(error)) from error
+
+
+def _fit(file: Path | None) -> tuple[Fit, str] | None:
+    if file is None:
+        return None
+    try:
+        found, on = from_json(json.loads(file.read_bytes()))
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}; mend: name a mobility.json") from error
+    except ValueError as error:
+        raise ConfigError(f"{file}: {error}; mend: name the mobility.json of a report on labelled runs") from error
+    return found, on if on.startswith(GIVEN) else f"{GIVEN} {file.name}: {on}"
+
+
+def _json(what: dict[str, Any]) -> str:
+    return json.dumps(what, indent=1, ensure_ascii=False, allow_nan=False)
+
+
 def _write_figures(folder: Path, drawn: list[Drawn]) -> None:
     try:
         write_figures(folder, drawn)
@@ -139,10 +189,18 @@ def _write_figures(folder: Path, drawn: list[Drawn]) -> None:
         raise EnvironmentLacks(f"{folder}: {error.strerror}; mend: name another place with --out FILE") from error
 
 
-def _write_tables(folder: Path, contents: dict[str, str]) -> None:
+def _write_tables(folder: Path, contents: dict[str, str], joined: Joined | None) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EnvironmentLacks(f"{folder}: {error.strerror}; mend: name another place with --tables FOLDER") from error
     for name, content in contents.items():
         write_whole(folder / name, content.encode())
+    if joined is None:
+        for kind in ("csv", "parquet"):  # an earlier report's, whose captures' tables are gone
+            (folder / f"{TABLE}.{kind}").unlink(missing_ok=True)
+        return
+    write_whole(folder / f"{TABLE}.csv", as_csv(joined).encode())
+    importlib.import_module("tandem_server.analysis.traces.parquet").write_table(
+        folder / f"{TABLE}.parquet", plain(joined), {name: kind for name, kind, *_ in COLUMNS}
+    )

@@ -13,9 +13,12 @@ from markupsafe import Markup
 from tandem_server.analysis import drops
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.mobility_table import PAPER, run_rtt_ms, table
+from tandem_server.analysis.papers.material import classes_of
+from tandem_server.analysis.radio.shapes import Joined
 from tandem_server.analysis.reading import text, whole
+from tandem_server.analysis.run_classes import RunClasses
 from tandem_server.analysis.summary import versions
-from tandem_server.report import accounts, around_plots, plots, run_bars, words
+from tandem_server.report import accounts, around_plots, plots, radio_effects, run_bars, words
 from tandem_server.report.figures.section import Drawn, by_paper, figures
 from tandem_server.report.result_cells import shown, substituted
 from tandem_server.report.strips import strips
@@ -50,8 +53,13 @@ def environment() -> Environment:
     return made
 
 
-def render(e: Evaluation, drawn: Sequence[Drawn] | None = None) -> str:
-    """The whole page. ``drawn``: the papers' figures where they are drawn already."""
+def render(
+    e: Evaluation,
+    drawn: Sequence[Drawn] | None = None,
+    joined: Joined | None = None,
+    classes: RunClasses | None = None,
+) -> str:
+    """The whole page. ``drawn``: the papers' figures where they are drawn already; ``joined``: where captures were analysed."""
     operators = list(dict.fromkeys([*e.campaign.operators.values(), *(s.operator for s in e.recorded.radio.values())]))
     css_of = {operator: f"op{min(i, COLOURS - 1)}" for i, operator in enumerate(operators)}
     truth = e.campaign.truth
@@ -88,5 +96,7 @@ def render(e: Evaluation, drawn: Sequence[Drawn] | None = None) -> str:
         "started_utc_ns": whole(e.campaign.campaign, "started_utc_ns"),
         "bench": truth is not None,
         "papers": by_paper(figures(e) if drawn is None else drawn),
+        "joined": None if joined is None else radio_effects.told(joined),
+        "classes": classes or classes_of(e),
     }
     return environment().get_template("page.html.j2").render(context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,10 +14,11 @@ from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.mobility import spans
 from tandem_server.analysis.papers import measured
 from tandem_server.analysis.papers.measured import BandwidthRound, DelayRound, Download, Load, Play, Setting
-from tandem_server.analysis.papers.mobility_class import class_of
-from tandem_server.analysis.papers.network_events import NetworkEvent
+from tandem_server.analysis.papers.mobility_class import Fit, class_of
+from tandem_server.analysis.papers.network_events import FIVE_MINUTES_S, NetworkEvent
 from tandem_server.analysis.reading import mapping, text, whole
 from tandem_server.analysis.recorded import RadioSeries, Recorded, SubflowSeries
+from tandem_server.analysis.run_classes import RunClasses, run_classes
 from tandem_server.analysis.runs import run_paths
 from tandem_server.analysis.tables.facts import Facts
 
@@ -65,6 +66,9 @@ class Material:
     connections: dict[str, tuple[Array, Array]] = field(default_factory=dict)
     """Times and goodputs of whole connections at the probe, by run."""
     bins: list[Bins] = field(default_factory=list)
+    packets: Mapping[str, Sequence[SubflowSeries]] = field(default_factory=dict)
+    """Subflows of the captures by run, RTT and goodput by bin; empty where none were analysed or matched."""
+    classes: RunClasses = field(default_factory=RunClasses)
     roles: dict[str, str] = field(default_factory=dict)
     """By role the path, of all campaigns' runs."""
 
@@ -83,6 +87,17 @@ class Material:
         """The subflows of one run at one end, ``probe`` or ``server``, in order of path."""
         return self.flows.get((run, end), [])
 
+    def at_best(self, run: str) -> Sequence[SubflowSeries]:
+        """The subflows of one run: of its captures where those are there, else the sender's records."""
+        return self.packets.get(run) or self.of_run(run, "server")
+
+    def source(self, runs: Iterable[str]) -> str:
+        """Of what ``at_best`` is, for a figure's note."""
+        every = set(runs)
+        seen = sum(bool(self.packets.get(run)) for run in every)
+        told = ((seen, "bins of the captures"), (len(every) - seen, "the sender’s records"))
+        return "RTT: " + ", ".join(f"{what} ({n} runs)" for n, what in told if n) + "."
+
     def class_at(self, t_s: float) -> str | None:
         """The mobility class at a time."""
         return next((s.mobility for s in self.spans if s.start_s <= t_s < s.end_s), None)
@@ -92,8 +107,14 @@ class Material:
         return list(dict.fromkeys([*self.operators.values(), *(s.operator for s in self.radio.values())]))
 
 
-def material(e: Evaluation, bins: list[Bins] | None = None) -> Material:
-    """From an evaluated campaign. ``bins``: of its captures, where somebody analysed them."""
+def material(
+    e: Evaluation,
+    bins: list[Bins] | None = None,
+    packets: Mapping[str, Sequence[SubflowSeries]] | None = None,
+    classes: RunClasses | None = None,
+) -> Material:
+    """From an evaluated campaign. ``bins``, ``packets``: of its captures, where somebody analysed them; ``classes``: where they are known
+    already."""
     manifests = {str(m["id"]): m for m in e.campaign.manifests}
     made = Material(
         operators=dict(e.campaign.operators),
@@ -102,6 +123,8 @@ def material(e: Evaluation, bins: list[Bins] | None = None) -> Material:
         flows=_flows(e.recorded),
         connections=e.recorded.connections,
         bins=list(bins or []),
+        packets=packets or {},
+        classes=classes or classes_of(e),
     )
     for run in e.results.runs:
         of = setting(e, run, manifests[run.id])
@@ -193,12 +216,7 @@ def _spans(e: Evaluation, manifests: Mapping[str, Mapping[str, Any]]) -> Iterato
             if (named := class_of("", phase.activity)) is not None:
                 yield Span(phase.start_s, phase.end_s, named)
         return
-    labelled = []
-    for manifest in manifests.values():
-        named = class_of(text(mapping(manifest, "campaign"), "label") or "", None)
-        start, end = _span(e, manifest)
-        if named is not None and start is not None and end is not None:
-            labelled.append(Span(start, end, named))
+    labelled = [_span_of(run) for run in _runs(e, manifests).values() if run[2] is not None]
     if labelled:
         yield from _joined(labelled)
     elif e.recorded.radio:
@@ -206,11 +224,42 @@ def _spans(e: Evaluation, manifests: Mapping[str, Mapping[str, Any]]) -> Iterato
             yield Span(start, end, "moving" if moving else "static")
 
 
-def _joined(found: list[Span]) -> Iterator[Span]:
-    """Runs at one time, as those of a pair, are one span."""
+def classes_of(e: Evaluation, given: tuple[Fit, str] | None = None) -> RunClasses:
+    """By the frequency of events. ``given``: a fit, and what it was made of."""
+    polled = [float(t) for series in e.recorded.radio.values() for t in (series.t_s[0], series.t_s[-1])]
+    runs = _runs(e, {str(m["id"]): m for m in e.campaign.manifests})
+    labelled = _joined([_span_of(run) for run in runs.values() if run[2] is not None], FIVE_MINUTES_S)
+    phases = e.campaign.truth.phases if e.campaign.truth is not None else []
+    played = [(p.start_s, p.end_s, named) for p in phases if (named := class_of("", p.activity)) is not None]
+    return run_classes(
+        [event.t_s for event in _events(e)],
+        (min(polled), max(polled)) if polled else None,
+        [(s.start_s, s.end_s, s.mobility) for s in labelled],
+        played,
+        runs,
+        given,
+    )
+
+
+def _runs(e: Evaluation, manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float, str | None]]:
+    """Begin, end and labelled class of those that have a time."""
+    found = {}
+    for run, manifest in manifests.items():
+        start, end = _span(e, manifest)
+        if start is not None and end is not None:
+            found[run] = start, end, class_of(text(mapping(manifest, "campaign"), "label") or "", None)
+    return found
+
+
+def _span_of(run: tuple[float, float, str | None]) -> Span:
+    return Span(run[0], run[1], run[2] or "")
+
+
+def _joined(found: list[Span], pause_s: float = 0.0) -> Iterator[Span]:
+    """Runs at one time, as those of a pair, are one span; so are those of one class at most ``pause_s`` apart, none of another between."""
     last: Span | None = None
     for span in sorted(found, key=lambda s: (s.start_s, s.end_s)):
-        if last is not None and span.mobility == last.mobility and span.start_s <= last.end_s:
+        if last is not None and span.mobility == last.mobility and span.start_s <= last.end_s + pause_s:
             last = Span(last.start_s, max(last.end_s, span.end_s), last.mobility)
             continue
         if last is not None:

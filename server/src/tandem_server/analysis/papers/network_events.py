@@ -48,11 +48,13 @@ def up_to_and_over(changes_db: Iterable[float], large_db: float = LARGE_DB) -> t
     return sum(size <= large_db for size in sizes), sum(size > large_db for size in sizes)
 
 
-def windows(start_s: float, end_s: float, longest_s: float = FIVE_MINUTES_S) -> list[tuple[float, float]]:
-    """The span in windows of ``longest_s``. A rest shorter than ``LEAST_WINDOW_S`` goes to the window before it; a span is one at least."""
+def windows(
+    start_s: float, end_s: float, longest_s: float = FIVE_MINUTES_S, least_s: float = LEAST_WINDOW_S
+) -> list[tuple[float, float]]:
+    """The span in windows of ``longest_s``. A rest shorter than ``least_s`` goes to the window before it; a span is one at least."""
     out: list[tuple[float, float]] = []
     at = start_s
-    while end_s - at > longest_s + LEAST_WINDOW_S:
+    while end_s - at > longest_s + least_s:
         out.append((at, at + longest_s))
         at += longest_s
     return [*out, (at, end_s)] if end_s > at else out

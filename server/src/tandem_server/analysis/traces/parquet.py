@@ -123,6 +123,41 @@ def numbers_by_file(
     return made
 
 
+def columns(out: Path, table: str, parts: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
+    """Columns of all these parts: ``file`` as numbers of the files that ``files`` names, text as objects, whole numbers as int64 where
+    none is absent, everything else as float64 with absent NaN; named codes as the native pass numbers them, -1 absent."""
+    read = [
+        pq.read_table(out / table / f"{part}.parquet", columns=["file", *names], partitioning=None)
+        for part in parts
+        if (out / table / f"{part}.parquet").is_file()
+    ]
+    if not read:
+        return {"files": [], "file": np.empty(0, np.int64), **{name: np.empty(0, np.float64) for name in names}}
+    rows = pa.concat_tables(read).unify_dictionaries()
+    files = rows["file"].cast(pa.string()).combine_chunks().dictionary_encode()
+    made: dict[str, Any] = {"files": files.dictionary.to_pylist(), "file": files.indices.to_numpy().astype(np.int64)}
+    for name in names:
+        column = rows[name]
+        if names_of(table, name):
+            made[name] = np.nan_to_num(_numbers(table, name, column), nan=-1).astype(np.int64)
+        elif pa.types.is_string(column.type):
+            made[name] = np.array(column.to_pylist(), dtype=object)
+        elif column.null_count or pa.types.is_floating(column.type):
+            made[name] = _numbers(table, name, column)
+        else:
+            made[name] = np.asarray(column.to_numpy()).astype(np.int64)
+    return made
+
+
+def write_table(path: Path, rows: dict[str, Any], kinds: dict[str, str]) -> None:
+    """A table of anything, whole or not at all, None absent. ``kinds``: by column ``str``, ``int``, ``float`` or ``bool``."""
+    types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+    draft = path.with_name(f"{path.name}.tmp")
+    made = {name: pa.array(values, types[kinds[name]]) for name, values in rows.items()}
+    pq.write_table(pa.table(made), draft, compression="zstd")
+    draft.replace(path)
+
+
 def _numbers(table: str, name: str, column: Any) -> NDArray[np.float64]:  # noqa: ANN401  (pyarrow.ChunkedArray)
     if codes := names_of(table, name):
         column = pc.index_in(column.cast(pa.string()), value_set=pa.array(codes, pa.string()))

@@ -35,6 +35,10 @@ RADIO = Need("polls of the modems", lambda m: m.radio)
 EVENTS = Need("signal drops or handovers", lambda m: m.events)
 SPANS = Need("times of a known mobility class", lambda m: m.spans)
 FLOWS = Need("the sender’s records of subflows", lambda m: [run for run, end in m.flows if end == "server"])
+ROUND_TRIPS = Need(
+    "the sender’s records of subflows, or their captures (tandem-server analyse)",
+    lambda m: m.packets or [run for run, end in m.flows if end == "server"],
+)
 BINS = Need("bins of the packet captures (tandem-server analyse)", lambda m: m.bins)
 
 

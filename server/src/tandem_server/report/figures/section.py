@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.papers.material import Bins, material
+from tandem_server.analysis.recorded import SubflowSeries
+from tandem_server.analysis.run_classes import RunClasses
 from tandem_server.report.figures.canvas import svg
 from tandem_server.report.figures.figure import Figure, every, make
 from tandem_server.report.figures.sheet import as_csv
@@ -23,10 +25,15 @@ class Drawn:
     lacks: str
 
 
-def figures(e: Evaluation, bins: list[Bins] | None = None) -> list[Drawn]:
-    """Every figure, drawn or named as lacking. ``bins``: of the campaign's captures, where they were analysed."""
+def figures(
+    e: Evaluation,
+    bins: list[Bins] | None = None,
+    packets: Mapping[str, Sequence[SubflowSeries]] | None = None,
+    classes: RunClasses | None = None,
+) -> list[Drawn]:
+    """Every figure, drawn or named as lacking. ``bins``, ``packets``: of the campaign's captures, where they were analysed."""
     out = []
-    m = material(e, bins)
+    m = material(e, bins, packets, classes)
     for figure in every():
         made = make(figure, m)
         if made.sheet is None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tandem_server.analysis.papers import bootstrap
 from tandem_server.analysis.papers.bootstrap import Estimate
 from tandem_server.analysis.papers.material import Material, Span
-from tandem_server.analysis.papers.mobility_class import fit
 from tandem_server.analysis.papers.network_events import (
     FIVE_MINUTES_S,
     FOLLOWS_S,
@@ -24,7 +23,7 @@ from tandem_server.analysis.papers.network_events import (
 from tandem_server.analysis.papers.recovery import FACTOR, SETTLED_S, Recovery, recovery
 from tandem_server.analysis.papers.series import around, means
 from tandem_server.analysis.recorded import SubflowSeries
-from tandem_server.report.figures.figure import EVENTS, FLOWS, RADIO, SPANS, Figure, LackingError
+from tandem_server.report.figures.figure import EVENTS, RADIO, ROUND_TRIPS, SPANS, Figure, LackingError
 from tandem_server.report.figures.grouping import classes
 from tandem_server.report.figures.hues import of_operators
 from tandem_server.report.figures.marks import Bars, Dots, Line, Mark, Shade
@@ -120,7 +119,7 @@ def _cases(m: Material, kind: str) -> list[_Case]:
         for event in m.events:
             if event.kind != kind or not d.of.start_s <= event.t_s <= d.of.end_s - 1:
                 continue
-            for series in m.of_run(d.of.run, "server"):
+            for series in m.at_best(d.of.run):
                 found = recovery(series.t_s, series.rtt_ms, event.t_s) if series.operator == event.operator else None
                 if found is not None:
                     out.append(_Case(event, d.of.run, found))
@@ -129,7 +128,8 @@ def _cases(m: Material, kind: str) -> list[_Case]:
 
 def figure_3(m: Material) -> Sheet:
     """One drop and one handover: what goodput and round-trip time did."""
-    panels = []
+    panels: list[Panel] = []
+    shown: list[str] = []
     for letter, kind, word in (("a", "drop", "signal drop"), ("b", "handover", "handover")):
         cases = _cases(m, kind)
         if not cases:
@@ -150,8 +150,9 @@ def figure_3(m: Material) -> Sheet:
                 Axis("goodput, Mbit/s", zero=True),
             )
         )
-        times: list[Mark] = [*shade, *_times(m.of_run(case.run, "server"), case.event.t_s)]
+        times: list[Mark] = [*shade, *_times(m.at_best(case.run), case.event.t_s)]
         panels.append(Panel(f"({letter}) round-trip time", times, across, Axis("RTT, ms", zero=True)))
+        shown.append(case.run)
     if not panels:
         raise LackingError(
             f"a signal drop or a handover {SETTLED_S:g} s or more after the beginning of an MPTCP download’s subflow"
@@ -160,7 +161,7 @@ def figure_3(m: Material) -> Sheet:
         "One event each: the clearest of those in MPTCP downloads. Grey: t_R, until the RTT is back within "
         f"{FACTOR:g} times its level before "
         "(none where it never left it or did not come back). Events at the polls that showed them. TCP: runs "
-        "of the same pair at the same time."
+        f"of the same pair at the same time. {m.source(shown)}"
     )
     return Sheet(panels, note, of_operators(m.named()))
 
@@ -178,7 +179,7 @@ def _goodputs(m: Material, case: _Case) -> list[Line]:
     return out
 
 
-def _times(series: list[SubflowSeries], at_s: float) -> list[Line]:
+def _times(series: Sequence[SubflowSeries], at_s: float) -> list[Line]:
     found = ((s.operator or "", around(s.t_s, s.rtt_ms, at_s, BEFORE_S, AFTER_S)) for s in series)
     return [Line(name, points, n=len(points)) for name, points in found if points]
 
@@ -201,7 +202,7 @@ def figure_4(m: Material) -> Sheet:
         panels.append(Panel(f"{SPEED[name]}: {rate:.1f} events in 5 min", marks, Axis("time, s"), Axis("RSRP, dBm")))
     return Sheet(
         panels,
-        f"The span of each class with most events, at most five minutes; dots: its events. {_accuracy(m)}",
+        f"The span of each class with most events, at most five minutes; dots: its events. {m.classes.accuracy_text()}",
         of_operators(m.named()),
     )
 
@@ -216,27 +217,6 @@ def _busiest(m: Material, name: str) -> Span:
     return max(parts, key=lambda s: (sum(s.start_s <= e.t_s < s.end_s for e in m.events), s.end_s - s.start_s))
 
 
-def _accuracy(m: Material) -> str:
-    """Of judging a span's class by how often events came."""
-    rates = {
-        name: [
-            per_five_minutes(sum(a <= e.t_s < b for e in m.events), b - a) or 0.0
-            for s in m.spans
-            if s.mobility == name
-            for a, b in windows(s.start_s, s.end_s)
-        ]
-        for name in ("low", "high")
-    }
-    found = fit(rates["low"], rates["high"])
-    if found is None or found.accuracy is None:
-        return "Too few spans of low and high speed to part them by the frequency of events."
-    return (
-        f"From {found.per_five_minutes:.1f} events in five minutes on a window counts as of high speed: right "
-        f"for {found.accuracy * 100:.0f} % of "
-        f"{found.judged} windows, each left out of the fitting in turn."
-    )
-
-
 FIGURES = (
     Figure("mohan-2", WHO, "Figure 2", "Network events in five minutes", (EVENTS, SPANS), figure_2),
     Figure(
@@ -248,7 +228,12 @@ FIGURES = (
         shares,
     ),
     Figure(
-        "mohan-3", WHO, "Figure 3", "Effect of network events on goodput and round-trip time", (EVENTS, FLOWS), figure_3
+        "mohan-3",
+        WHO,
+        "Figure 3",
+        "Effect of network events on goodput and round-trip time",
+        (EVENTS, ROUND_TRIPS),
+        figure_3,
     ),
     Figure("mohan-4", WHO, "Figure 4", "Radio of each mobility class", (RADIO, SPANS), figure_4),
 )

@@ -8,7 +8,7 @@ from tandem_server.analysis.papers.material import Bins, Material
 from tandem_server.analysis.papers.measured import Download
 from tandem_server.analysis.papers.series import differences, of_operators, utilisation
 from tandem_server.report.figures import grouping, hues
-from tandem_server.report.figures.figure import BINS, DOWNLOADS, FLOWS, Figure, LackingError
+from tandem_server.report.figures.figure import BINS, DOWNLOADS, FLOWS, ROUND_TRIPS, Figure, LackingError
 from tandem_server.report.figures.marks import Heat
 from tandem_server.report.figures.papers.mohan_1_tables import WHO, in_the_wild
 from tandem_server.report.figures.papers.mohan_2_events import CLASS_HUES, SPEED
@@ -83,14 +83,14 @@ def figure_5c(m: Material) -> Sheet:
     """Queueing delay."""
     values: dict[str, list[tuple[str, float]]] = {"MPTCP": [], "TCP": []}
     for d in _runs(m):
-        for series in m.of_run(d.of.run, "server"):
+        for series in m.at_best(d.of.run):
             known = series.rtt_ms[np.isfinite(series.rtt_ms)]
             if len(known):
                 values[d.kind.upper()] += [(SPEED[d.of.mobility or ""], float(v)) for v in known - known.min()]
     return _panels(
         values,
         Axis("queueing delay, ms", log=True, low=1),
-        "The sender’s RTT less the subflow’s least one in the run; n: samples.",
+        f"RTT less the subflow’s least one in the run; n: samples. {m.source(d.of.run for d in _runs(m))}",
     )
 
 
@@ -140,12 +140,12 @@ def figure_7a(m: Material) -> Sheet:
     values = []
     for d in _runs(m):
         if d.kind == "mptcp":
-            gaps = differences(of_operators(m.of_run(d.of.run, "server"), "rtt_ms"))
+            gaps = differences(of_operators(m.at_best(d.of.run), "rtt_ms"))
             values += [(SPEED[d.of.mobility or ""], gap) for gap in gaps]
     return _panels(
         {"": values},
         Axis("RTT difference between subflows, ms", log=True, low=1),
-        "Each second in which both subflows had samples.",
+        f"Each second in which both subflows had samples. {m.source(d.of.run for d in _runs(m) if d.kind == 'mptcp')}",
     )
 
 
@@ -170,8 +170,8 @@ def figure_7b(m: Material) -> Sheet:
 FIGURES = (
     Figure("mohan-5a", WHO, "Figure 5 (a)", "Goodput by mobility class", (DOWNLOADS,), figure_5a),
     Figure("mohan-5b", WHO, "Figure 5 (b)", "Bytes in flight by mobility class", (DOWNLOADS, BINS), figure_5b),
-    Figure("mohan-5c", WHO, "Figure 5 (c)", "Queueing delay by mobility class", (DOWNLOADS, FLOWS), figure_5c),
+    Figure("mohan-5c", WHO, "Figure 5 (c)", "Queueing delay by mobility class", (DOWNLOADS, ROUND_TRIPS), figure_5c),
     Figure("mohan-6", WHO, "Figure 6", "Utilisation of the subflows by mobility class", (DOWNLOADS, FLOWS), figure_6),
-    Figure("mohan-7a", WHO, "Figure 7 (a)", "RTT difference between subflows", (DOWNLOADS, FLOWS), figure_7a),
+    Figure("mohan-7a", WHO, "Figure 7 (a)", "RTT difference between subflows", (DOWNLOADS, ROUND_TRIPS), figure_7a),
     Figure("mohan-7b", WHO, "Figure 7 (b)", "Out-of-order queue at the receiver", (DOWNLOADS, BINS), figure_7b),
 )

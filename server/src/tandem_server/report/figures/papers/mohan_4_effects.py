@@ -9,8 +9,9 @@ from tandem_server.analysis.papers.material import Material
 from tandem_server.analysis.papers.measured import Download, Play
 from tandem_server.analysis.papers.network_events import LASTS_S, NetworkEvent, apart
 from tandem_server.analysis.papers.recovery import LONGEST_S, factor_per_2_db, recovery
+from tandem_server.analysis.radio.effects import GAP_S
 from tandem_server.report.figures import grouping
-from tandem_server.report.figures.figure import DOWNLOADS, EVENTS, FLOWS, PLAYS, Figure, LackingError
+from tandem_server.report.figures.figure import DOWNLOADS, EVENTS, PLAYS, ROUND_TRIPS, Figure, LackingError
 from tandem_server.report.figures.marks import Level, Line, Oval
 from tandem_server.report.figures.papers.mohan_1_tables import WHO, in_the_wild
 from tandem_server.report.figures.papers.mohan_2_events import SPEED
@@ -20,8 +21,6 @@ from tandem_server.report.figures.sheet import Panel, Sheet
 NAMES = {"drop": "after a signal drop", "handover": "after a handover"}
 ELSE = "without an event"
 MOST_S = 120.0
-GAP_S = 3.0
-"""Events nearer than this to another one of the same operator are left out."""
 
 
 def _normalised(m: Material) -> list[tuple[str, NetworkEvent | None, list[float]]]:
@@ -31,7 +30,7 @@ def _normalised(m: Material) -> list[tuple[str, NetworkEvent | None, list[float]
     for d in m.downloads:
         if d.kind != "mptcp":
             continue
-        for s in m.of_run(d.of.run, "server"):
+        for s in m.at_best(d.of.run):
             known = s.rtt_ms[np.isfinite(s.rtt_ms)]
             first = d.handshake_ms.get(s.path or "") or (float(known[0]) if len(known) else 0.0)
             if first <= 0:
@@ -52,10 +51,14 @@ def _normalised(m: Material) -> list[tuple[str, NetworkEvent | None, list[float]
 
 
 _NOTE = (
-    "RTT of the affected subflow at the sender over that of its handshake (else its first sample), "
+    "RTT of the affected subflow over that of its handshake (else its first sample), "
     "within t_R of the event, a second at least; "
     f"events nearer than {GAP_S:g} s to another one of the operator are left out."
 )
+
+
+def _source(m: Material) -> str:
+    return m.source(d.of.run for d in m.downloads if d.kind == "mptcp" and m.at_best(d.of.run))
 
 
 def figure_8a(m: Material) -> Sheet:
@@ -70,7 +73,9 @@ def figure_8a(m: Material) -> Sheet:
     y = Axis("share of samples below", low=0, high=1.03)
     lines = grouping.distributions(values, dashed=(ELSE,))
     return Sheet(
-        [Panel("", lines, Axis("normalised RTT", log=True), y)], f"{_NOTE} n: samples; {counts}.", {ELSE: "#5c6570"}
+        [Panel("", lines, Axis("normalised RTT", log=True), y)],
+        f"{_NOTE} {_source(m)} n: samples; {counts}.",
+        {ELSE: "#5c6570"},
     )
 
 
@@ -91,7 +96,7 @@ def figure_8b(m: Material) -> Sheet:
         else f"× {factor:.2f} for 2 dB more (least squares of the logarithms; the paper: 1.7)"
     )
     boxes = grouping.boxes(("drops", 2.0 * round(size / 2), v) for size, samples in drops for v in samples)
-    note = f"{_NOTE} Sizes to 2 dB; n: samples of {len(drops)} drops; peaks: {told}."
+    note = f"{_NOTE} {_source(m)} Sizes to 2 dB; n: samples of {len(drops)} drops; peaks: {told}."
     return Sheet([Panel("", boxes, Axis("size of the drop, dB"), Axis("normalised RTT", log=True))], note)
 
 
@@ -184,9 +189,14 @@ def _oval(runs: list[Download], name: str, word: str) -> Oval | None:
 
 
 FIGURES = (
-    Figure("mohan-8a", WHO, "Figure 8 (a)", "Normalised RTT after events", (DOWNLOADS, EVENTS, FLOWS), figure_8a),
+    Figure("mohan-8a", WHO, "Figure 8 (a)", "Normalised RTT after events", (DOWNLOADS, EVENTS, ROUND_TRIPS), figure_8a),
     Figure(
-        "mohan-8b", WHO, "Figure 8 (b)", "Normalised RTT by the size of the drop", (DOWNLOADS, EVENTS, FLOWS), figure_8b
+        "mohan-8b",
+        WHO,
+        "Figure 8 (b)",
+        "Normalised RTT by the size of the drop",
+        (DOWNLOADS, EVENTS, ROUND_TRIPS),
+        figure_8b,
     ),
     Figure("mohan-9a", WHO, "Figure 9 (a)", "Burstiness by length of segment", (PLAYS,), figure_9a),
     Figure("mohan-9b", WHO, "Figure 9 (b)", "Goodput of video by length of segment", (PLAYS,), figure_9b),

@@ -1,0 +1,1 @@
+"""Radio events joined to the connections that were running (server/spec/radio-packets.md)."""

@@ -1,0 +1,201 @@
+"""Radio events joined to bins, worked out by hand at the borders: the factor, the gap, both modems, nothing before, the run's end."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tandem_server.analysis.papers.recovery import recovery
+from tandem_server.analysis.radio.columns import COLUMNS, as_csv, records
+from tandem_server.analysis.radio.effects import joined
+from tandem_server.analysis.radio.shapes import Binned, Flows, Radio, Rule
+
+WIDTH_NS = 100_000_000
+RULE = Rule(gap_s=3.0, factor=1.5)
+
+
+def radio(*events):
+    """Of (time in s, path, change in dB or None)."""
+    return Radio(
+        np.array([round(t * 1e9) for t, *_ in events], dtype=np.int64),
+        [path for _, path, _ in events],
+        ["handover" if change is None else "signal_drop" for *_, change in events],
+        np.array([math.nan if change is None else change for *_, change in events]),
+    )
+
+
+def flows(*of, handshake_ms=40.0, seconds=60.0):
+    """Of (path, connection): all there from 0 to ``seconds``."""
+    n = len(of)
+    return Flows(
+        [f"run-{c}" for _, c in of], ["mptcp"] * n, [p for p, _ in of], [f"{p}.pcap" for p, _ in of],
+        np.zeros(n, dtype=np.int64), np.array([c for _, c in of], dtype=np.int64), np.zeros(n, dtype=np.int64),
+        np.full(n, round(seconds * 1e9)), np.full(n, handshake_ms), ["timestamp"] * n,
+    )  # fmt: skip
+
+
+def binned(*series, seconds=60.0):
+    """Of each subflow two functions of a bin's start in s: goodput in byte a bin, RTT in ms or None."""
+    rows = []
+    for flow, (carried, rtt) in enumerate(series):
+        for place in range(round(seconds * 10)):
+            at = place / 10
+            ms = rtt(at)
+            rows.append((flow, place, carried(at), math.nan if ms is None else ms))
+    flow, place, goodput, ms = (np.array(column) for column in zip(*rows, strict=True))
+    return Binned(WIDTH_NS, 0, flow.astype(np.int64), place.astype(np.int64), goodput.astype(float), ms, ms + 1)
+
+
+def only(made):
+    (row,) = records(made)
+    return row
+
+
+def always(value):
+    return lambda _: value
+
+
+def raised(to_ms, start, end, usual=50.0):
+    return lambda t: to_ms if start <= t < end else usual
+
+
+def test_every_measure_of_one_drop():
+    """B carries 1000 byte a bin; the drop on A at 20 s lasts 4 s: A's 2000 byte a bin become 500, B's 1000 become 1500."""
+    data = binned(
+        (lambda t: 500 if 20 <= t < 24 else 2000, raised(200.0, 20, 24)),
+        (lambda t: 1500 if 20 <= t < 24 else 1000, raised(90.0, 20, 24, usual=60.0)),
+    )
+    made = joined(radio((20.0, "a", -9.0)), flows(("a", 0), ("b", 0)), data, RULE)
+    row = only(made)
+    # The first bin back has its middle at 24.05; it belongs to what was seen until then.
+    assert row["t_r_s"] == pytest.approx(4.05)
+    assert (row["why"], row["kind"], row["size_db"], row["path"], row["other_path"]) == (
+        "",
+        "signal_drop",
+        9.0,
+        "a",
+        "b",
+    )
+    assert (row["rtt_before_ms"], row["rtt_peak_ms"], row["rtt_peak_normalised"]) == (50.0, 201.0, 201 / 40)
+    assert (row["before_s"], row["during_s"]) == (5.0, pytest.approx(4.0))  # the 41st middle is at 24.05: not before it
+    assert (row["goodput_before_bit_per_s"], row["goodput_during_bit_per_s"]) == (160_000, pytest.approx(40_000))
+    assert row["goodput_loss"] == pytest.approx(0.75)
+    assert (row["connection_before_bit_per_s"], row["connection_during_bit_per_s"]) == (240_000, pytest.approx(160_000))
+    assert row["connection_loss"] == pytest.approx(1 / 3)
+    assert (row["share_before"], row["share_during"]) == (pytest.approx(2 / 3), pytest.approx(0.25))
+    assert (row["other_before_bit_per_s"], row["other_during_bit_per_s"]) == (80_000, pytest.approx(120_000))
+    assert (row["other_rtt_before_ms"], row["other_rtt_during_ms"], row["other_rtt_peak_ms"]) == (60.0, 90.0, 91.0)
+    assert (row["both_modems"], row["other_event_s"], row["gap_s"], row["factor"]) == (False, None, 3.0, 1.5)
+    assert made.account == {"events": 1, "left_out": 0, "joined": 1, "without_connection": 0, "rows": 1}
+
+
+@pytest.mark.parametrize(("ms", "t_r"), [(75.0, 0.0), (75.001, 4.05)])
+def test_exactly_the_factor_is_recovered(ms, t_r):
+    data = binned((always(1000), raised(ms, 20, 24)))
+    assert only(joined(radio((20.0, "a", -6.0)), flows(("a", 0)), data, RULE))["t_r_s"] == pytest.approx(t_r)
+
+
+@pytest.mark.parametrize(("second", "left_out"), [(22.999, 2), (23.0, 0)])
+def test_events_nearer_than_the_gap_are_left_out_and_counted(second, left_out):
+    data = binned((always(1000), always(50.0)))
+    made = joined(radio((20.0, "a", -6.0), (second, "a", None)), flows(("a", 0)), data, RULE)
+    assert (made.account["left_out"], len(made)) == (left_out, 2 - left_out)
+
+
+@pytest.mark.parametrize(("other", "both"), [(20.0, True), (21.0, True), (21.001, False)])
+def test_both_modems_at_one_second_are_marked_and_kept(other, both):
+    data = binned((always(1000), always(50.0)), (always(1000), always(50.0)))
+    made = joined(radio((20.0, "a", -6.0), (other, "b", None)), flows(("a", 0), ("b", 0)), data, RULE)
+    assert [(row["path"], row["both_modems"]) for row in records(made)] == [("a", both), ("b", both)]
+    assert [row["other_event_s"] for row in records(made)] == [pytest.approx(other - 20)] * 2
+
+
+def test_without_samples_before_or_after_there_is_no_t_r():
+    event = radio((20.0, "a", -6.0))
+    rows = [
+        only(joined(event, flows(("a", 0)), binned((always(1000), rtt)), RULE))
+        for rtt in (
+            lambda t: None if t < 20 else 90.0,
+            lambda t: None if t < 18.1 else 50.0,
+            lambda t: 50.0 if t < 20 else None,
+        )
+    ]
+    assert [row["why"] for row in rows] == ["no_sample_before", "just_begun", "no_sample_after"]
+    assert [row["t_r_s"] for row in rows] == [row["rtt_peak_ms"] for row in rows] == [None] * 3
+    assert [row["during_s"] for row in rows] == [5.0] * 3
+    assert [row["goodput_loss"] for row in rows] == [0.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "events", "why", "during"),
+    [
+        (22.0, ((20.0, "a", -6.0),), "run_ended", 2.0),
+        (60.0, ((20.0, "a", -6.0), (24.0, "a", None)), "next_event", 4.0),
+        (90.0, ((20.0, "a", -6.0),), "not_recovered", 60.0),
+    ],
+)
+def test_what_does_not_come_back_says_why(seconds, events, why, during):
+    data = binned((always(1000), raised(200.0, 20, 999)), seconds=seconds)
+    row = next(records(joined(radio(*events), flows(("a", 0), seconds=seconds), data, RULE)))
+    assert (row["why"], row["t_r_s"], row["rtt_peak_ms"]) == (why, None, 201.0)
+    assert row["during_s"] == pytest.approx(during)
+
+
+def test_a_run_that_ends_before_the_rtt_could_rise_does_not_say_it_never_left():
+    data = binned((always(1000), always(50.0)), seconds=24.9)
+    assert only(joined(radio((20.0, "a", -6.0)), flows(("a", 0), seconds=24.9), data, RULE))["why"] == "run_ended"
+    data = binned((always(1000), always(50.0)), seconds=25.0)
+    assert only(joined(radio((20.0, "a", -6.0)), flows(("a", 0), seconds=25.0), data, RULE))["t_r_s"] == 0.0
+
+
+def test_only_connections_that_have_data_then_are_joined():
+    data = binned((lambda t: 1000 if 10 <= t < 20 else 0, always(50.0)))
+    made = joined(
+        radio((9.9, "a", -6.0), (13.0, "a", -6.0), (20.0, "a", -6.0), (15.0, "c", -6.0)), flows(("a", 0)), data, RULE
+    )
+    assert [row["t_s"] for row in records(made)] == [13.0]
+    assert (made.account["joined"], made.account["without_connection"]) == (1, 3)
+
+
+def test_bins_without_packets_are_nothing_carried():
+    full = binned((always(1000), always(50.0)))
+    there = (full.place < 200) | (full.place >= 210)
+    columns = (full.flow, full.place, full.goodput_bytes, full.rtt_mean_ms, full.rtt_max_ms)
+    data = Binned(WIDTH_NS, 0, *(column[there] for column in columns))
+    row = only(joined(radio((20.0, "a", -6.0)), flows(("a", 0)), data, RULE))
+    assert (row["goodput_during_bit_per_s"], row["goodput_loss"], row["during_s"]) == (0.0, 1.0, 1.0)
+
+
+def test_it_is_the_figures_recovery_of_the_bins_middles():
+    drawn = np.random.default_rng(7)
+    series = [(always(1000), lambda _: None if drawn.random() < 0.3 else float(drawn.gamma(3, 20))) for _ in range(4)]
+    data = binned(*series, seconds=200.0)
+    events = radio(*((float(t), "a", -6.0) for t in drawn.uniform(5, 130, 40)))
+    made = joined(events, flows(*(("a", n) for n in range(4)), seconds=200.0), data, Rule(0.0, 1.5))
+    compared = 0
+    for row in records(made):
+        if row["why"] in ("next_event", "run_ended"):
+            continue
+        mine = data.flow == int(row["run"].removeprefix("run-"))
+        found = recovery((data.place[mine] + 0.5) / 10, data.rtt_mean_ms[mine], row["t_s"])
+        assert found is not None
+        assert (row["rtt_before_ms"], row["t_r_s"]) == (pytest.approx(found.level_ms), pytest.approx(found.t_r_s))
+        assert row["rtt_peak_ms"] == pytest.approx(found.peak_ms + 1)
+        compared += 1
+    assert compared > 20
+
+
+def test_nothing_gives_a_table_with_its_columns():
+    made = joined(radio(), flows(), Binned(WIDTH_NS, 0, *(np.empty(0, dtype=np.int64),) * 2, *(np.empty(0),) * 3), RULE)
+    assert (list(records(made)), len(made)) == ([], 0)
+    assert set(made.rows) == {name for name, *_ in COLUMNS}
+    assert as_csv(made) == ",".join(name for name, *_ in COLUMNS) + "\n"
+
+
+def test_the_spec_has_every_column_with_its_unit_and_meaning():
+    lines = (Path(__file__).parents[3] / "server/spec/radio-packets.md").read_text().splitlines()
+    told = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")][1:]
+    assert [(name, unit, what) for name, _, unit, what in told] == [(n, unit, what) for n, _, unit, what in COLUMNS]
