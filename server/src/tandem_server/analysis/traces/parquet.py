@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,9 +39,13 @@ FILES = pa.schema(
 
 
 class PartWriter:
-    """One part of each table, under drafts' names until ``keep``. Used as ``with PartWriter(…) as writer``: what fails leaves none."""
+    """One part of each table, under drafts' names until ``keep``. Used as ``with PartWriter(…) as writer``: what fails leaves none.
 
-    def __init__(self, out: Path, draft: str, packets: bool) -> None:
+    Drafts are each writer's own: a batch may be given to a second machine while the first one, thought lost, still writes.
+    """
+
+    def __init__(self, out: Path, packets: bool) -> None:
+        draft = uuid.uuid4().hex
         self._paths = {t: out / t / f"{draft}.tmp" for t in TABLES if packets or t != "packets"}
         self._pending: dict[str, list[Any]] = {table: [] for table in self._paths}
         self._writers: dict[str, Any] = {}
@@ -101,7 +106,7 @@ class PartWriter:
 
 def take_over(out: Path, old: str, new: str, files: Collection[str], packets: bool) -> None:
     """Make part ``new`` of those rows of part ``old`` that are of these files."""
-    with PartWriter(out, new, packets) as writer:
+    with PartWriter(out, packets) as writer:
         for table in TABLES:
             if packets or table != "packets":
                 rows = pq.read_table(out / table / f"{old}.parquet", partitioning=None)
