@@ -128,6 +128,17 @@ def numbers_by_file(
     return made
 
 
+def rows_by_file(
+    out: Path, table: str, part: str, names: Sequence[str], files: Sequence[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """One part's rows of these captures, of small tables; names as text."""
+    made: dict[str, list[dict[str, Any]]] = {file: [] for file in files}
+    for row in pq.read_table(out / table / f"{part}.parquet", columns=["file", *names], partitioning=None).to_pylist():
+        if (file := row.pop("file")) in made:
+            made[file].append(row)
+    return made
+
+
 def _numbers(table: str, name: str, column: Any) -> NDArray[np.float64]:  # noqa: ANN401  (pyarrow.ChunkedArray)
     if codes := names_of(table, name):
         column = pc.index_in(column.cast(pa.string()), value_set=pa.array(codes, pa.string()))
