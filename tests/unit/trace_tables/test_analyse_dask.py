@@ -116,20 +116,44 @@ def test_workers_that_do_not_see_the_folder(made, cluster, tmp_path, monkeypatch
     assert tables(tmp_path / "out", "files") == []
 
 
-def test_without_any_worker_and_without_a_scheduler(made, tmp_path):
-    folder, *_ = made
+def test_workers_that_are_not_there_die_all_and_come_again_and_a_scheduler_that_is_gone(
+    made, kills, tmp_path, monkeypatch, capsys
+):
+    """A cluster that gives no batch to a second worker: it is taken apart; its first capture kills again, then nobody is left."""
+    folder, whole, _ = made
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
+    monkeypatch.setenv("TANDEM_TEST_KILLS", str(kills))
+    monkeypatch.setattr("tandem_server.analysis.traces.dask_cluster.PATIENCE_S", 0)
+    monkeypatch.setattr(batch, "process_batch", killing.process_batch)
     (tmp_path / "cluster").mkdir()
-    with dask_here.started(tmp_path / "cluster", workers=0) as empty:
-        done = run(folder, "--dask", empty.address, status=3)
-        assert done.stderr == (
-            f"tandem-server: --dask {empty.address}: no worker is there; mend: on each machine `dask worker {empty.address}`\n"
+    with dask_here.started(tmp_path / "cluster", workers=0) as cluster:
+        words = ["analyse", str(folder), "--out", str(tmp_path / "out"), "--batch", "2", "--dask", cluster.address]
+        assert main(words) == 3
+        assert capsys.readouterr().err == (
+            f"tandem-server: --dask {cluster.address}: no worker is there; mend: on each machine `dask worker {cluster.address}`\n"
         )
-    done = run(folder, "--dask", empty.address, "--out", tmp_path / "out", status=2)
+        for _ in range(2):
+            cluster.worker()
+        until_workers(cluster, 2)
+        (kills / "always").write_text("04.pcap")
+        assert main(words) == 3
+        assert capsys.readouterr().err.splitlines()[-2:] == [
+            "tandem-server analyse: workers died of a batch: its 2 captures again, each by itself",
+            "tandem-server: no Dask worker was left for 0 s; mend: start workers, call it again: it goes on",
+        ]
+        assert cluster.alive() == 0
+        (kills / "always").unlink()
+        cluster.worker()
+        until_workers(cluster, 1)
+        assert main(words) == 0
+        assert "4 of 6 captures are in" in capsys.readouterr().err
+        assert tree(tmp_path / "out") == whole
+    done = run(folder, "--dask", cluster.address, "--out", tmp_path / "none", status=2)
     assert done.stderr == (
-        f"tandem-server: --dask {empty.address}: no Dask scheduler answers there: Connection refused;"
+        f"tandem-server: --dask {cluster.address}: no Dask scheduler answers there: Connection refused;"
         " mend: its address as `dask scheduler` tells it, tcp://HOST:8786\n"
     )
-    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize(

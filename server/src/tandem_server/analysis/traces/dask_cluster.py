@@ -101,7 +101,6 @@ def analysed(
     task: Task,
     *,
     say: Callable[[str], None],
-    patience_s: float = PATIENCE_S,
 ) -> Iterator[Analysed]:
     """Each batch's result, in order. ClusterError: the cluster is gone. What the task raises is raised here.
 
@@ -109,7 +108,7 @@ def analysed(
     files is done by itself, and what is lost then has failed.
     """
     submit = functools.partial(_submit, client, task)
-    result = functools.partial(_result, client, patience_s)
+    result = functools.partial(_result, client)
     waiting: deque[tuple[list[str], Any]] = deque()
     left = iter(batches)
     try:
@@ -140,7 +139,7 @@ def _submit(client: Any, task: Task, batch: Sequence[str]) -> Any:  # noqa: ANN4
     return client.submit(task, whole, pure=False, key=f"tandem-analyse-{uuid.uuid4().hex}")
 
 
-def _result(client: Any, patience_s: float, batch: Sequence[str], future: Any) -> Analysed:  # noqa: ANN401  (as above)
+def _result(client: Any, batch: Sequence[str], future: Any) -> Analysed:  # noqa: ANN401  (as above)
     alone_since: float | None = None
     while True:
         try:
@@ -150,9 +149,9 @@ def _result(client: Any, patience_s: float, batch: Sequence[str], future: Any) -
                 alone_since = None
             elif alone_since is None:
                 alone_since = time.monotonic()
-            elif time.monotonic() - alone_since > patience_s:
+            elif time.monotonic() - alone_since > PATIENCE_S:
                 raise ClusterError(
-                    f"no Dask worker was left for {patience_s:g} s; mend: start workers, call it again: it goes on"
+                    f"no Dask worker was left for {PATIENCE_S:g} s; mend: start workers, call it again: it goes on"
                 ) from error
         except distributed.KilledWorker as error:
             raise LostError from error
