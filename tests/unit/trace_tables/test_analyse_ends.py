@@ -69,12 +69,22 @@ def test_without_pyarrow_one_line_names_the_mend(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_without_distributed_one_line_names_the_mend(tmp_path):
+    folder = fill(tmp_path / "caps", 1)
+    (tmp_path / "distributed.py").write_text("raise ImportError(\"No module named 'distributed'\")\n")
+    lacking = dict(os.environ, PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    words = command(folder, "--dask", "tcp://127.0.0.1:1")
+    done = subprocess.run(words, env=lacking, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "tandem-server: --dask needs distributed; mend: pip install 'tandem-server[dask]'\n"
+
+
 def test_help_names_every_option_and_status(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["analyse", "--help"])
     assert ended.value.code == 0
     told_help = capsys.readouterr().out
-    for word in ("--json", "--out DIR", "--bins MS", "--packets", "--workers N", "Exit status: 0"):
+    for word in ("--json", "--out DIR", "--bins MS", "--packets", "--workers N", "--dask ADDRESS", "Exit status: 0"):
         assert word in told_help
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from tandem.schema.manifest import RunKind
-from tandem_server.analysis.reading import json_object, mapping, mappings, number, text, whole
+from tandem_server.analysis.reading import flag, json_object, mapping, mappings, number, text, whole
 from tandem_server.analysis.truth import Truth, read
 
 FORMATS = {"campaign.json": "tandem-campaign/1", "collector.json": "tandem-collector/1", "manifest": "tandem-run/1"}
@@ -32,7 +32,8 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """One capture file; ``packets`` None where nobody counted."""
+    """One capture file; ``packets`` None where nobody counted. ``run`` None and ``pair`` known: the pair's runs, which went on at
+    once, share it."""
 
     file: str
     bytes: int
@@ -40,6 +41,7 @@ class Capture:
     run: str | None
     path: str | None
     cut: bool
+    pair: str | None = None
 
 
 @dataclass(slots=True)
@@ -168,9 +170,10 @@ def _captures(own: Path, collector: dict[str, Any] | None, manifests: list[dict[
         for entry in mappings(manifest, "files"):
             name = text(entry, "name")
             if name is not None and name.startswith("captures/"):
-                listed[name] = Capture(
-                    name, whole(entry, "bytes") or 0, whole(entry, "packets"), text(manifest, "id"), None, False
-                )
+                size, packets = whole(entry, "bytes") or 0, whole(entry, "packets")
+                shared = flag(mapping(mapping(manifest, "environment"), "captures"), "shared_by_pair") is True
+                run, pair = None if shared else text(manifest, "id"), text(manifest, "pair")
+                listed[name] = Capture(name, size, packets, run, _path_in(name, pair) if shared else None, False, pair)
     for entry in mappings(collector or {}, "captures"):
         name = text(entry, "file")
         if name is not None:
@@ -181,12 +184,19 @@ def _captures(own: Path, collector: dict[str, Any] | None, manifests: list[dict[
                 text(entry, "run"),
                 text(entry, "path"),
                 entry.get("cut") is True,
+                text(entry, "pair"),
             )
     if collector is None:  # the account was never written: what lies there still counts
         for path in sorted((own / "captures").glob("*.pcap*")):
             name = f"captures/{path.name}"
             listed.setdefault(name, Capture(name, path.stat().st_size, None, None, None, True))
     return [listed[name] for name in sorted(listed)]
+
+
+def _path_in(name: str, pair: str | None) -> str | None:
+    """Of a capture that a pair's runs share, whose file is named after the pair and the path."""
+    own = name.removeprefix(f"captures/{pair}-")
+    return own.removesuffix(".pcap") if own != name else None
 
 
 def _truth(path: Path, problems: list[str]) -> Truth | None:

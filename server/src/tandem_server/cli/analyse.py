@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import importlib
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -17,6 +17,9 @@ from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_end
 
 if TYPE_CHECKING:
     from tandem_server.analysis.traces.batch import Analysed
+    from tandem_server.analysis.traces.processes import Task
+
+    Pool = Callable[[Sequence[list[str]], Task], Iterator[Analysed]]
 
 BAR = 30
 
@@ -53,8 +56,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--bins", type=_bins, default=100.0, metavar="MS", help="width of a bin in milliseconds (default: 100)"
     )
     parser.add_argument("--packets", action="store_true", help="with --out: a row for each packet, too (large)")
-    parser.add_argument(
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
         "--workers", type=_count, metavar="N", help="processes that analyse at once (default: one a processor)"
+    )
+    where.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="analyse on the workers of the Dask scheduler there (tcp://HOST:8786), on other machines too: captures and DIR are in"
+        " folders that all of them share under the same names (needs distributed, here and there)",
     )
     parser.add_argument(
         "--batch",
@@ -91,7 +101,6 @@ def _analyse(args: Namespace) -> int:
         raise EnvironmentLacks(
             "the native pass over captures is not built; mend: ./kit setup, or a server's wheel for this processor"
         ) from error
-    processes = importlib.import_module("tandem_server.analysis.traces.processes")
     found_module = importlib.import_module("tandem_server.analysis.traces.found")
     found = found_module.find(args.files)
     for folder in found.empty:
@@ -104,9 +113,14 @@ def _analyse(args: Namespace) -> int:
     bin_ns = round(args.bins * 1e6)
     told = _Telling(args.json, sys.stdout)
     with contextlib.ExitStack() as stack:
+        on = (
+            _workers(args, apart=not found_module.small(batches))
+            if args.dask is None
+            else _on_dask(stack, args.dask, args.out)
+        )
         if args.out is not None:
             batches = _go_on(stack, args.out, batches, bin_ns, args.packets, len(found.paths))
-        results = processes.analysed(batches, bin_ns, args.packets, args.out, args.workers or processes.processors())
+        results = on(batches, _task(bin_ns, args.packets, args.out))
         bar = stack.enter_context(_bar(sum(map(len, batches)), sys.stderr))
         failed = bool(found.unread)
         told.begin()
@@ -115,7 +129,47 @@ def _analyse(args: Namespace) -> int:
             failed |= bool(result.failed)
             bar(len(batch))
         told.end()
+        if args.out is not None:
+            importlib.import_module("tandem_server.analysis.traces.manifest").remove_drafts(args.out)
     return 1 if failed else 0
+
+
+def _task(bin_ns: int, packets: bool, out: Path | None) -> Task:
+    """Absolute: a worker elsewhere has another folder."""
+    batch = importlib.import_module("tandem_server.analysis.traces.batch")
+    return functools.partial(batch.process_batch, bin_ns=bin_ns, packets=packets, out=out and out.absolute())
+
+
+def _say(line: str) -> None:
+    print(f"tandem-server analyse: {line}", file=sys.stderr)
+
+
+def _workers(args: Namespace, *, apart: bool) -> Pool:
+    processes = importlib.import_module("tandem_server.analysis.traces.processes")
+    workers = args.workers or processes.processors()
+    return functools.partial(processes.analysed, workers=workers, apart=apart, say=_say)
+
+
+def _on_dask(stack: contextlib.ExitStack, address: str, out: Path | None) -> Pool:
+    try:
+        dask_cluster = importlib.import_module("tandem_server.analysis.traces.dask_cluster")
+    except ImportError as error:
+        if "distributed" not in str(error):
+            raise
+        raise EnvironmentLacks(str(error)) from error
+    try:
+        client = stack.enter_context(dask_cluster.cluster(address))
+    except dask_cluster.AddressError as error:
+        raise ConfigError(str(error)) from error
+
+    def analysed(batches: Sequence[list[str]], task: Task) -> Iterator[Analysed]:
+        try:
+            dask_cluster.check(client, address, out)
+            yield from dask_cluster.analysed(client, batches, task, say=_say)
+        except dask_cluster.ClusterError as error:
+            raise EnvironmentLacks(str(error)) from error
+
+    return analysed
 
 
 def _go_on(
@@ -142,10 +196,6 @@ def _go_on(
 def _whole(results: Iterator[Analysed], out: Path | None) -> Iterator[Analysed]:
     try:
         yield from results
-    except BrokenProcessPool as error:
-        raise EnvironmentLacks(
-            "a process that analysed was killed, by lack of memory perhaps; mend: --workers 1, a smaller --batch"
-        ) from error
     except OSError as error:  # of what is read, each file's own line has told
         raise EnvironmentLacks(
             f"{error.filename or out}: {error.strerror or error}; mend: make room, or let this user write there; call it again"

@@ -149,7 +149,7 @@ def _source(
 def _bins(campaign: campaign_folder.CampaignFolder, clock: Clock) -> list[Bins]:
     """Of the captures, where they were analysed into DIR/traces."""
     try:
-        return bins_of_folder(campaign.folder, campaign.captures, clock)
+        return bins_of_folder(campaign.folder, campaign.captures, clock, campaign.manifests, campaign.remarks)
     except ManifestError as error:
         raise ConfigError(str(error)) from error
     except ImportError as error:

@@ -40,12 +40,21 @@ class Analysed:
     problems: list[Problem] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
 
+    def add(self, other: Analysed) -> None:
+        """What another gave, behind this."""
+        self.files += other.files
+        self.packets += other.packets
+        self.connections += other.connections
+        self.multipath += other.multipath
+        self.problems += other.problems
+        self.failed += other.failed
+
 
 def process_batch(paths: Sequence[str], bin_ns: int, packets: bool, out: Path | None) -> Analysed:
     """Analyse these captures; with ``out`` also write their rows as one part of each table there, its manifest last.
 
-    The same paths, content and settings make the same part under the same name, whoever runs it. A file that cannot be analysed is
-    told and left out. OSError: the part cannot be written.
+    The same paths, content and settings make the same part under the same name, whoever runs it, also when two do at once.
+    A file that cannot be analysed is told and left out. OSError: the part cannot be written.
     """
     done = Analysed()
     captures = []
@@ -60,7 +69,7 @@ def process_batch(paths: Sequence[str], bin_ns: int, packets: bool, out: Path | 
         return done
     parquet = importlib.import_module("tandem_server.analysis.traces.parquet")
     read: list[Capture] = []
-    with parquet.PartWriter(out, _draft_name(captures), packets) as writer:
+    with parquet.PartWriter(out, packets) as writer:
         for path, capture in captures:
             if (tables := _read(path, bin_ns, packets, done)) is not None:
                 writer.add(capture, tables)
@@ -70,10 +79,6 @@ def process_batch(paths: Sequence[str], bin_ns: int, packets: bool, out: Path | 
             writer.keep(part.name)
             manifest.write(out, part)
     return done
-
-
-def _draft_name(captures: Sequence[tuple[str, Capture]]) -> str:
-    return Part(VERSION, 0, False, tuple(capture for _, capture in captures)).name
 
 
 def _read(path: str, bin_ns: int, packets: bool, done: Analysed) -> Tables | None:

@@ -10,7 +10,8 @@ from pathlib import Path
 ENDINGS = tuple(f"{kind}{packed}" for kind in (".pcap", ".pcapng") for packed in ("", ".gz", ".zst"))
 MOST_FILES = 100
 MOST_BYTES = 256 << 20
-"""Of a batch: what a process is given at once. Batches do not depend on the number of processes, so that parts do not either."""
+SMALL_BYTES = 16 << 20
+"""MOST: of a batch, what a process is given at once. Batches do not depend on the number of processes, so that parts do not either."""
 
 
 @dataclass
@@ -62,6 +63,11 @@ def batches(paths: Sequence[str], most_files: int = MOST_FILES, most_bytes: int 
         made[-1].append(path)
         size += own
     return made
+
+
+def small(batches: Sequence[list[str]]) -> bool:
+    """Done sooner than a process is started, and without any need of one that may be killed in this one's stead."""
+    return len(batches) <= 1 and sum(_size(path) for batch in batches for path in batch) <= SMALL_BYTES
 
 
 def _size(path: str) -> int:

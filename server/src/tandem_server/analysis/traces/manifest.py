@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import json
 import os
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -17,6 +18,7 @@ from pathlib import Path
 VERSION = 1
 """Of the analysis and its tables: raised when either gives other values. Parts of another version are made anew."""
 FOLDER = "manifest"
+LOCK = ".lock"
 TABLES = ("files", "connections", "subflows", "totals", "bins", "events", "problems", "packets")
 
 
@@ -75,7 +77,7 @@ def write(out: Path, part: Part) -> None:
     """Whole, or not at all: from then on the part counts."""
     path = out / FOLDER / f"{part.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.tmp")
+    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
     with draft.open("w") as file:
         json.dump(asdict(part), file, indent=1)
         file.flush()
@@ -103,11 +105,19 @@ def tidy(out: Path) -> dict[str, Part]:
         if part.replaces in parts:
             remove(out, part.replaces)
             del parts[part.replaces]
-    for folder in (FOLDER, *TABLES):
-        for path in (out / folder).glob("*"):
-            if path.suffix == ".tmp" or (path.suffix == ".parquet" and path.stem not in parts):
+    remove_drafts(out)
+    for table in TABLES:
+        for path in (out / table).glob("*.parquet"):
+            if path.stem not in parts:
                 path.unlink()
     return parts
+
+
+def remove_drafts(out: Path) -> None:
+    """What processes that were killed had begun to write."""
+    for folder in (FOLDER, *TABLES):
+        for path in (out / folder).glob("*.tmp"):
+            path.unlink(missing_ok=True)
 
 
 def other_settings(parts: Iterable[Part], bin_ns: int, packets: bool) -> str | None:
@@ -122,7 +132,7 @@ def other_settings(parts: Iterable[Part], bin_ns: int, packets: bool) -> str | N
 def alone(out: Path) -> Iterator[None]:
     """Makes the folder; ManifestError while another run writes there."""
     out.mkdir(parents=True, exist_ok=True)
-    with (out / ".lock").open("w") as lock:
+    with (out / LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,9 +39,13 @@ FILES = pa.schema(
 
 
 class PartWriter:
-    """One part of each table, under drafts' names until ``keep``. Used as ``with PartWriter(…) as writer``: what fails leaves none."""
+    """One part of each table, under drafts' names until ``keep``. Used as ``with PartWriter(…) as writer``: what fails leaves none.
 
-    def __init__(self, out: Path, draft: str, packets: bool) -> None:
+    Drafts are each writer's own: a batch may be given to a second machine while the first one, thought lost, still writes.
+    """
+
+    def __init__(self, out: Path, packets: bool) -> None:
+        draft = uuid.uuid4().hex
         self._paths = {t: out / t / f"{draft}.tmp" for t in TABLES if packets or t != "packets"}
         self._pending: dict[str, list[Any]] = {table: [] for table in self._paths}
         self._writers: dict[str, Any] = {}
@@ -101,7 +106,7 @@ class PartWriter:
 
 def take_over(out: Path, old: str, new: str, files: Collection[str], packets: bool) -> None:
     """Make part ``new`` of those rows of part ``old`` that are of these files."""
-    with PartWriter(out, new, packets) as writer:
+    with PartWriter(out, packets) as writer:
         for table in TABLES:
             if packets or table != "packets":
                 rows = pq.read_table(out / table / f"{old}.parquet", partitioning=None)
@@ -156,6 +161,17 @@ def write_table(path: Path, rows: dict[str, Any], kinds: dict[str, str]) -> None
     made = {name: pa.array(values, types[kinds[name]]) for name, values in rows.items()}
     pq.write_table(pa.table(made), draft, compression="zstd")
     draft.replace(path)
+
+
+def rows_by_file(
+    out: Path, table: str, part: str, names: Sequence[str], files: Sequence[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """One part's rows of these captures, of small tables; names as text."""
+    made: dict[str, list[dict[str, Any]]] = {file: [] for file in files}
+    for row in pq.read_table(out / table / f"{part}.parquet", columns=["file", *names], partitioning=None).to_pylist():
+        if (file := row.pop("file")) in made:
+            made[file].append(row)
+    return made
 
 
 def _numbers(table: str, name: str, column: Any) -> NDArray[np.float64]:  # noqa: ANN401  (pyarrow.ChunkedArray)

@@ -1,0 +1,186 @@
+"""Batches on the workers of a Dask cluster, their results in order. The only module that imports distributed."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import importlib
+import logging
+import os
+import socket
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tandem_server.analysis.traces import manifest
+from tandem_server.analysis.traces.batch import Analysed
+from tandem_server.analysis.traces.processes import AHEAD, LostError, Task, by_itself
+
+try:
+    distributed: Any = importlib.import_module("distributed")
+except ImportError as error:
+    raise ImportError("--dask needs distributed; mend: pip install 'tandem-server[dask]'") from error
+
+ANSWERS_WITHIN_S = 10
+PATIENCE_S = 60.0
+"""How long a cluster may be without any worker."""
+
+
+class AddressError(ValueError):
+    """Nobody answers there as a scheduler does; one line with the mend."""
+
+
+class ClusterError(RuntimeError):
+    """The cluster cannot do it, or not any more; one line with the mend."""
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[Any]:
+    """A client of the scheduler there. AddressError."""
+    _quiet()
+    try:
+        host, port = distributed.comm.get_address_host_port(address)
+        socket.create_connection((host, port), ANSWERS_WITHIN_S).close()
+        asyncio.run(asyncio.wait_for(_greet(address), ANSWERS_WITHIN_S))
+        client = distributed.Client(address, timeout=ANSWERS_WITHIN_S, set_as_default=False)
+    except (OSError, ValueError) as error:
+        why = (getattr(error, "strerror", None) or str(error) or "it says nothing").splitlines()[0]
+        raise AddressError(
+            f"--dask {address}: no Dask scheduler answers there: {why}; mend: its address as `dask scheduler` tells it, tcp://HOST:8786"
+        ) from error
+    with client:
+        yield client
+
+
+async def _greet(address: str) -> None:
+    """A client itself would wait for ever where something listens and says nothing."""
+    security = distributed.Security().get_connection_args("client")
+    comm = await distributed.core.connect(address, timeout=ANSWERS_WITHIN_S, **security)
+    await comm.close()
+
+
+def check(client: Any, address: str, out: Path | None) -> None:  # noqa: ANN401  (distributed.Client)
+    """Whether its workers can do the work: ClusterError says what is lacking where."""
+    try:
+        told = client.run(_fitness, None if out is None else os.path.abspath(out))  # noqa: PTH100  (as paths are told)
+    except ImportError as error:
+        raise _lacking(error) from error
+    if not told:
+        raise ClusterError(f"--dask {address}: no worker is there; mend: on each machine `dask worker {address}`")
+    for worker, (version, lacks) in sorted(told.items()):
+        if version != manifest.VERSION:
+            lacks = (
+                f"analyses as version {version}, this is {manifest.VERSION}; mend: the same tandem-server everywhere"
+            )
+        if lacks:
+            raise ClusterError(f"Dask worker {worker}: {lacks}")
+
+
+def _fitness(out: str | None) -> tuple[int, str | None]:
+    """Runs on a worker: its version of the analysis, and what it lacks."""
+    try:
+        importlib.import_module("tandem_server.analysis.traces.batch")
+        if out is not None:
+            importlib.import_module("tandem_server.analysis.traces.parquet")
+    except ImportError as error:
+        return manifest.VERSION, str(error)
+    if out is not None and not (Path(out) / manifest.LOCK).exists():
+        return manifest.VERSION, f"{out} is not there; mend: captures and --out in folders that all machines share"
+    return manifest.VERSION, None
+
+
+def analysed(
+    client: Any,  # noqa: ANN401  (distributed.Client)
+    batches: Sequence[list[str]],
+    task: Task,
+    *,
+    say: Callable[[str], None],
+) -> Iterator[Analysed]:
+    """Each batch's result, in order. ClusterError: the cluster is gone. What the task raises is raised here.
+
+    A batch whose worker dies is given to another one by Dask. When it has outlived as many workers as Dask allows (three), each of its
+    files is done by itself, and what is lost then has failed.
+    """
+    submit = functools.partial(_submit, client, task)
+    result = functools.partial(_result, client)
+    waiting: deque[tuple[list[str], Any]] = deque()
+    left = iter(batches)
+    try:
+        while True:
+            for batch in left:
+                waiting.append((batch, submit(batch)))
+                if len(waiting) >= AHEAD * max(1, _threads(client)):
+                    break
+            if not waiting:
+                return
+            batch, future = waiting.popleft()
+            try:
+                told = result(batch, future)
+            except LostError:
+                say(f"workers died of a batch: its {len(batch)} captures again, each by itself")
+                told = by_itself(batch, lambda path: result([path], submit([path])))
+            yield told
+    except (CancelledError, distributed.comm.CommClosedError) as error:
+        raise ClusterError("the Dask scheduler is gone; mend: start it, call it again: it goes on") from error
+    finally:
+        for _, future in waiting:
+            future.cancel()
+
+
+def _submit(client: Any, task: Task, batch: Sequence[str]) -> Any:  # noqa: ANN401  (distributed.Client, distributed.Future)
+    """By absolute paths: a worker's folder is another one."""
+    whole = [os.path.abspath(path) for path in batch]  # noqa: PTH100  (links are left as they are)
+    return client.submit(task, whole, pure=False, key=f"tandem-analyse-{uuid.uuid4().hex}")
+
+
+def _result(client: Any, batch: Sequence[str], future: Any) -> Analysed:  # noqa: ANN401  (as above)
+    alone_since: float | None = None
+    while True:
+        try:
+            told: Analysed = future.result(timeout=1)
+        except distributed.TimeoutError as error:
+            if _threads(client):
+                alone_since = None
+            elif alone_since is None:
+                alone_since = time.monotonic()
+            elif time.monotonic() - alone_since > PATIENCE_S:
+                raise ClusterError(
+                    f"no Dask worker was left for {PATIENCE_S:g} s; mend: start workers, call it again: it goes on"
+                ) from error
+        except distributed.KilledWorker as error:
+            raise LostError from error
+        except ImportError as error:
+            raise _lacking(error) from error
+        else:
+            return _as_named(told, batch)
+
+
+def _as_named(told: Analysed, batch: Sequence[str]) -> Analysed:
+    names = {os.path.abspath(path): path for path in batch}  # noqa: PTH100
+    for connection in told.connections:
+        connection["file"] = names[connection["file"]]
+    told.problems = [replace(problem, file=names[problem.file]) for problem in told.problems]
+    told.failed = [(names[path], why) for path, why in told.failed]
+    return told
+
+
+def _lacking(error: ImportError) -> ClusterError:
+    return ClusterError(
+        f"a Dask worker: {error}; mend: pip install 'tandem-server[dask]' there, the same release everywhere"
+    )
+
+
+def _threads(client: Any) -> int:  # noqa: ANN401  (distributed.Client)
+    return sum(client.nthreads().values())
+
+
+def _quiet() -> None:
+    """What is to be said is said here: Dask's own lines on connections would be in the way of a result on a terminal."""
+    for name in ("distributed", "distributed.client", "distributed.core", "distributed.comm"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,0 +1,42 @@
+"""``process_batch`` in a process that is killed by SIGKILL, as the kernel does when memory is short: when it comes to read a certain
+capture, or when it has put a part's tables in place and not yet its manifest.
+
+``TANDEM_TEST_KILLS``: a folder. In it ``always``, ``once`` or ``written`` has in it the name of the capture; ``once`` and ``written`` are
+removed by the process that they kill, so that the next one is not.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from tandem_server.analysis.traces import batch, manifest
+
+read, write, process_batch_itself = batch._read, manifest.write, batch.process_batch
+
+
+def _kill(sort: str, path: str) -> None:
+    order = Path(os.environ["TANDEM_TEST_KILLS"]) / sort
+    if order.exists() and order.read_text() == Path(path).name:
+        if sort != "always":
+            order.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _read(path, *rest):
+    for sort in ("always", "once"):
+        _kill(sort, path)
+    return read(path, *rest)
+
+
+def _write(out, part):
+    for capture in part.files:
+        _kill("written", capture.file)
+    write(out, part)
+
+
+def process_batch(paths, bin_ns, packets, out):
+    """As the one of that name."""
+    batch._read, manifest.write = _read, _write
+    return process_batch_itself(paths, bin_ns, packets, out)

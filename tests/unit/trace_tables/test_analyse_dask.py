@@ -1,0 +1,179 @@
+"""``--dask``: a scheduler and two workers, started here, give what the process pool gives; a worker that dies, addresses that are none."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+from pathlib import Path
+
+import dask_here
+import killing
+import pytest
+from folders import command, fill, run, tables, tree
+
+from tandem_server.analysis.traces import batch
+from tandem_server.cli.main import main
+
+pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
+pytest.importorskip("distributed", reason="no distributed; pip install -r requirements/dev.txt")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Captures, and the folder that the process pool makes of them."""
+    place = tmp_path_factory.mktemp("made")
+    folder = fill(place / "caps", 6)
+    shown = run(folder, "--out", place / "whole", "--batch", 2, "--workers", 2, "--json")
+    return folder, tree(place / "whole"), shown.stdout
+
+
+@pytest.fixture(scope="module")
+def kills(tmp_path_factory):
+    return tmp_path_factory.mktemp("kills")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory, kills):
+    """Two workers; whoever kills one starts another."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TANDEM_TEST_KILLS", str(kills))
+        with dask_here.started(tmp_path_factory.mktemp("cluster"), workers=2) as cluster:
+            until_workers(cluster, 2)
+            yield cluster
+
+
+def until_workers(cluster, number: int) -> None:
+    from distributed import Client
+
+    with Client(cluster.address, set_as_default=False) as client:
+        client.wait_for_workers(number, timeout=dask_here.ENDS_WITHIN_S)
+
+
+def test_the_same_bytes_and_words_as_the_process_pool_gives_and_it_goes_on(made, cluster, tmp_path, monkeypatch):
+    """Captures named from the folder one is in, which is not the workers'; two are there already from a run on this machine."""
+    folder, whole, shown = made
+    out = tmp_path / "out"
+    run(folder / "00.pcap", folder / "01.pcap", "--out", out, "--batch", 2)
+    monkeypatch.chdir(folder)
+    words = (".", "--out", os.path.relpath(out), "--batch", 2, "--json", "--dask", cluster.address)
+    done = run(*words)
+    assert done.stderr == f"tandem-server analyse: 2 of 6 captures are in {os.path.relpath(out)} already\n"
+    assert json.loads(done.stdout) == [
+        {**connection, "file": os.path.relpath(connection["file"])}
+        for connection in json.loads(shown)
+        if Path(connection["file"]).name not in ("00.pcap", "01.pcap")
+    ]
+    assert tree(out) == whole
+
+
+def test_a_worker_that_dies_in_the_middle_of_a_batch(made, cluster, kills, tmp_path, monkeypatch, capsys):
+    """The other one gets the batch; what the dead one had put in place is not there twice, nor are its drafts."""
+    folder, whole, _ = made
+    monkeypatch.setattr(batch, "process_batch", killing.process_batch)
+    (kills / "written").write_text("03.pcap")
+    words = (folder, "--out", tmp_path / "out", "--batch", 2, "--dask", cluster.address)
+    try:
+        assert main(["analyse", *map(str, words)]) == 0
+        assert (cluster.alive(), list(kills.iterdir())) == (1, [])
+        assert tree(tmp_path / "out") == whole
+        assert "not analysed" not in capsys.readouterr().err
+    finally:
+        cluster.worker()
+        until_workers(cluster, 2)
+
+
+def test_a_file_that_cannot_be_analysed_and_a_bar(made, cluster, tmp_path):
+    folder, *_ = made
+    bad = tmp_path / "bad.pcap"
+    bad.write_bytes(b"this is no capture" * 20)
+    terminal, its = os.openpty()
+    words = (folder / "00.pcap", bad, "--json", "--batch", 1, "--dask", cluster.address)
+    done = subprocess.run(command(*words), stdout=subprocess.PIPE, stderr=its, check=False)
+    os.close(its)
+    drawn = os.read(terminal, 65536).decode()
+    os.close(terminal)
+    assert done.returncode == 1
+    assert len(json.loads(done.stdout)) == 1
+    assert "2 of 2 captures" in drawn
+    assert f"{bad}: not analysed: not a capture" in drawn
+
+
+def test_workers_that_do_not_see_the_folder(made, cluster, tmp_path, monkeypatch, capsys):
+    """As on a machine that does not share it: the lock, by which they know it, has another name for them."""
+    folder, *_ = made
+    monkeypatch.setattr("tandem_server.analysis.traces.manifest.LOCK", "of-another-name")
+    words = (folder, "--out", tmp_path / "out", "--dask", cluster.address)
+    assert main(["analyse", *map(str, words)]) == 3
+    told = capsys.readouterr().err
+    assert re.fullmatch(
+        rf"tandem-server: Dask worker tcp://127.0.0.1:\d+: {tmp_path}/out is not there; mend: captures and --out in folders"
+        r" that all machines share\n",
+        told,
+    )
+    assert tables(tmp_path / "out", "files") == []
+
+
+def test_workers_that_are_not_there_die_all_and_come_again_and_a_scheduler_that_is_gone(
+    made, kills, tmp_path, monkeypatch, capsys
+):
+    """A cluster that gives no batch to a second worker: it is taken apart; its first capture kills again, then nobody is left."""
+    folder, whole, _ = made
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
+    monkeypatch.setenv("TANDEM_TEST_KILLS", str(kills))
+    monkeypatch.setattr("tandem_server.analysis.traces.dask_cluster.PATIENCE_S", 0)
+    monkeypatch.setattr(batch, "process_batch", killing.process_batch)
+    (tmp_path / "cluster").mkdir()
+    with dask_here.started(tmp_path / "cluster", workers=0) as cluster:
+        words = ["analyse", str(folder), "--out", str(tmp_path / "out"), "--batch", "2", "--dask", cluster.address]
+        assert main(words) == 3
+        assert capsys.readouterr().err == (
+            f"tandem-server: --dask {cluster.address}: no worker is there; mend: on each machine `dask worker {cluster.address}`\n"
+        )
+        for _ in range(2):
+            cluster.worker()
+        until_workers(cluster, 2)
+        (kills / "always").write_text("04.pcap")
+        assert main(words) == 3
+        assert capsys.readouterr().err.splitlines()[-2:] == [
+            "tandem-server analyse: workers died of a batch: its 2 captures again, each by itself",
+            "tandem-server: no Dask worker was left for 0 s; mend: start workers, call it again: it goes on",
+        ]
+        assert cluster.alive() == 0
+        (kills / "always").unlink()
+        cluster.worker()
+        until_workers(cluster, 1)
+        assert main(words) == 0
+        assert "4 of 6 captures are in" in capsys.readouterr().err
+        assert tree(tmp_path / "out") == whole
+    done = run(folder, "--dask", cluster.address, "--out", tmp_path / "none", status=2)
+    assert done.stderr == (
+        f"tandem-server: --dask {cluster.address}: no Dask scheduler answers there: Connection refused;"
+        " mend: its address as `dask scheduler` tells it, tcp://HOST:8786\n"
+    )
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    "address", ["", "tcp://", "nonsense://127.0.0.1:1", "tcp://127.0.0.1:none", "tcp://127.0.0.1:99999"]
+)
+def test_what_is_no_address(made, capsys, address):
+    assert main(["analyse", str(made[0]), "--dask", address]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"tandem-server: --dask {address}: no Dask scheduler answers there: ")
+    assert told.count("\n") == 1
+
+
+def test_somebody_else_listens_there(made, capsys, monkeypatch):
+    """One that says nothing."""
+    monkeypatch.setattr("tandem_server.analysis.traces.dask_cluster.ANSWERS_WITHIN_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert main(["analyse", str(made[0]), "--dask", f"tcp://127.0.0.1:{silent.getsockname()[1]}"]) == 2
+    assert capsys.readouterr().err.count("no Dask scheduler answers there") == 1
+
+
+def test_workers_and_dask_together_are_refused(made):
+    done = run(made[0], "--workers", 2, "--dask", "tcp://127.0.0.1:1", status=2)
+    assert "argument --dask: not allowed with argument --workers" in done.stderr

@@ -1,0 +1,70 @@
+"""A process that analyses is killed, really, by SIGKILL: the rest is analysed all the same, and only what kills it again has failed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import killing
+import pytest
+from folders import fill, run, tables, tree
+
+from tandem_server.analysis.traces import batch, processes
+from tandem_server.cli.main import main
+
+pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
+
+
+@pytest.fixture
+def kills(tmp_path, monkeypatch):
+    """``kills(sort, name)``: which process is to be killed."""
+    folder = tmp_path / "kills"
+    folder.mkdir()
+    monkeypatch.setenv("TANDEM_TEST_KILLS", str(folder))
+    monkeypatch.setattr(batch, "process_batch", killing.process_batch)
+    monkeypatch.syspath_prepend(str(Path(killing.__file__).parent))
+    return lambda sort, name: (folder / sort).write_text(name)
+
+
+def analyse(*words: object) -> int:
+    return main(["analyse", *map(str, words)])
+
+
+def test_killed_once_the_result_is_the_same(tmp_path, kills, capsys):
+    """Once while it reads, once between tables and manifest: nothing of a killed process is left, nothing is there twice."""
+    folder = fill(tmp_path / "caps", 6)
+    run(folder, "--out", tmp_path / "whole", "--batch", 2)
+    kills("once", "01.pcap")
+    kills("written", "02.pcap")
+    assert analyse(folder, "--out", tmp_path / "out", "--batch", 2, "--workers", 2, "--json") == 0
+    told = capsys.readouterr()
+    assert [Path(c["file"]).name for c in json.loads(told.out)] == [f"{number:02}.pcap" for number in range(6)]
+    assert told.err.count("a process was killed, by lack of memory perhaps: its 2 captures again, alone\n") == 2
+    assert told.err.count("at most 1 at once from here on; mend: --workers 1\n") == 1
+    assert tree(tmp_path / "out") == tree(tmp_path / "whole")
+
+
+def test_the_capture_that_kills_is_named_and_tried_again_by_the_next_run(tmp_path, kills, capsys):
+    folder = fill(tmp_path / "caps", 6)
+    kills("always", "02.pcap")
+    words = (folder, "--out", tmp_path / "out", "--batch", 3, "--workers", 2)
+    assert analyse(*words) == 1
+    assert f"{folder / '02.pcap'}: not analysed: {processes.KILLED}\n" in capsys.readouterr().err
+    names = sorted(Path(row["file"]).name for row in tables(tmp_path / "out", "files"))
+    assert names == ["00.pcap", "01.pcap", "03.pcap", "04.pcap", "05.pcap"]
+    kept = tree(tmp_path / "out")
+    done = run(*words)
+    assert "5 of 6 captures are in" in done.stderr
+    assert kept.items() < tree(tmp_path / "out").items()
+    assert len(tables(tmp_path / "out", "files")) == 6
+
+
+def test_what_a_task_raises_is_raised_where_it_was_asked():
+    with pytest.raises(ZeroDivisionError) as raised:
+        list(processes.analysed([["a"], ["b"]], divided, 2, say=sys.stderr.write))
+    assert "in divided" in raised.value.__notes__[0]
+
+
+def divided(paths):
+    return len(paths) / 0

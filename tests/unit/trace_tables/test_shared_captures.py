@@ -1,0 +1,146 @@
+"""Captures of runs that went on at once: each run gets its own connection, or none and a line that says why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from captures import EPOCH, S, pcap
+from folders import run, tables
+from scenes import plain_download, two_subflows
+
+from tandem_server.analysis.clock import Clock
+from tandem_server.analysis.folder import Capture, load
+from tandem_server.analysis.papers.folder_bins import bins_of_folder
+from tandem_server.analysis.papers.shared_captures import Seen, joined
+
+SERVER = "192.0.2.9"
+URL = {"server": {"measurement": f"http://{SERVER}:8480"}}
+
+
+def manifest(name: str, kind: str, further=None, result=None, start=0, end=100 * S) -> dict:
+    made = {"id": name, "pair": "pair-1", "kind": kind, "parameters": URL, "environment": {"further": further or {}}}
+    return {**made, "started_utc_ns": start, "ended_utc_ns": end, "result": result or {}}
+
+
+def tcp(name: str, path: str, port: int, received: int = 1000, **times) -> dict:
+    """A TCP run whose server saw it at this port."""
+    row = {"path": path, "remote": {"address": "198.51.100.7", "port": port}}
+    result = {
+        "bytes": received,
+        "subflows": [{"server_address": SERVER}],
+        "sender": {"connections": [{"subflows": [row]}]},
+    }
+    return manifest(name, "tcp", {"connection": None}, result, **times)
+
+
+def mptcp(name: str, token: int) -> dict:
+    return manifest(name, "mptcp", {"connection": f"{token:08x}"})
+
+
+def plain(number: int, port: int, received: int = 1200) -> Seen:
+    return Seen(number, False, port, SERVER, 8480, S, 2 * S, None, None, received)
+
+
+def multi(number: int, ours: int | None, theirs: int | None) -> Seen:
+    return Seen(number, True, 40_000 + number, SERVER, 8480, S, 2 * S, ours, theirs, 500)
+
+
+PAIR = [mptcp("run-m", 0xA1), tcp("run-a", "a", 5001), tcp("run-b", "b", 5002)]
+SEEN = {
+    "a": [plain(0, 5000, 3), plain(1, 5001), multi(2, 0xA1, 0xB1)],
+    "b": [multi(0, None, 0xB1), plain(1, 5002), multi(2, None, 0xB2)],
+}
+
+
+def test_by_tokens_and_ports():
+    made, lines = joined(PAIR, SEEN)
+    assert made == {("run-m", "a"): 2, ("run-m", "b"): 0, ("run-a", "a"): 1, ("run-b", "b"): 1}
+    assert lines == []
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"opener_port": 5003}, "0 connections in the capture of path a are from the port that the server saw"),
+        ({"responder_port": 8444}, "0 connections"),
+        ({"responder_address": "192.0.2.10"}, "0 connections"),
+        ({"multipath": True}, "0 connections"),
+        ({"bytes": 999}, "0 connections"),
+        ({"start_utc_ns": 101 * S, "end_utc_ns": 102 * S}, "0 connections"),
+    ],
+)
+def test_what_does_not_fit_in_everything_is_not_it(other, why):
+    made, lines = joined([PAIR[1]], {"a": [replace(plain(1, 5001), **other)]})
+    assert made == {}
+    assert len(lines) == 1
+    assert lines[0].startswith(f"run-a: not joined to its packets: {why}")
+
+
+def test_two_that_fit_are_none():
+    made, (line,) = joined([PAIR[1]], {"a": [plain(1, 5001), plain(2, 5001)]})
+    assert (made, line.partition(": ")[2][:34]) == ({}, "not joined to its packets: 2 conne")
+    made, (line,) = joined([PAIR[0]], {"a": [multi(1, 0xA1, 0xB1), multi(2, 0xA1, 0xB2)]})
+    assert (made, line) == ({}, "run-m: not joined to its packets: 2 connections in the captures have its token")
+
+
+def test_one_that_two_runs_could_mean_is_neithers():
+    made, lines = joined([tcp("run-a", "a", 5001), tcp("run-c", "a", 5001), PAIR[0]], SEEN)
+    assert made == {("run-m", "a"): 2, ("run-m", "b"): 0}
+    assert lines == [
+        f"{name}: not joined to its packets on path a: another run could be meant as well"
+        for name in ("run-a", "run-c")
+    ]
+
+
+def test_without_its_handshake_the_other_paths_are_not_known_either():
+    made, (line,) = joined([PAIR[0]], {"b": SEEN["b"]})
+    assert (made, line) == ({}, "run-m: not joined to its packets: 0 connections in the captures have its token")
+
+
+@pytest.mark.parametrize("result", [{}, {"sender": None}, {"sender": {"connections": [{"subflows": [{"path": "a"}]}]}}])
+def test_records_that_hold_nothing(result):
+    made, lines = joined([manifest("run-a", "tcp", result=result)], SEEN)
+    assert made == {}
+    assert "its records hold " in lines[0]
+
+
+def test_a_folder_says_which_captures_are_shared_with_and_without_the_collectors_account(tmp_path):
+    own = tmp_path / "probe" / "probe-1"
+    (own / "runs").mkdir(parents=True)
+    (tmp_path / "campaign.json").write_text('{"format": "tandem-campaign/1", "probe": "probe-1"}')
+    captured = {"captures": {"shared_by_pair": True, "problems": {}}}
+    files = [{"name": "captures/pair-1-a.pcap", "bytes": 7, "packets": 1, "sha256": "0" * 64}]
+    for one in (tcp("run-a", "a", 5001), mptcp("run-m", 1)):
+        one |= {"format": "tandem-run/1", "files": files, "environment": captured}
+        (own / "runs" / f"{one['id']}.json").write_text(json.dumps(one))
+    expected = Capture("captures/pair-1-a.pcap", 7, 1, None, "a", False, "pair-1")
+    assert load(tmp_path).captures == [expected]
+    row = {"file": "captures/pair-1-a.pcap", "bytes": 7, "packets": 1, "run": None, "pair": "pair-1", "path": "a"}
+    account = {"format": "tandem-collector/1", "probe": "probe-1", "captures": [{**row, "cut": False}]}
+    (own / "collector.json").write_text(json.dumps(account))
+    assert load(tmp_path).captures == [expected]
+
+
+def test_bins_of_a_capture_that_two_runs_shared(tmp_path):
+    """A plain download and a multipath one in one file, both from port 40000."""
+    pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
+    (tmp_path / "caps").mkdir()
+    packets = plain_download("10.0.0.1", "192.0.2.8").packets + two_subflows(1).wire.packets
+    (tmp_path / "caps" / "pair-1-a.pcap").write_bytes(pcap(sorted(packets, key=lambda packet: packet.time_ns)))
+    run(tmp_path / "caps", "--out", tmp_path / "traces")
+    (token,) = {row["opener_token"] for row in tables(tmp_path / "traces", "connections") if row["multipath"]}
+    single = tcp("run-a", "a", 40_000, 5000, start=EPOCH, end=EPOCH + S)
+    single["parameters"] = {"server": {"measurement": "https://192.0.2.8:443"}}
+    single["result"]["subflows"] = [{"server_address": "192.0.2.8"}]
+    both = {**mptcp("run-m", token), "started_utc_ns": EPOCH, "ended_utc_ns": EPOCH + S}
+    capture = Capture("captures/pair-1-a.pcap", 0, None, None, "a", False, "pair-1")
+    remarks: list[str] = []
+    made = bins_of_folder(tmp_path, [capture], Clock(EPOCH), [single, both], remarks)
+    assert sorted((bins.run, bins.path) for bins in made) == [("run-a", "a"), ("run-m", "a")]
+    assert remarks == []
+    assert bins_of_folder(tmp_path, [capture], Clock(EPOCH), [single], remarks)[0].run == "run-a"
+    lost = mptcp("run-x", token ^ 1)
+    assert bins_of_folder(tmp_path, [capture], Clock(EPOCH), [lost], remarks) == []
+    assert len(remarks) == 1
