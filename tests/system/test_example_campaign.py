@@ -133,7 +133,9 @@ def test_a_slower_path_is_slower_and_a_lossy_one_loses(campaign: Campaign) -> No
     def connect_ms(setting: str) -> float:
         runs = campaign.manifests("download", f"adarsh-controlled-{setting}")
         times = [
-            m["result"]["connect_ms"] for m in runs if (m["parameters"]["kind"], m["parameters"]["path"]) == ("tcp", "wifi")
+            m["result"]["connect_ms"]
+            for m in runs
+            if (m["parameters"]["kind"], m["parameters"]["path"]) == ("tcp", "wifi")
         ]
         return median(times)
 
@@ -151,7 +153,15 @@ def test_rates_upwards_are_those_shaped_to(campaign: Campaign) -> None:
 
 
 def test_the_report_is_drawn_again_from_the_folder(campaign: Campaign, tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "tandem_server", "report", str(campaign.folder), "--out", str(tmp_path / "again.html")]
+    argv = [
+        sys.executable,
+        "-m",
+        "tandem_server",
+        "report",
+        str(campaign.folder),
+        "--out",
+        str(tmp_path / "again.html"),
+    ]
     again = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
     assert again.returncode == 0, again.stderr
     told = json.loads((tmp_path / "figures" / "figures.json").read_text())

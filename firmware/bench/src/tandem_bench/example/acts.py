@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,9 +31,16 @@ class Act:
     shape: Shape | None = None
 
 
-MOBILITY = (("home", "stationary", 2), ("walk", "walking", 2), ("ring road", "driving", 4))
-"""Part of the way, its label, and how often Multipath TCP and TCP are compared there."""
-SETTINGS = {"equal": Shape(), "slower": Shape(rtt_ms=200.0), "lossier": Shape(down_loss_percent=5.0)}
+TOGETHER, IN_TURN = ("simultaneous", "4"), ("sequential", "2")
+"""How Multipath TCP and TCP are compared, and for how many seconds: at the same time, since the radio changes; or one after the other,
+since a capture then holds one run's packets alone."""
+MOBILITY = (
+    ("home", "stationary", (IN_TURN, TOGETHER)),
+    ("walk", "walking", (TOGETHER, IN_TURN)),
+    ("ring road", "driving", (TOGETHER, TOGETHER, IN_TURN, TOGETHER)),
+)
+"""Part of the way, its label, and the comparisons there."""
+SETTINGS = {"equal": Shape(), "slower": Shape(rtt_ms=100.0), "lossier": Shape(down_loss_percent=5.0)}
 CELLULAR = {"wifi": WIFI, "cellular": OPERATOR}
 ORDERED = {"path1": OPERATOR, "path2": WIFI}
 LAST = "arrived"
@@ -40,7 +48,7 @@ LAST = "arrived"
 
 def on_the_way(seed: int) -> list[Act]:
     """What is captured: Mohan's downloads in every part of the way."""
-    return [Act(f"mohan-{label}", _labelled(label, count, seed), phase, label) for phase, label, count in MOBILITY]
+    return [Act(f"mohan-{label}", _labelled(label, pairs, seed), phase, label) for phase, label, pairs in MOBILITY]
 
 
 def in_place(seed: int) -> list[Act]:
@@ -52,9 +60,12 @@ def in_place(seed: int) -> list[Act]:
     return acts
 
 
-def _labelled(label: str, count: int, seed: int) -> str:
+def _labelled(label: str, pairs: Sequence[tuple[str, str]], seed: int) -> str:
     head, step = ((FILES / name).read_text() for name in ("mohan.toml", "mohan-step.toml"))
-    steps = (step.replace("NUMBER", str(number)) for number in range(1, count + 1))
+    steps = (
+        _filled(step, NUMBER=str(number), PAIRING=pairing, SECONDS=seconds)
+        for number, (pairing, seconds) in enumerate(pairs, 1)
+    )
     return _filled(head + "".join(steps), LABEL=label, SEED=str(seed))
 
 

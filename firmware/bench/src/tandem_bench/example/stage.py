@@ -38,7 +38,7 @@ class Example(Rehearsal):
         seed = ["--seed", str(self.setting.seed)]
         print("making a video and a page …", flush=True)
         self._once("tandem-server dash build", self._server("dash", "build", *config, *seed, "--seconds", "32"))
-        page = ("--objects", "12", "--bytes", "150000", "--origins", "3")
+        page = ("--objects", "8", "--bytes", "80000", "--origins", "3")
         self._once("tandem-server page build", self._server("page", "build", *config, *seed, *page))
         self._write(self.folder.probe / "names.csv", "".join(f"{n},{name}\n" for n, name in enumerate(SITES, 1)))
         self._files.mkdir()
