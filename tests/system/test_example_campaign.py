@@ -18,6 +18,7 @@ from shown_page import ASKED, FLAGS, Shown
 
 from tandem.devtools.browser import Browser, find
 from tandem_bench.example.acts import SETTINGS
+from tandem_bench.rig.rig import WIFI
 from tandem_bench.rig.rights import Owner
 from tandem_server.report.figures.figure import every
 
@@ -25,8 +26,10 @@ pytestmark = [pytest.mark.system, pytest.mark.slow]
 LACKING = {
     # The paper patched its kernel; no released one sends the SYNs of all subflows at once.
     "chen-8": "a kernel that sends the SYNs of all subflows at once",
-    # 256 MiB and more take minutes over links of 30 Mbit/s.
-    "chen-11": "downloads of 256 MiB and more",
+    # They take minutes over links of 30 Mbit/s.
+    "chen-11": "downloads of 256 MB and more",
+    # The collector captures each path in a file of its own; the data level's queue takes one of all paths.
+    "mohan-7b": "captures of all paths in one",
 }
 """What a campaign of a few minutes on a stock kernel cannot have, and how the report says it."""
 
@@ -95,8 +98,8 @@ def test_handovers_are_those_that_were_played(campaign: Campaign) -> None:
     assert 0 < scored["true"] <= len(played)
     assert scored["detected"] >= 0.8 * scored["true"]
     assert scored["false"] == 0
-    rows = [row for row in campaign.numbers("mohan-2") if row["x"] == "2"]
-    assert rows, "handovers have a bar"
+    shares = [row for row in campaign.numbers("mohan-events") if float(row["x"]) == 0]
+    assert sum(int(row["n"]) for row in shares) == scored["detected"]
 
 
 def test_no_download_is_faster_than_its_links(campaign: Campaign) -> None:
@@ -109,7 +112,10 @@ def test_no_download_is_faster_than_its_links(campaign: Campaign) -> None:
     for run in runs:
         if run["pairing"] == "simultaneous":
             pairs.setdefault(run["pair"], {}).setdefault(run["kind"], []).append(run["goodput_bit_per_s"])
-    assert len(pairs) >= 6
+    assert len(pairs) >= 5
+    for m in campaign.manifests("download", "chen"):
+        if (m["parameters"]["kind"], m["parameters"]["path"]) == ("tcp", "wifi"):
+            assert m["result"]["goodput_bit_per_s"] <= WIFI.down_bit_per_s
     assert all(len(kinds["mptcp"]) == 1 and len(kinds["tcp"]) == 2 for kinds in pairs.values())
 
 
@@ -142,6 +148,8 @@ def test_a_slower_path_is_slower_and_a_lossy_one_loses(campaign: Campaign) -> No
     assert connect_ms("slower") - connect_ms("equal") == pytest.approx(gap, abs=60)
     places = {float(row["x"]) for row in campaign.numbers("adarsh-4") if row["panel"].startswith("(a)")}
     assert places == {0.0, gap}
+    lost = {float(row["x"]) for row in campaign.numbers("adarsh-4") if row["panel"].startswith("(b)")}
+    assert lost == {0.0, SETTINGS["lossier"].down_loss_percent}
 
 
 def test_rates_upwards_are_those_shaped_to(campaign: Campaign) -> None:

@@ -31,13 +31,13 @@ class Act:
     shape: Shape | None = None
 
 
-TOGETHER, IN_TURN = ("simultaneous", "4"), ("sequential", "2")
-"""How Multipath TCP and TCP are compared, and for how many seconds: at the same time, since the radio changes; or one after the other,
-since a capture then holds one run's packets alone."""
+TOGETHER, LONG, IN_TURN = ("simultaneous", "4"), ("simultaneous", "11"), ("sequential", "2")
+"""How Multipath TCP and TCP are compared, and for how many seconds: at the same time, since the radio changes (longer where it does so
+often, so that some changes are apart from others); or one after the other, since a capture then holds one run's packets alone."""
 MOBILITY = (
     ("home", "stationary", (IN_TURN, TOGETHER)),
     ("walk", "walking", (TOGETHER, IN_TURN)),
-    ("ring road", "driving", (TOGETHER, TOGETHER, IN_TURN, TOGETHER)),
+    ("ring road", "driving", (LONG, LONG, LONG, IN_TURN)),
 )
 """Part of the way, its label, and the comparisons there."""
 SETTINGS = {"equal": Shape(), "slower": Shape(rtt_ms=100.0), "lossier": Shape(down_loss_percent=5.0)}
