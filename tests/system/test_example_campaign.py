@@ -64,7 +64,7 @@ class Campaign:
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
-    """``TANDEM_EXAMPLE``: the folder of one that was played before (what the command said, in ``told.json``), while you write what reads it."""
+    """``TANDEM_EXAMPLE``: the folder of one that was played before (``out``, and ``told.json``: what was said), while you write tests."""
     if kept := os.environ.get("TANDEM_EXAMPLE"):
         return Campaign(Path(kept) / "out", json.loads((Path(kept) / "told.json").read_text()), 0, "")
     root = tmp_path_factory.mktemp("example")

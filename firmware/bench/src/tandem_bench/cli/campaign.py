@@ -19,7 +19,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="play an example campaign and draw all the papers' figures of it",
         description="Plays a short walk and drive with two operators and a Wi-Fi to the real collector, which makes small campaigns after"
         " the papers' on the way and at rest; then analyses the captures and writes the report with its figures. Everything is measured,"
-        " in namespaces of its own, in about four minutes. DIR is a campaign's folder: tandem-server report DIR draws it again.",
+        " in namespaces of its own, in four to six minutes. DIR is a campaign's folder: tandem-server report DIR draws it again.",
         epilog="Exit status: 0 every figure is drawn that can be, and everything arrived; 1 something is missing; 2 the command line is "
         "wrong; 3 this machine lacks something (root, Multipath TCP, a program, room on the disk); 130 stopped by Ctrl-C.",
     )
