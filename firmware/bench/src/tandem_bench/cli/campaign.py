@@ -29,7 +29,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         metavar="DIR",
         help="where it goes (default campaign-runs/TIME); an earlier one there is set aside",
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="of the scenario and of every order and draw (33)")
+    parser.add_argument("--seed", type=int, metavar="N", help="of the scenario and of every order and draw (37)")
     parser.add_argument(
         "--json", action="store_true", help="print the result as JSON; what is said meanwhile to stderr"
     )

@@ -36,7 +36,7 @@ TOGETHER, LONG, IN_TURN = ("simultaneous", "4"), ("simultaneous", "11"), ("seque
 often, so that some changes are apart from others); or one after the other, since a capture then holds one run's packets alone."""
 MOBILITY = (
     ("home", "stationary", (IN_TURN, TOGETHER)),
-    ("walk", "walking", (TOGETHER, IN_TURN)),
+    ("walk", "walking", (LONG, IN_TURN)),
     ("ring road", "driving", (LONG, LONG, LONG, IN_TURN)),
 )
 """Part of the way, its label, and the comparisons there."""
