@@ -22,6 +22,7 @@ def test_each_type_lands_in_its_place():
             line(0.4, "signal_drop", operator="B", change_db=-7.5),
             line(0.5, "link_log", operator="A", direction="down", delay_ms=12.0),
             line(0.6, "fault", operator="B", fault="hang", seconds=3),
+            line(0.7, "shape", until_s=2.5, paths={"wifi": {"rtt_ms": 100.0, "down_loss_percent": 0.0}}),
         ]
     )
     assert truth.epoch_monotonic_ns == 100 * 10**9
@@ -29,7 +30,13 @@ def test_each_type_lands_in_its_place():
     assert list(truth.links["A"].down_bit_per_s) == [2e7, 0.0]
     assert (truth.handovers[0].to_eci, truth.drops[0].change_db, truth.faults[0].fault) == (2, -7.5, "hang")
     assert truth.queue_delay_ms["A"][1][0] == 12.0
+    assert [(s.start_s, s.end_s, s.paths["wifi"]["rtt_ms"]) for s in truth.shapes] == [(0.7, 2.5, 100.0)]
     assert (truth.strange_lines, truth.cut) == (0, False)
+
+
+def test_a_shape_without_its_end_or_its_paths_is_strange():
+    truth = read([line(0.0, "shape", paths={"a": {}}), line(0.0, "shape", until_s=1.0, paths={"a": 5})])
+    assert (truth.shapes, truth.strange_lines) == ([], 2)
 
 
 def test_cut_last_line_is_told_apart_from_a_broken_one_inside():

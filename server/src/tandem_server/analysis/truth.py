@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tandem_server.analysis.reading import flag, number, text, whole
+from tandem_server.analysis.reading import flag, mapping, number, text, whole
 
 Array = NDArray[np.float64]
 LONGEST_S = 1e7
@@ -26,6 +26,15 @@ class Phase:
     end_s: float
     name: str
     activity: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrueShape:
+    """What the bench made of paths' links for some time, as a run's own shape says it (``rtt_ms``: added), by path."""
+
+    start_s: float
+    end_s: float
+    paths: Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +91,7 @@ class Truth:
     epoch_monotonic_ns: int | None = None
     epoch_utc_ns: int | None = None
     phases: list[Phase] = field(default_factory=list)
+    shapes: list[TrueShape] = field(default_factory=list)
     mobility: list[tuple[float, bool]] = field(default_factory=list)
     handovers: list[TrueHandover] = field(default_factory=list)
     drops: list[TrueDrop] = field(default_factory=list)
@@ -151,6 +161,11 @@ def _take(
         truth.phases.append(
             Phase(t, t if until is None else until, text(entry, "name") or "", text(entry, "activity") or "unknown")
         )
+    elif kind == "shape":
+        until, paths = number(entry, "until_s"), mapping(entry, "paths")
+        if until is None or not all(isinstance(told, dict) for told in paths.values()):
+            return False
+        truth.shapes.append(TrueShape(t, until, paths))
     elif kind == "mobility":
         moving = flag(entry, "moving")
         if moving is None:

@@ -37,7 +37,7 @@ def demo(played: Played, out: Path, *, keep: bool = False, wifi: bool = False, l
         first = next((phase for phase in played.phases), None)
         still_s = first["until_s"] if first is not None and first["activity"] == "still" else 0.0
         planned = plan(still_s, played.duration_s, len(played.operators) + wifi)
-        influxd = _influxd()
+        influxd = find_influxd()
     except PlanError as error:
         print(f"tandem-bench demo: {error}", file=sys.stderr)
         return USAGE
@@ -57,7 +57,7 @@ def demo(played: Played, out: Path, *, keep: bool = False, wifi: bool = False, l
         return LACKS
 
 
-def _influxd() -> Path:
+def find_influxd() -> Path:
     """The InfluxDB 1.x that ``kit`` found or unpacked, else one on PATH."""
     root = Path(__file__).parents[5]
     for candidate in (

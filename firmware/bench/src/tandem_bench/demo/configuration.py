@@ -34,8 +34,17 @@ file = "registry.sqlite"
 """
 
 
-def collector_toml(probe: str, paths: list[ProbePath], run_seconds: float, pause_s: float, seed: int) -> str:
-    """``config.toml`` of the probe: the paper's detector, simultaneous pairs when mobility starts."""
+def collector_toml(
+    probe: str,
+    paths: list[ProbePath],
+    run_seconds: float,
+    pause_s: float,
+    seed: int,
+    *,
+    on_mobility_start: str = "simultaneous",
+    capture: bool = True,
+) -> str:
+    """``config.toml`` of the probe: the paper's detector, and unless said otherwise simultaneous pairs when mobility starts."""
     parts = [
         f"""[probe]
 name = {json.dumps(probe)}
@@ -60,7 +69,7 @@ threshold_db = 6.0
 stop_after_s = 10.0
 
 [runs]
-on_mobility_start = "simultaneous"
+on_mobility_start = "{on_mobility_start}"
 seconds = {run_seconds}
 pause_s = {pause_s}
 minimum_gap_s = 20.0
@@ -68,7 +77,7 @@ seed = {seed}
 primary = "random"
 
 [capture]
-enabled = true
+enabled = {"true" if capture else "false"}
 snaplen_bytes = 128
 budget_bytes = 500_000_000
 

@@ -129,21 +129,24 @@ class Rehearsal:
 
     def _start_collector(self) -> None:
         print("starting the collector …", flush=True)
-        setting = self.setting
-        self._write(
-            self._collector_toml,
-            configuration.collector_toml(
-                PROBE, self.rig.probe_paths(), setting.plan.run_seconds, setting.plan.first_pause_s, setting.seed
-            ),
-        )
+        self._run_collector()
+        late = time.monotonic() - self.rig.epoch_monotonic_ns / 1e9
+        if late > 0:
+            print(f"tandem-bench: the collector was ready {late:.1f} s after the scenario began", file=sys.stderr)
+
+    def _run_collector(self) -> None:
+        self._write(self._collector_toml, self._collector_text())
         self._write_campaign()
         argv = self._tool("tandem", "run", "--config", str(self._collector_toml))
         command = self.rig.command("probe", confined(argv, self.owner, COLLECTOR))
         self.collecting = self.programs.start("collector", command)
         self.collecting.await_ready(20)
-        late = time.monotonic() - self.rig.epoch_monotonic_ns / 1e9
-        if late > 0:
-            print(f"tandem-bench: the collector was ready {late:.1f} s after the scenario began", file=sys.stderr)
+
+    def _collector_text(self) -> str:
+        plan = self.setting.plan
+        return configuration.collector_toml(
+            PROBE, self.rig.probe_paths(), plan.run_seconds, plan.first_pause_s, self.setting.seed
+        )
 
     def _write(self, path: Path, text: str) -> None:
         path.write_text(text)
@@ -212,6 +215,7 @@ class Rehearsal:
         for program in [p for p in self.programs.started if p.name in ("gateway", "endpoint")]:
             self.programs.end(program)
         self._write_campaign(ended=True)
+        self._before_report()
         print("writing the report …", flush=True)
         command = self._server("report", str(self.folder.root), "--config", str(self._server_toml))
         with (self.folder.logs / "report.log").open("w") as log:
@@ -233,6 +237,9 @@ class Rehearsal:
                 f"tandem-server report failed with status {report.returncode} (log: {self.folder.logs / 'report.log'})"
             )
         return report.returncode
+
+    def _before_report(self) -> None:
+        """Everything is written but the report."""
 
     def _write_campaign(self, *, ended: bool = False) -> None:
         now_utc, now_monotonic = time.time_ns(), time.monotonic_ns()

@@ -16,6 +16,7 @@ from tandem_bench.scenario import Played, write_timelines
 from tandem_bench.topology.spec import TopologySpec, commuting
 from tandem_bench.topology.topology import Topology
 from tandem_bench.truth import write
+from tandem_bench.truth.events import Event
 from tandem_bench.truth.writer import Epoch
 
 LEAD_S = 4.0
@@ -88,6 +89,8 @@ class Rig:
                 link=link,
             )
         )
+        self.later: list[Event] = []
+        """What was done to the bench while it played, for the truth: lines with ``type`` and ``monotonic_ns`` or ``t_s``."""
         self._link_usage: list[Usage] = []
 
     @property
@@ -190,6 +193,7 @@ class Rig:
             path,
             epoch.monotonic_ns,
             epoch.utc_ns,
+            later=self.later,
             logs=[log for log in logs if log.exists()],
             until_s=(time.monotonic_ns() - epoch.monotonic_ns) / 1e9,
         )

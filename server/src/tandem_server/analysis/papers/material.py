@@ -170,18 +170,27 @@ def setting(e: Evaluation, run: Facts, manifest: Mapping[str, Any]) -> Setting:
     label = text(campaign, "label") or ""
     doing = None if start is None or end is None else _doing(e, start, end)
     shape = mapping(mapping(manifest, "conditions"), "shape")
+    asked = {path: mapping(told, "asked") for path, told in shape.items() if isinstance(told, dict)}
     return Setting(
         run.id,
         run.campaign,
         run.step,
         label,
         {k: v for k, v in mapping(campaign, "roles").items() if isinstance(v, str)},
-        {path: mapping(told, "asked") for path, told in shape.items() if isinstance(told, dict)},
+        asked or _of_the_bench(e, start, end),
         tuple(run_paths(manifest)),
         class_of(label, doing),
         start,
         end,
     )
+
+
+def _of_the_bench(e: Evaluation, start: float | None, end: float | None) -> Mapping[str, Mapping[str, Any]]:
+    """What a bench made of the links for the whole of a run; nothing where it made it only for a part."""
+    shapes = e.campaign.truth.shapes if e.campaign.truth is not None else []
+    if start is None or end is None:
+        return {}
+    return next((dict(s.paths) for s in shapes if s.start_s <= start and end <= s.end_s), {})
 
 
 def _span(e: Evaluation, manifest: Mapping[str, Any]) -> tuple[float | None, float | None]:

@@ -49,7 +49,8 @@ def kind_of(event: NetworkEvent) -> str:
 def figure_2(m: Material) -> Sheet:
     """How often which event came."""
     panels = []
-    for operator in m.named():
+    heard = {*(s.operator for s in m.radio.values()), *(e.operator for e in m.events)}
+    for operator in (o for o in m.named() if o in heard):  # a Wi-Fi has no events to count
         marks: list[Mark] = []
         for name in classes(s.mobility for s in m.spans):
             parts = [w for s in m.spans if s.mobility == name for w in windows(s.start_s, s.end_s)]

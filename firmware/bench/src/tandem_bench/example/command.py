@@ -1,0 +1,84 @@
+"""``tandem-bench campaign`` from its arguments to its exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from tandem_bench.demo.command import INTERRUPTED, LACKS, NEGATIVE, OK, USAGE, find_influxd
+from tandem_bench.demo.folder import DemoFolder, FolderError
+from tandem_bench.demo.plan import Plan
+from tandem_bench.demo.rehearsal import Setting, summary_of
+from tandem_bench.demo.stopping import Stopped, StopSignals
+from tandem_bench.example.outcome import table, told
+from tandem_bench.example.stage import SITES, Example, figures_of
+from tandem_bench.link.backend import choose
+from tandem_bench.link.build import LinkMissingError, find_binary
+from tandem_bench.link.emulator import LinkError
+from tandem_bench.rig.programs import ProgramError
+from tandem_bench.rig.rig import Rig
+from tandem_bench.rig.rights import Owner
+from tandem_bench.scenario import Played
+from tandem_bench.topology import private
+from tandem_bench.topology.requirements import MachineError, require
+
+EXPECTED_LACKING = ("chen-8", "chen-11", "mohan-7b")
+"""Chen's simultaneous SYN was a patch to a kernel, and his endless backlog takes minutes at these rates. Mohan's out-of-order queue takes a
+capture of all paths in one; the collector writes one for each."""
+
+
+def campaign(played: Played, out: Path, *, as_json: bool = False, link: str = "auto") -> int:
+    """Play it, analyse, report; the exit status as ``cli.main.ExitCode``. With ``as_json`` what is said meanwhile goes to stderr."""
+    owner, folder = Owner.of_caller(), DemoFolder(out)
+    try:
+        influxd = find_influxd()
+        require()
+        program = find_binary() if choose(link) == "tun" else None
+        setting = Setting(played.name, played.seed, played.duration_s, Plan(0.0, 0.0, 0.0, 0.0), True, influxd, program)
+        private.enter()
+        rig = Rig(played, folder.bench, owner, wifi=True, server_addresses=2, sites=SITES, link=link)
+    except (MachineError, LinkMissingError) as error:
+        print(f"tandem-bench campaign: {error}", file=sys.stderr)
+        return LACKS
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        status, example = _played(setting, rig, folder, owner)
+    if example is None:
+        return status
+    summary, figures = summary_of(folder), figures_of(folder)
+    if as_json:
+        print(json.dumps({**told(summary, figures, example.failed_acts), "folder": str(folder.root)}, indent=1))
+    else:
+        print(table(figures))
+        print(f"\n  report: {folder.report}\n", flush=True)
+    if example.stopped is not None:
+        return INTERRUPTED if example.by_user else LACKS
+    lacking = [f["name"] for f in figures if not f["drawn"] and f["name"] not in EXPECTED_LACKING]
+    return NEGATIVE if status != OK or lacking or example.failed_acts else OK
+
+
+def _played(setting: Setting, rig: Rig, folder: DemoFolder, owner: Owner) -> tuple[int, Example | None]:
+    """The report's status and what was played; None, with the command's status, when there is no report."""
+    StopSignals().install()
+    try:
+        folder.make(owner)
+        print(f"playing the example campaign (seed {setting.seed}) into {folder.root}", flush=True)
+        example = Example(setting, folder, owner, rig)
+        arrived = example.run()
+    except FolderError as error:
+        print(f"tandem-bench campaign: {error}", file=sys.stderr)
+        return USAGE, None
+    except Stopped as stop:
+        print(f"tandem-bench campaign: stopped ({stop}) before anything was measured", file=sys.stderr)
+        return INTERRUPTED, None
+    except (ProgramError, LinkError, MachineError, OSError) as error:
+        full = folder.full() if isinstance(error, OSError) else None
+        print(f"tandem-bench campaign: {full or error}", file=sys.stderr)
+        return LACKS, None
+    if arrived is None:
+        print(f"tandem-bench campaign: nothing was measured; logs in {folder.logs}", file=sys.stderr)
+        return (INTERRUPTED if example.by_user else LACKS), None
+    shutil.rmtree(folder.bench)  # timelines of the scenario, which its seed gives again
+    return arrived, example
