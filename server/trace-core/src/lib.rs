@@ -39,5 +39,6 @@ mod source;
 mod table;
 mod tables;
 mod unacknowledged;
+mod usual;
 mod verdict;
 mod zstandard;

@@ -27,6 +27,13 @@ struct Mapping {
     wide: bool,
 }
 
+impl Mapping {
+    #[inline(always)]
+    fn holds(&self, number: u64) -> bool {
+        self.start <= number && number < self.end
+    }
+}
+
 /// A stretch of payload with its data sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
@@ -59,6 +66,7 @@ impl Mappings {
         self.heard_new(map, start, end, most)
     }
 
+    #[inline(never)]
     fn heard_new(&mut self, map: Map, start: u64, end: u64, most: u64) -> bool {
         let fresh = self.last != Some(map);
         self.last = Some(map);
@@ -104,9 +112,10 @@ impl Mappings {
     /// The first stretch of `start..end`; None: no mapping holds its first byte.
     #[inline(always)]
     pub fn stretch(&self, start: u64, end: u64) -> Option<Stretch> {
-        let holds = |known: &&Mapping| known.start <= start && start < known.end;
-        let newest = self.newest.as_ref().filter(holds);
-        let mapping = newest.or_else(|| self.known.iter().rev().find(holds))?;
+        let mapping = match self.newest {
+            Some(newest) if newest.holds(start) => newest,
+            _ => self.older(start)?,
+        };
         Some(Stretch {
             dsn: mapping.dsn.wrapping_add(start - mapping.start),
             wide: mapping.wide,
@@ -114,7 +123,13 @@ impl Mappings {
         })
     }
 
+    #[inline(never)]
+    fn older(&self, start: u64) -> Option<Mapping> {
+        self.known.iter().rev().find(|known| known.holds(start)).copied()
+    }
+
     /// How many bytes from `start` on no mapping holds.
+    #[inline(never)]
     pub fn hole(&self, start: u64, end: u64) -> u64 {
         let next = self.known.iter().filter(|known| known.start > start).map(|known| known.start).min();
         next.unwrap_or(end).min(end) - start

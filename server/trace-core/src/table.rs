@@ -81,13 +81,13 @@ pub struct Table {
 
 impl Table {
     #[inline(always)]
-    pub fn find(&mut self, key: &Key) -> Option<Place> {
+    pub fn find(&mut self, key: Key) -> Option<Place> {
         for (known, place) in self.last.iter().flatten() {
-            if known == key {
+            if *known == key {
                 return Some(*place);
             }
         }
-        self.look_up(key)
+        self.look_up(&{ key })
     }
 
     #[inline(never)]
@@ -115,8 +115,8 @@ mod tests {
         let mut table = Table::default();
         let key = Key([1 << 32 | 2, 0, 0, 0, 3 << 16 | 4]);
         table.put(key, 9);
-        assert_eq!(table.find(&key), Some(Place { flow: 9, side: 0 }));
-        assert_eq!(table.find(&key.reversed()), Some(Place { flow: 9, side: 1 }));
-        assert_eq!(table.find(&Key([0; 5])), None);
+        assert_eq!(table.find(key), Some(Place { flow: 9, side: 0 }));
+        assert_eq!(table.find(key.reversed()), Some(Place { flow: 9, side: 1 }));
+        assert_eq!(table.find(Key([0; 5])), None);
     }
 }
