@@ -39,6 +39,7 @@ pub struct Taken {
     pub goodput: u64,
     pub reinjected: u64,
     pub unmapped: u64,
+    /// Only where packets are asked for.
     pub dsn: Option<u64>,
 }
 

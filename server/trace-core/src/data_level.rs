@@ -17,7 +17,7 @@ const MOST_JUMP: u64 = 1 << 31;
 
 impl Engine {
     /// A mapping came.
-    #[inline(always)]
+    #[inline(never)]
     pub fn heard(&mut self, segment: Segment, map: Map, data_fin: bool, place: Place, time: i64) {
         let flow = &mut self.flows[place.flow as usize];
         let me = &mut flow.sides[usize::from(place.side)];
@@ -95,6 +95,16 @@ impl Engine {
     }
 }
 
+/// What payload did at the data level.
+#[derive(Clone, Copy, Debug, Default)]
+struct Placed {
+    goodput: u64,
+    unmapped: u64,
+    /// Bytes that were here before.
+    seen: u64,
+    dsn: Option<u64>,
+}
+
 /// A segment's two ends and the connection's two directions: its own, and the one that it acknowledges.
 pub struct At<'a> {
     pub out: &'a mut Out,
@@ -128,40 +138,65 @@ impl At<'_> {
     /// Payload by its mappings into the connection's sequence space.
     #[inline(always)]
     fn mapped(&mut self, taken: &mut Taken) {
+        let dsn = self.me.mappings.whole(taken.start, taken.end);
+        match dsn.and_then(|dsn| self.mine.take_next(dsn, taken.end - taken.start)) {
+            // Nearly always: one mapping holds all of it, and it is what comes next.
+            Some(start) => {
+                taken.goodput = taken.end - taken.start;
+                if self.out.packets.is_some() {
+                    taken.dsn = Some(self.mine.absolute(start));
+                }
+            }
+            None => {
+                let (start, end, seen) = (taken.start, taken.end, taken.found.seen);
+                let found = self.mapped_anywhere(start, end);
+                taken.goodput = found.goodput;
+                taken.unmapped = found.unmapped;
+                taken.dsn = found.dsn;
+                taken.reinjected = found.seen.saturating_sub(seen);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn mapped_anywhere(&mut self, start: u64, end: u64) -> Placed {
         let level = &mut *self.mine;
-        let mut at = taken.start;
-        let mut here_before = 0;
-        while at < taken.end {
-            let Some(stretch) = self.me.mappings.stretch(at, taken.end) else {
-                let hole = self.me.mappings.hole(at, taken.end).max(1);
-                taken.unmapped += hole;
+        let mut placed = Placed::default();
+        let mut at = start;
+        while at < end {
+            let Some(stretch) = self.me.mappings.stretch(at, end) else {
+                let hole = self.me.mappings.hole(at, end).max(1);
+                placed.unmapped += hole;
                 at += hole;
                 continue;
             };
-            let first = at == taken.start;
+            let first = at == start;
             at += stretch.length;
-            let Some(start) = level.relative(stretch.dsn, stretch.wide) else {
-                taken.unmapped += stretch.length;
+            let Some(relative) = level.relative(stretch.dsn, stretch.wide) else {
+                placed.unmapped += stretch.length;
                 continue;
             };
             if first {
-                taken.dsn = Some(level.absolute(start));
+                placed.dsn = Some(level.absolute(relative));
             }
             // Data from before the capture's first is new, and not remembered.
-            let before = if level.floor_known { 0 } else { BASE.saturating_sub(start).min(stretch.length) };
-            let found = level.ranges.insert(start + before, start + stretch.length);
-            taken.goodput += found.new + before;
-            here_before += found.seen;
+            let before = if level.floor_known { 0 } else { BASE.saturating_sub(relative).min(stretch.length) };
+            let found = level.ranges.insert(relative + before, relative + stretch.length);
+            placed.goodput += found.new + before;
+            placed.seen += found.seen;
         }
-        taken.reinjected = here_before.saturating_sub(taken.found.seen);
         if level.ranges.bound(self.out.limits.intervals) {
             self.out.no_room("intervals");
         }
+        placed
     }
 
     #[inline(always)]
     fn data_ack(&mut self, ack: u64, wide: bool) {
         let level = &mut *self.others;
+        if level.acknowledged(ack, wide) {
+            return;
+        }
         let Some(ack) = level.relative(ack, wide) else { return };
         let Some(before) = level.acked else {
             level.acked = Some(ack);
@@ -182,8 +217,10 @@ impl At<'_> {
     #[inline(always)]
     fn count_level(&mut self, segment: &Segment) {
         let At { out, me, other, mine, others, .. } = self;
-        others.flight[0] = others.flight[0].wrapping_add(other.flight[0]).wrapping_sub(other.counted[0]);
-        other.counted[0] = other.flight[0];
+        if other.flight[0] != other.counted[0] {
+            others.flight[0] = others.flight[0].wrapping_add(other.flight[0]).wrapping_sub(other.counted[0]);
+            other.counted[0] = other.flight[0];
+        }
         if segment.payload == 0 {
             return;
         }

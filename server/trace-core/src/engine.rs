@@ -200,17 +200,26 @@ impl Engine {
         };
         let flow = &mut self.flows[place.flow as usize];
         flow.end = flow.end.max(time);
+        let mappings = &flow.sides[usize::from(place.side & 1)].mappings;
+        let mut fresh = options.map.filter(|map| !mappings.repeats(map));
         let unusual = segment.flags & (SYN | RST) != 0 || options.rare;
         if unusual || (flow.handshake.established.is_none() && flow.handshake.answer.is_some()) {
             self.said(&{ segment }, &{ options }, place, time);
+            // It may have brought a mapping of its own.
+            fresh = options.map;
         }
         if segment.flags & (FIN | RST) != 0 {
             self.closing(&{ segment }, place, time);
         }
-        if let Some(map) = options.map {
+        if let Some(map) = fresh {
             self.heard(segment, map, options.data_fin, place, time);
         }
-        self.account(segment, options, place, time);
+        // Written twice by the compiler: for an acknowledgement most of it falls away.
+        if segment.payload == 0 {
+            self.account(Segment { payload: 0, ..segment }, options, place, time);
+        } else {
+            self.account(segment, options, place, time);
+        }
     }
 
     /// Ends all bins.

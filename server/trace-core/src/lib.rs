@@ -32,6 +32,7 @@ mod problems;
 mod python;
 mod ranges;
 mod rare;
+mod ring;
 mod samples;
 mod segment;
 mod sha;

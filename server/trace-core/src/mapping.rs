@@ -56,17 +56,16 @@ impl Mappings {
     }
 
     /// The option came in a packet with the payload `start..end`. True: it is new.
-    #[inline(always)]
     pub fn heard(&mut self, map: Map, start: u64, end: u64, most: u64) -> bool {
-        if let (Some(last), Some(_)) = (&self.last, self.initial) {
-            if *last == map {
-                return false;
-            }
-        }
-        self.heard_new(map, start, end, most)
+        !self.repeats(&map) && self.heard_new(map, start, end, most)
     }
 
-    #[inline(never)]
+    /// It is the option of the packet before, and has told all that it tells.
+    #[inline(always)]
+    pub fn repeats(&self, map: &Map) -> bool {
+        self.initial.is_some() && self.last.as_ref() == Some(map)
+    }
+
     fn heard_new(&mut self, map: Map, start: u64, end: u64, most: u64) -> bool {
         let fresh = self.last != Some(map);
         self.last = Some(map);
@@ -107,6 +106,14 @@ impl Mappings {
         if low == high {
             self.initial = Some(low);
         }
+    }
+
+    /// The first data sequence number of `start..end`, of 64 bits, if the newest mapping holds all of it.
+    #[inline(always)]
+    pub fn whole(&self, start: u64, end: u64) -> Option<u64> {
+        let newest = self.newest?;
+        let holds = newest.wide && newest.start <= start && start < newest.end && end <= newest.end;
+        holds.then(|| newest.dsn.wrapping_add(start - newest.start))
     }
 
     /// The first stretch of `start..end`; None: no mapping holds its first byte.
