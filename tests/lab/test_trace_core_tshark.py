@@ -235,14 +235,17 @@ def test_rtt_by_timestamps_is_the_other_ends_within_a_millisecond(any_download: 
         for row in of(any_download.server.made, "packets", direction="from_opener")
         if row["ack_rtt_ns"] is not None
     }
-    apart = [
-        abs(row["timestamp_rtt_ns"] - by_acks[end])
-        for row in of(any_download.client.made, "packets", direction="to_opener")
-        if row["timestamp_rtt_ns"] is not None
-        and (end := (ports_there[row["subflow"]], (row["sequence"] + row["payload_bytes"]) % (1 << 32))) in by_acks
-    ]
-    assert len(apart) > 200
+    bins: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for row in of(any_download.client.made, "packets", direction="to_opener"):
+        end = (ports_there[row["subflow"]], (row["sequence"] + row["payload_bytes"]) % (1 << 32))
+        if row["timestamp_rtt_ns"] is not None and end in by_acks:
+            bins[end[0], row["time_utc_ns"] // 100_000_000].append(row["timestamp_rtt_ns"] - by_acks[end])
+    apart = [abs(one) for ones in bins.values() for one in ones]
+    # How many depends on how the kernel bundles packets, which a busy machine changes.
+    assert len(apart) > 100
     assert statistics.median(apart) < 1_000_000
+    # And the means of bins, over the same segments: in a bin the ends sample different ones, while the RTT changes by milliseconds.
+    assert statistics.median(abs(statistics.mean(ones)) for ones in bins.values()) < 1_000_000
     methods = [{row["rtt_method"] for row in read.made["totals"] if row["direction"] == "to_opener"} - {None}
                for read in (any_download.server, any_download.client)]  # fmt: skip
     assert methods == [{"ack"}, {"timestamp"}]

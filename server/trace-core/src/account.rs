@@ -3,7 +3,7 @@
 use crate::bins::Owner;
 use crate::data_level::At;
 use crate::engine::{acknowledges, ends, Engine};
-use crate::flow::{Flow, Side};
+use crate::flow::Side;
 use crate::numbers::expand;
 use crate::options::{sacked, Options};
 use crate::out::{Out, Packet};
@@ -39,31 +39,38 @@ pub struct Taken {
     pub goodput: u64,
     pub reinjected: u64,
     pub unmapped: u64,
+    /// Only where packets are asked for.
     pub dsn: Option<u64>,
 }
 
 impl Engine {
+    /// What is called rarely gets copies, so that the segment and what was found of it stay in registers.
     #[inline(always)]
-    pub fn account(&mut self, segment: &Segment, options: &Options, place: Place, time: i64) {
+    pub fn account(&mut self, segment: Segment, options: Options, place: Place, time: i64) {
         let Engine { out, flows, connections, .. } = self;
         let flow = &mut flows[place.flow as usize];
         let connection = &mut connections[flow.connection as usize];
-        let mut taken = payload(flow, segment, place.side, time, out);
-        let acknowledged = acknowledgement(flow, segment, options, place.side, time);
-        let rtt = echo(flow, segment, options, &taken, &acknowledged, place.side, time, out);
-        let window = window(flow, segment, place.side);
+        flow.timestamps |= options.timestamps.is_some();
+        let (me, other) = ends(&mut flow.sides, place.side);
+        let mut taken = payload(me, &segment, time, out);
+        let acknowledged = acknowledgement(other, &segment, &options, time);
+        let rtt = echo(me, other, &segment, &options, &taken, &acknowledged, time, out);
+        let window = if flow.scaled { window(me, other, &segment) } else { None };
         if connection.multipath {
-            let mut at = At { out: &mut *out, flow: &mut *flow, connection, side: place.side, time };
-            at.data_level(segment, options, &mut taken);
+            let direction = place.side ^ u8::from(flow.flip);
+            let fallback = connection.fallback;
+            let (mine, others) = ends(&mut connection.levels, direction);
+            let mut at = At { out: &mut *out, me: &mut *me, other: &mut *other, mine, others, connection: flow.connection, direction, time };
+            at.data_level(&segment, &options, &mut taken, fallback);
         } else {
             taken.goodput = taken.found.new;
         }
-        count(flow, out, segment, place, time, &taken, &acknowledged, rtt, window);
+        count(me, other, out, &segment, place, time, &taken, &acknowledged, rtt, window);
         if out.packets.is_some() {
-            self.row(segment, options, place, time, &taken, &acknowledged, rtt, window);
+            self.row(&{ segment }, &{ options }, place, time, &{ taken }, &{ acknowledged }, rtt, window);
         }
         if taken.unmapped > 0 {
-            self.without_mapping(segment, options, place, time);
+            self.without_mapping(&{ segment }, &{ options }, place, time);
         }
     }
 
@@ -118,10 +125,9 @@ impl Engine {
 #[inline(always)]
 #[allow(clippy::too_many_arguments)] // parts of one step of the pass, split for reading and put together again by the compiler
 fn count(
-    flow: &mut Flow, out: &mut Out, segment: &Segment, place: Place, time: i64, taken: &Taken, acknowledged: &Acknowledged,
+    me: &mut Side, other: &mut Side, out: &mut Out, segment: &Segment, place: Place, time: i64, taken: &Taken, acknowledged: &Acknowledged,
     rtt: Option<i64>, window: Option<(u64, bool)>,
 ) {
-    let (me, other) = ends(&mut flow.sides, place.side);
     me.last_time = Some(time);
     let bin = out.bin(&mut me.meter, time, Owner::Subflow(place.flow, place.side));
     bin.packets += 1;
@@ -164,8 +170,7 @@ fn count(
 }
 
 #[inline(always)]
-fn payload(flow: &mut Flow, segment: &Segment, side: u8, time: i64, out: &mut Out) -> Taken {
-    let (me, _) = ends(&mut flow.sides, side);
+fn payload(me: &mut Side, segment: &Segment, time: i64, out: &mut Out) -> Taken {
     if !me.begun {
         me.begin(segment.sequence);
     }
@@ -208,12 +213,11 @@ fn fin(me: &mut Side, at: u64) {
 }
 
 #[inline(always)]
-fn acknowledgement(flow: &mut Flow, segment: &Segment, options: &Options, side: u8, time: i64) -> Acknowledged {
+fn acknowledgement(other: &mut Side, segment: &Segment, options: &Options, time: i64) -> Acknowledged {
     let mut done = Acknowledged::default();
     if !acknowledges(segment) {
         return done;
     }
-    let (_, other) = ends(&mut flow.sides, side);
     if !other.begun {
         other.begin(segment.acknowledgement);
     }
@@ -251,11 +255,9 @@ fn acknowledgement(flow: &mut Flow, segment: &Segment, options: &Options, side: 
 #[inline(always)]
 #[allow(clippy::too_many_arguments)] // parts of one step of the pass, split for reading and put together again by the compiler
 fn echo(
-    flow: &mut Flow, segment: &Segment, options: &Options, taken: &Taken, acknowledged: &Acknowledged, side: u8, time: i64, out: &mut Out,
+    me: &mut Side, other: &mut Side, segment: &Segment, options: &Options, taken: &Taken, acknowledged: &Acknowledged, time: i64, out: &mut Out,
 ) -> Option<i64> {
     let (value, echo) = options.timestamps?;
-    flow.timestamps = true;
-    let (me, other) = ends(&mut flow.sides, side);
     let mut sample = None;
     if acknowledges(segment) {
         if let Some(found) = other.pending.echoed(echo) {
@@ -283,11 +285,10 @@ fn echo(
 
 /// What this end has room for, and whether it says so for the first time.
 #[inline(always)]
-fn window(flow: &mut Flow, segment: &Segment, side: u8) -> Option<(u64, bool)> {
-    if !flow.scaled || segment.flags & SYN != 0 {
+fn window(me: &mut Side, other: &Side, segment: &Segment) -> Option<(u64, bool)> {
+    if segment.flags & SYN != 0 {
         return None;
     }
-    let (me, other) = ends(&mut flow.sides, side);
     // RFC 7323 §2.2: only if both said it.
     let shift = if other.scale.is_some() { me.scale.unwrap_or(0) } else { 0 };
     let window = u64::from(segment.window) << shift;

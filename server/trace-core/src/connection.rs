@@ -51,6 +51,20 @@ impl Level {
         Some(expand(top, low)).filter(|one| *one < 1 << 62)
     }
 
+    /// Takes in what comes next at the data level; the relative number of its first byte. None, and nothing was done: it is something else.
+    #[inline(always)]
+    pub fn take_next(&mut self, dsn: u64, length: u64) -> Option<u64> {
+        let relative = dsn.wrapping_sub(self.origin).wrapping_add(BASE);
+        let next = self.known && self.wide && relative < 1 << 62 && self.ranges.take_next(relative, length);
+        next.then_some(relative)
+    }
+
+    /// This DATA_ACK is the one before.
+    #[inline(always)]
+    pub fn acknowledged(&self, ack: u64, wide: bool) -> bool {
+        wide && self.wide && self.acked == Some(ack.wrapping_sub(self.origin).wrapping_add(BASE))
+    }
+
     /// The data sequence number itself.
     pub fn absolute(&self, relative: u64) -> u64 {
         let number = self.origin.wrapping_add(relative.wrapping_sub(BASE));

@@ -2,10 +2,10 @@
 
 use crate::account::Taken;
 use crate::bins::Owner;
-use crate::connection::Connection;
-use crate::engine::{ends, Engine};
+use crate::connection::Level;
+use crate::engine::Engine;
 use crate::events::{Event, Kind};
-use crate::flow::{Flow, Joined};
+use crate::flow::{Joined, Side};
 use crate::numbers::BASE;
 use crate::options::{Map, Options};
 use crate::out::Out;
@@ -17,8 +17,8 @@ const MOST_JUMP: u64 = 1 << 31;
 
 impl Engine {
     /// A mapping came.
-    #[inline(always)]
-    pub fn heard(&mut self, segment: &Segment, map: Map, data_fin: bool, place: Place, time: i64) {
+    #[inline(never)]
+    pub fn heard(&mut self, segment: Segment, map: Map, data_fin: bool, place: Place, time: i64) {
         let flow = &mut self.flows[place.flow as usize];
         let me = &mut flow.sides[usize::from(place.side)];
         if !me.begun {
@@ -95,24 +95,32 @@ impl Engine {
     }
 }
 
-/// A segment and what it belongs to.
+/// What payload did at the data level.
+#[derive(Clone, Copy, Debug, Default)]
+struct Placed {
+    goodput: u64,
+    unmapped: u64,
+    /// Bytes that were here before.
+    seen: u64,
+    dsn: Option<u64>,
+}
+
+/// A segment's two ends and the connection's two directions: its own, and the one that it acknowledges.
 pub struct At<'a> {
     pub out: &'a mut Out,
-    pub flow: &'a mut Flow,
-    pub connection: &'a mut Connection,
-    pub side: u8,
+    pub me: &'a mut Side,
+    pub other: &'a mut Side,
+    pub mine: &'a mut Level,
+    pub others: &'a mut Level,
+    pub connection: u32,
+    pub direction: u8,
     pub time: i64,
 }
 
 impl At<'_> {
     #[inline(always)]
-    fn direction(&self) -> u8 {
-        self.side ^ u8::from(self.flow.flip)
-    }
-
-    #[inline(always)]
-    pub fn data_level(&mut self, segment: &Segment, options: &Options, taken: &mut Taken) {
-        if self.connection.fallback {
+    pub fn data_level(&mut self, segment: &Segment, options: &Options, taken: &mut Taken, fallback: bool) {
+        if fallback {
             // The data level is the subflow's again.
             taken.goodput = taken.found.new;
             self.count_level(segment);
@@ -130,42 +138,65 @@ impl At<'_> {
     /// Payload by its mappings into the connection's sequence space.
     #[inline(always)]
     fn mapped(&mut self, taken: &mut Taken) {
-        let direction = usize::from(self.direction());
-        let me = &self.flow.sides[usize::from(self.side & 1)];
-        let level = &mut self.connection.levels[direction & 1];
-        let mut at = taken.start;
-        let mut here_before = 0;
-        while at < taken.end {
-            let Some(stretch) = me.mappings.stretch(at, taken.end) else {
-                let hole = me.mappings.hole(at, taken.end).max(1);
-                taken.unmapped += hole;
+        let dsn = self.me.mappings.whole(taken.start, taken.end);
+        match dsn.and_then(|dsn| self.mine.take_next(dsn, taken.end - taken.start)) {
+            // Nearly always: one mapping holds all of it, and it is what comes next.
+            Some(start) => {
+                taken.goodput = taken.end - taken.start;
+                if self.out.packets.is_some() {
+                    taken.dsn = Some(self.mine.absolute(start));
+                }
+            }
+            None => {
+                let (start, end, seen) = (taken.start, taken.end, taken.found.seen);
+                let found = self.mapped_anywhere(start, end);
+                taken.goodput = found.goodput;
+                taken.unmapped = found.unmapped;
+                taken.dsn = found.dsn;
+                taken.reinjected = found.seen.saturating_sub(seen);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn mapped_anywhere(&mut self, start: u64, end: u64) -> Placed {
+        let level = &mut *self.mine;
+        let mut placed = Placed::default();
+        let mut at = start;
+        while at < end {
+            let Some(stretch) = self.me.mappings.stretch(at, end) else {
+                let hole = self.me.mappings.hole(at, end).max(1);
+                placed.unmapped += hole;
                 at += hole;
                 continue;
             };
+            let first = at == start;
             at += stretch.length;
-            let Some(start) = level.relative(stretch.dsn, stretch.wide) else {
-                taken.unmapped += stretch.length;
+            let Some(relative) = level.relative(stretch.dsn, stretch.wide) else {
+                placed.unmapped += stretch.length;
                 continue;
             };
-            if taken.dsn.is_none() && at - stretch.length == taken.start {
-                taken.dsn = Some(level.absolute(start));
+            if first {
+                placed.dsn = Some(level.absolute(relative));
             }
             // Data from before the capture's first is new, and not remembered.
-            let before = if level.floor_known { 0 } else { BASE.saturating_sub(start).min(stretch.length) };
-            let found = level.ranges.insert(start + before, start + stretch.length);
-            taken.goodput += found.new + before;
-            here_before += found.seen;
+            let before = if level.floor_known { 0 } else { BASE.saturating_sub(relative).min(stretch.length) };
+            let found = level.ranges.insert(relative + before, relative + stretch.length);
+            placed.goodput += found.new + before;
+            placed.seen += found.seen;
         }
-        taken.reinjected = here_before.saturating_sub(taken.found.seen);
         if level.ranges.bound(self.out.limits.intervals) {
             self.out.no_room("intervals");
         }
+        placed
     }
 
     #[inline(always)]
     fn data_ack(&mut self, ack: u64, wide: bool) {
-        let direction = 1 - self.direction();
-        let level = &mut self.connection.levels[usize::from(direction & 1)];
+        let level = &mut *self.others;
+        if level.acknowledged(ack, wide) {
+            return;
+        }
         let Some(ack) = level.relative(ack, wide) else { return };
         let Some(before) = level.acked else {
             level.acked = Some(ack);
@@ -177,7 +208,7 @@ impl At<'_> {
         level.acked = Some(ack);
         let data = level.fin.map_or(ack, |fin| ack.min(fin));
         let unseen = level.ranges.skip_to(data);
-        let bin = self.out.bin(&mut level.meter, self.time, Owner::Connection(self.flow.connection, direction));
+        let bin = self.out.bin(&mut level.meter, self.time, Owner::Connection(self.connection, 1 - self.direction));
         bin.acked += data.saturating_sub(before);
         bin.unseen += unseen;
     }
@@ -185,11 +216,11 @@ impl At<'_> {
     /// The connection's own values after this segment.
     #[inline(always)]
     fn count_level(&mut self, segment: &Segment) {
-        let direction = self.direction();
-        let (mine, others) = ends(&mut self.connection.levels, direction);
-        let (me, other) = ends(&mut self.flow.sides, self.side);
-        others.flight[0] = others.flight[0].wrapping_add(other.flight[0]).wrapping_sub(other.counted[0]);
-        other.counted[0] = other.flight[0];
+        let At { out, me, other, mine, others, .. } = self;
+        if other.flight[0] != other.counted[0] {
+            others.flight[0] = others.flight[0].wrapping_add(other.flight[0]).wrapping_sub(other.counted[0]);
+            other.counted[0] = other.flight[0];
+        }
         if segment.payload == 0 {
             return;
         }
@@ -197,7 +228,7 @@ impl At<'_> {
             mine.flight[method] = mine.flight[method].wrapping_add(me.flight[method]).wrapping_sub(me.counted[method]);
             me.counted[method] = me.flight[method];
         }
-        let bin = self.out.bin(&mut mine.meter, self.time, Owner::Connection(self.flow.connection, direction));
+        let bin = out.bin(&mut mine.meter, self.time, Owner::Connection(self.connection, self.direction));
         if mine.known {
             bin.queue.add_peak(mine.ranges.held());
         }

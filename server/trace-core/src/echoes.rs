@@ -1,16 +1,16 @@
 //! RTT at the receiver: from the first packet with a TSval to the first that echoes it (RFC 7323 §4), and what the echo tells of the
 //! acknowledgement that the other end had seen.
 
-use std::collections::VecDeque;
+use crate::ring::Ring;
 
 /// TSvals of one end that the other has not echoed yet, oldest first.
 #[derive(Debug, Default)]
 pub struct Pending {
-    waiting: VecDeque<Sent>,
+    waiting: Ring<Sent>,
     last: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     value: u32,
     time: i64,

@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 
 use crate::connection::Connection;
+use crate::fields::be16;
 use crate::flow::Flow;
-use crate::frame::{ip_in, Inside};
+use crate::frame::{ip_in, Inside, ETHERNET, IPV4};
 use crate::limits::Limits;
-use crate::options;
+use crate::options::{self, Options};
 use crate::out::Out;
 use crate::problems::Kind;
 use crate::segment::{parse, Parsed, Segment, ACK, FIN, RST, SYN};
 use crate::source::{Fault, Source};
 use crate::table::Table;
+use crate::usual;
 
 /// What a file format's reader gives.
 #[derive(Clone, Copy, Debug)]
@@ -126,27 +128,52 @@ impl Engine {
             self.out.problem(Kind::TimeWentBack);
         }
         self.last = time;
-        let ip = match ip_in(frame.link_type, frame.bytes) {
-            Inside::Ip(ip) => ip,
-            Inside::Other => {
-                self.other_packets += 1;
-                return;
+        let ip = if frame.link_type == ETHERNET && be16(frame.bytes, 12) == Some(IPV4) {
+            14
+        } else {
+            match self.ip_in(&frame) {
+                Some(ip) => ip,
+                None => return,
             }
-            Inside::Cut => return self.strange(Kind::CutHeaders),
-            Inside::Unknown => return self.strange(Kind::UnknownLinkType),
         };
-        let original = u64::from(frame.original).saturating_sub(ip as u64);
-        // By reference: copying a segment that was just written costs more than the parsing.
-        match &parse(frame.bytes.get(ip..).unwrap_or_default(), original) {
-            Parsed::Tcp(segment) => {
-                self.tcp_packets += 1;
-                self.segment(segment, time);
-            }
+        let bytes = frame.bytes.get(ip..).unwrap_or_default();
+        // The same steps twice: once for the usual packet, with all that it is known to be, and once for any.
+        match usual::segment(bytes).and_then(|segment| Some((segment, usual::options(segment.options)?))) {
+            Some((segment, options)) => self.segment(segment, options, time),
+            None => self.any(bytes, frame.original, ip, time),
+        }
+    }
+
+    #[inline(never)]
+    fn any(&mut self, bytes: &[u8], original: u32, ip: usize, time: i64) {
+        if let Some(segment) = self.dissect(bytes, original, ip) {
+            let options = options::parse(segment.options);
+            self.segment(segment, options, time);
+        }
+    }
+
+    /// Where its IP packet begins.
+    #[inline(never)]
+    fn ip_in(&mut self, frame: &Frame) -> Option<usize> {
+        match ip_in(frame.link_type, frame.bytes) {
+            Inside::Ip(ip) => return Some(ip),
+            Inside::Other => self.other_packets += 1,
+            Inside::Cut => self.strange(Kind::CutHeaders),
+            Inside::Unknown => self.strange(Kind::UnknownLinkType),
+        }
+        None
+    }
+
+    /// Any IP packet; `original` is the frame's length on the wire, `ip` the packet's place in it.
+    fn dissect<'a>(&mut self, bytes: &'a [u8], original: u32, ip: usize) -> Option<Segment<'a>> {
+        match parse(bytes, u64::from(original).saturating_sub(ip as u64)) {
+            Parsed::Tcp(segment) => return Some(segment),
             Parsed::Other => self.other_packets += 1,
             Parsed::Fragment => self.strange(Kind::Fragment),
             Parsed::Cut => self.strange(Kind::CutHeaders),
             Parsed::Bad => self.strange(Kind::BadHeaders),
         }
+        None
     }
 
     #[cold]
@@ -155,34 +182,44 @@ impl Engine {
         self.out.problem(kind);
     }
 
+    /// By value, and copies for what is called rarely: what nobody has the address of stays in registers.
     #[inline(always)]
-    fn segment(&mut self, segment: &Segment, time: i64) {
-        let options = options::parse(segment.options);
+    fn segment(&mut self, segment: Segment, options: Options, time: i64) {
+        self.tcp_packets += 1;
         if segment.cut {
             self.out.problem(Kind::CutHeaders);
         } else if options.bad {
             self.out.problem(Kind::BadHeaders);
         }
-        let place = match self.table.find(&segment.key) {
+        let place = match self.table.find(segment.key) {
             Some(place) if segment.flags & SYN == 0 => place,
-            known => match self.open(segment, time, known) {
+            known => match self.open(&{ segment }, time, known) {
                 Some(place) => place,
                 None => return,
             },
         };
         let flow = &mut self.flows[place.flow as usize];
         flow.end = flow.end.max(time);
+        let mappings = &flow.sides[usize::from(place.side & 1)].mappings;
+        let mut fresh = options.map.filter(|map| !mappings.repeats(map));
         let unusual = segment.flags & (SYN | RST) != 0 || options.rare;
         if unusual || (flow.handshake.established.is_none() && flow.handshake.answer.is_some()) {
-            self.said(segment, &options, place, time);
+            self.said(&{ segment }, &{ options }, place, time);
+            // It may have brought a mapping of its own.
+            fresh = options.map;
         }
         if segment.flags & (FIN | RST) != 0 {
-            self.closing(segment, place, time);
+            self.closing(&{ segment }, place, time);
         }
-        if let Some(map) = options.map {
+        if let Some(map) = fresh {
             self.heard(segment, map, options.data_fin, place, time);
         }
-        self.account(segment, &options, place, time);
+        // Written twice by the compiler: for an acknowledgement most of it falls away.
+        if segment.payload == 0 {
+            self.account(Segment { payload: 0, ..segment }, options, place, time);
+        } else {
+            self.account(segment, options, place, time);
+        }
     }
 
     /// Ends all bins.

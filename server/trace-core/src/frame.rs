@@ -15,14 +15,16 @@ pub enum Inside {
     Unknown,
 }
 
-const IPV4: u16 = 0x0800;
+/// LINKTYPE_ETHERNET.
+pub const ETHERNET: u16 = 1;
+pub const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
 /// By the numbers of LINKTYPE_… in files; 12 and 14 are raw IP of some systems.
 #[inline(always)]
 pub fn ip_in(link_type: u16, frame: &[u8]) -> Inside {
     match link_type {
-        1 => by_ethertype(frame, 12),
+        ETHERNET => by_ethertype(frame, 12),
         113 => by_ethertype(frame, 14),
         276 => match be16(frame, 0) {
             // Its header is 20 bytes with the protocol first.

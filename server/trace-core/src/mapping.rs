@@ -27,6 +27,13 @@ struct Mapping {
     wide: bool,
 }
 
+impl Mapping {
+    #[inline(always)]
+    fn holds(&self, number: u64) -> bool {
+        self.start <= number && number < self.end
+    }
+}
+
 /// A stretch of payload with its data sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
@@ -49,14 +56,14 @@ impl Mappings {
     }
 
     /// The option came in a packet with the payload `start..end`. True: it is new.
-    #[inline(always)]
     pub fn heard(&mut self, map: Map, start: u64, end: u64, most: u64) -> bool {
-        if let (Some(last), Some(_)) = (&self.last, self.initial) {
-            if *last == map {
-                return false;
-            }
-        }
-        self.heard_new(map, start, end, most)
+        !self.repeats(&map) && self.heard_new(map, start, end, most)
+    }
+
+    /// It is the option of the packet before, and has told all that it tells.
+    #[inline(always)]
+    pub fn repeats(&self, map: &Map) -> bool {
+        self.initial.is_some() && self.last.as_ref() == Some(map)
     }
 
     fn heard_new(&mut self, map: Map, start: u64, end: u64, most: u64) -> bool {
@@ -101,12 +108,21 @@ impl Mappings {
         }
     }
 
+    /// The first data sequence number of `start..end`, of 64 bits, if the newest mapping holds all of it.
+    #[inline(always)]
+    pub fn whole(&self, start: u64, end: u64) -> Option<u64> {
+        let newest = self.newest?;
+        let holds = newest.wide && newest.start <= start && start < newest.end && end <= newest.end;
+        holds.then(|| newest.dsn.wrapping_add(start - newest.start))
+    }
+
     /// The first stretch of `start..end`; None: no mapping holds its first byte.
     #[inline(always)]
     pub fn stretch(&self, start: u64, end: u64) -> Option<Stretch> {
-        let holds = |known: &&Mapping| known.start <= start && start < known.end;
-        let newest = self.newest.as_ref().filter(holds);
-        let mapping = newest.or_else(|| self.known.iter().rev().find(holds))?;
+        let mapping = match self.newest {
+            Some(newest) if newest.holds(start) => newest,
+            _ => self.older(start)?,
+        };
         Some(Stretch {
             dsn: mapping.dsn.wrapping_add(start - mapping.start),
             wide: mapping.wide,
@@ -114,7 +130,13 @@ impl Mappings {
         })
     }
 
+    #[inline(never)]
+    fn older(&self, start: u64) -> Option<Mapping> {
+        self.known.iter().rev().find(|known| known.holds(start)).copied()
+    }
+
     /// How many bytes from `start` on no mapping holds.
+    #[inline(never)]
     pub fn hole(&self, start: u64, end: u64) -> u64 {
         let next = self.known.iter().filter(|known| known.start > start).map(|known| known.start).min();
         next.unwrap_or(end).min(end) - start

@@ -270,7 +270,7 @@ impl Engine {
         if level.known && length > 0 {
             let dsn = level.absolute(crate::numbers::BASE);
             let map = Map { dsn, wide: level.wide, ssn: 1, length: u32::from(length), infinite: false };
-            self.heard(segment, map, false, place, time);
+            self.heard(*segment, map, false, place, time);
         }
     }
 

@@ -23,7 +23,7 @@ impl PartialEq for Map {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
@@ -84,7 +84,7 @@ impl<'a> Iterator for Walk<'a> {
 
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 
-#[inline(always)]
+#[inline(never)]
 pub fn parse(bytes: &[u8]) -> Options {
     let mut options = Options::default();
     let mut at = 0;

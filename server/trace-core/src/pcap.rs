@@ -1,7 +1,7 @@
 //! Classic pcap files (draft-ietf-opsawg-pcap): the records after the file's header.
 
 use crate::engine::{Engine, Frame};
-use crate::fields::Order;
+use crate::fields::{head, Order};
 use crate::problems::Kind;
 use crate::source::Source;
 
@@ -41,6 +41,7 @@ struct Record {
 impl Header {
     #[inline(always)]
     fn record(&self, bytes: &[u8]) -> Option<Record> {
+        let bytes = head::<16>(bytes)?;
         Some(Record {
             seconds: self.order.u32(bytes, 0)?,
             fraction: self.order.u32(bytes, 4)?,

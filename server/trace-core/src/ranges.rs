@@ -52,11 +52,20 @@ impl Ranges {
     /// Takes `start..end` in.
     #[inline(always)]
     pub fn insert(&mut self, start: u64, end: u64) -> Found {
-        if start == self.next && self.ahead.is_empty() && end >= start {
-            self.next = end;
+        if end >= start && self.take_next(start, end - start) {
             return Found { new: end - start, seen: 0, filled: 0 };
         }
         self.insert_anywhere(start, end)
+    }
+
+    /// Takes in what begins where all ends that was seen; false, and nothing was done, if it does not.
+    #[inline(always)]
+    pub fn take_next(&mut self, start: u64, length: u64) -> bool {
+        let next = start == self.next && self.ahead.is_empty();
+        if next {
+            self.next = start.saturating_add(length);
+        }
+        next
     }
 
     #[inline(never)]
@@ -117,10 +126,16 @@ impl Ranges {
     }
 
     /// All below `to` count as seen; says how many were not.
+    #[inline(always)]
     pub fn skip_to(&mut self, to: u64) -> u64 {
         if to <= self.next {
             return 0;
         }
+        self.skip_beyond(to)
+    }
+
+    #[inline(never)]
+    fn skip_beyond(&mut self, to: u64) -> u64 {
         let mut unseen = to - self.next;
         while let Some(&(start, end)) = self.ahead.front() {
             if start >= to {

@@ -12,11 +12,11 @@ pub const ACK: u16 = 16;
 pub struct Key(pub [u64; 5]);
 
 impl PartialEq for Key {
-    /// Word by word: most are of IPv4 and differ or agree in two.
+    /// Word by word: most are of IPv4, whose words between the first and the last are 0.
     #[inline(always)]
     fn eq(&self, other: &Key) -> bool {
         let ([a, b, c, d, e], [f, g, h, i, j]) = (self.0, other.0);
-        (a ^ f) | (e ^ j) == 0 && (b ^ g) | (c ^ h) | (d ^ i) == 0
+        (a ^ f) | (e ^ j) == 0 && (e & SIX == 0 || (b ^ g) | (c ^ h) | (d ^ i) == 0)
     }
 }
 
@@ -57,7 +57,7 @@ fn both(high: u64, low: u64) -> [u8; 16] {
     (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
     pub key: Key,
     pub sequence: u32,

@@ -20,26 +20,27 @@ pub enum Fault {
 
 /// A file in memory.
 pub struct Slice<'a> {
-    bytes: &'a [u8],
+    left: &'a [u8],
     at: usize,
 }
 
 impl<'a> Slice<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Slice { bytes, at: 0 }
+        Slice { left: bytes, at: 0 }
     }
 }
 
 impl Source for Slice<'_> {
     #[inline(always)]
     fn look(&mut self, count: usize) -> &[u8] {
-        let left = &self.bytes[self.at..];
-        &left[..count.min(left.len())]
+        &self.left[..count.min(self.left.len())]
     }
 
     #[inline(always)]
     fn skip(&mut self, count: usize) {
-        self.at = self.at.saturating_add(count).min(self.bytes.len());
+        let count = count.min(self.left.len());
+        self.left = &self.left[count..];
+        self.at += count;
     }
 
     fn offset(&self) -> u64 {

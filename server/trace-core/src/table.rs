@@ -72,34 +72,45 @@ pub struct Place {
     pub side: u8,
 }
 
-#[derive(Debug, Default)]
+/// No packet has this key: bits are set in it that are no port's.
+const NOTHING: [(Key, Place); 2] = [(Key([u64::MAX; 5]), Place { flow: u32::MAX, side: 0 }); 2];
+
+#[derive(Debug)]
 pub struct Table {
     places: HashMap<Key, Place, Folding>,
     /// What was found last in either direction: mostly the next packet's.
-    last: [Option<(Key, Place)>; 2],
+    last: [(Key, Place); 2],
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Table { places: HashMap::default(), last: NOTHING }
+    }
 }
 
 impl Table {
     #[inline(always)]
-    pub fn find(&mut self, key: &Key) -> Option<Place> {
-        for (known, place) in self.last.iter().flatten() {
-            if known == key {
-                return Some(*place);
-            }
+    pub fn find(&mut self, key: Key) -> Option<Place> {
+        let [(one, here), (other, there)] = &self.last;
+        if *one == key {
+            Some(*here)
+        } else if *other == key {
+            Some(*there)
+        } else {
+            self.look_up(&{ key })
         }
-        self.look_up(key)
     }
 
     #[inline(never)]
     fn look_up(&mut self, key: &Key) -> Option<Place> {
         let place = self.places.get(key).copied()?;
-        self.last[usize::from(place.side & 1)] = Some((*key, place));
+        self.last[usize::from(place.side & 1)] = (*key, place);
         Some(place)
     }
 
     /// `key`: of who opened it.
     pub fn put(&mut self, key: Key, flow: u32) {
-        self.last = [None; 2];
+        self.last = NOTHING;
         // An address that speaks to itself on one port has one key for both directions.
         self.places.insert(key.reversed(), Place { flow, side: 1 });
         self.places.insert(key, Place { flow, side: 0 });
@@ -115,8 +126,8 @@ mod tests {
         let mut table = Table::default();
         let key = Key([1 << 32 | 2, 0, 0, 0, 3 << 16 | 4]);
         table.put(key, 9);
-        assert_eq!(table.find(&key), Some(Place { flow: 9, side: 0 }));
-        assert_eq!(table.find(&key.reversed()), Some(Place { flow: 9, side: 1 }));
-        assert_eq!(table.find(&Key([0; 5])), None);
+        assert_eq!(table.find(key), Some(Place { flow: 9, side: 0 }));
+        assert_eq!(table.find(key.reversed()), Some(Place { flow: 9, side: 1 }));
+        assert_eq!(table.find(Key([0; 5])), None);
     }
 }

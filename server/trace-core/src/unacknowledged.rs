@@ -1,12 +1,12 @@
 //! RTT at the sender: from a segment's passing to the acknowledgement of its last byte, with Karn's rule.
 
-use std::collections::VecDeque;
+use crate::ring::Ring;
 
 /// What was sent and not acknowledged yet, oldest first.
 #[derive(Debug, Default)]
 pub struct Unacknowledged {
     /// End and time.
-    segments: VecDeque<(u64, i64)>,
+    segments: Ring<(u64, i64)>,
     /// Hull of what was sent again and is not acknowledged yet.
     again: Option<(u64, u64)>,
 }
