@@ -145,6 +145,20 @@ def test_what_a_kill_left_half_written_is_removed(tmp_path):
     assert tree(out) == whole
 
 
+def test_what_was_done_twice_is_there_once(tmp_path):
+    """A batch whose worker was given up as lost, and wrote it all the same: its captures were done each by itself besides."""
+    folder = fill(tmp_path / "caps", 5)
+    run(folder, "--out", tmp_path / "whole", "--batch", 2)
+    out = tmp_path / "out"
+    run(folder, "--out", out, "--batch", 2)
+    before = len(tables(out, "files"))
+    for path in sorted(folder.glob("*.pcap"))[:2]:
+        process_batch([str(path)], 100_000_000, False, out)
+    assert len(tables(out, "files")) == before + 2
+    run(folder, "--out", out, "--batch", 2)
+    assert tree(out) == tree(tmp_path / "whole")
+
+
 def test_a_changed_file_is_analysed_anew_and_its_old_rows_go(tmp_path):
     folder = fill(tmp_path / "caps", 3)
     out = tmp_path / "out"

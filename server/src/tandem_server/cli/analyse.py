@@ -130,7 +130,7 @@ def _analyse(args: Namespace) -> int:
             bar(len(batch))
         told.end()
         if args.out is not None:
-            importlib.import_module("tandem_server.analysis.traces.manifest").remove_drafts(args.out)
+            importlib.import_module("tandem_server.analysis.traces.manifest").tidy(args.out)
     return 1 if failed else 0
 
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -99,18 +100,34 @@ def table_files(out: Path, name: str) -> list[Path]:
 
 
 def tidy(out: Path) -> dict[str, Part]:
-    """What counts, after what a killed run left is removed: replaced parts, tables without a manifest, drafts."""
+    """What counts, after what a killed run left is removed: replaced parts, what is there twice, tables without a manifest, drafts."""
     parts = read(out)
     for part in list(parts.values()):
         if part.replaces in parts:
             remove(out, part.replaces)
             del parts[part.replaces]
+    for name in _held_twice(parts):
+        remove(out, name)
+        del parts[name]
     remove_drafts(out)
     for table in TABLES:
         for path in (out / table).glob("*.parquet"):
             if path.stem not in parts:
                 path.unlink()
     return parts
+
+
+def _held_twice(parts: dict[str, Part]) -> list[str]:
+    """Parts whose captures other parts hold as well. A worker that died at the end of a batch, or was only out of reach, may have written
+    it; then its captures were done each by itself, too."""
+    held = {name: [(part.version, capture) for capture in part.files] for name, part in parts.items()}
+    holders = Counter(one for captures in held.values() for one in captures)
+    names = []
+    for name in sorted(held, key=lambda name: (len(held[name]), name)):
+        if all(holders[one] > 1 for one in held[name]):
+            holders.subtract(held[name])
+            names.append(name)
+    return names
 
 
 def remove_drafts(out: Path) -> None:
