@@ -31,7 +31,9 @@ def rehearsed_while_it_fills(disk: SmallDisk, fill: Callable[[], None]) -> tuple
     assert processes_naming(str(disk.inside / "out")) == []
     logs = {log.name: log.read_text() for log in out.glob("logs/*.log")} | {"stdout": printed, "stderr": errors}
     assert not [name for name, log in logs.items() if "Traceback" in log or "Logging error" in log], logs
-    return process.returncode, printed, list(lines_of(errors))
+    # On a busy machine it also says how late the collector was.
+    told = [line for line in lines_of(errors) if "the collector was ready" not in line]
+    return process.returncode, printed, told
 
 
 def test_a_disk_that_fills_up_in_a_run(tmp_path: Path) -> None:
