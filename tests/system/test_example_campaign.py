@@ -29,8 +29,6 @@ LACKING = {
     "chen-8": "a kernel that sends the SYNs of all subflows at once",
     # They take minutes over links of 30 Mbit/s.
     "chen-11": "downloads of 256 MB and more",
-    # The collector captures each path in a file of its own; the data level's queue takes one of all paths.
-    "mohan-7b": "captures of all paths in one",
 }
 """What a campaign of a few minutes on a stock kernel cannot have, and how the report says it."""
 

@@ -45,3 +45,10 @@ def analyse(
 def analyse_bytes(
     content: bytes, *, bin_ns: int = 100_000_000, packets: bool = False, limits: dict[str, int] | None = None
 ) -> Tables: ...
+def analyse_together(
+    paths: list[str] | list[PathLike[str]],
+    *,
+    bin_ns: int = 100_000_000,
+    packets: bool = False,
+    limits: dict[str, int] | None = None,
+) -> Tables: ...

@@ -1,7 +1,7 @@
 //! A capture by its first bytes: which compression, which format.
 
-use crate::engine::Engine;
 use crate::problems::Kind;
+use crate::sink::Sink;
 use crate::source::{Slice, Source, Stream};
 use crate::{pcap, pcapng};
 
@@ -13,40 +13,40 @@ pub struct Form {
 }
 
 /// Reads all of it.
-pub fn read(bytes: &[u8], engine: &mut Engine) -> Form {
-    let most = engine.out.limits.decompressed_bytes;
+pub fn read<K: Sink>(bytes: &[u8], sink: &mut K) -> Form {
+    let most = sink.most_bytes();
     match bytes {
         [0x1f, 0x8b, ..] => {
             let stream = Stream::new(flate2::bufread::MultiGzDecoder::new(bytes), most);
-            Form { compression: Some("gzip"), ..uncompressed(stream, engine) }
+            Form { compression: Some("gzip"), ..uncompressed(stream, sink) }
         }
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
             let stream = Stream::new(crate::zstandard::Reader::new(bytes), most);
-            Form { compression: Some("zstd"), ..uncompressed(stream, engine) }
+            Form { compression: Some("zstd"), ..uncompressed(stream, sink) }
         }
-        _ => uncompressed(Slice::new(bytes), engine),
+        _ => uncompressed(Slice::new(bytes), sink),
     }
 }
 
-fn uncompressed<S: Source>(mut source: S, engine: &mut Engine) -> Form {
+fn uncompressed<S: Source, K: Sink>(mut source: S, sink: &mut K) -> Form {
     let first = source.look(24);
     let header = pcap::header(first);
     let next_generation = pcapng::is(first);
     let empty = first.is_empty();
-    engine.out.offset = 0;
+    sink.begin();
     let format = if let Some(header) = header {
-        engine.at(24);
-        pcap::read(&mut source, header, engine);
+        sink.at(24);
+        pcap::read(&mut source, header, sink);
         Some("pcap")
     } else if next_generation {
-        pcapng::read(&mut source, engine);
+        pcapng::read(&mut source, sink);
         Some("pcapng")
     } else {
         if source.fault().is_some() {
-            engine.ended(&source, !empty);
+            sink.ended(&source, !empty);
         }
-        engine.out.offset = 0;
-        engine.problem_here(Kind::NotACapture);
+        sink.begin();
+        sink.problem_here(Kind::NotACapture);
         None
     };
     Form { format, compression: None, bytes: source.offset() }

@@ -11,7 +11,7 @@ use crate::options::{self, Options};
 use crate::out::Out;
 use crate::problems::Kind;
 use crate::segment::{parse, Parsed, Segment, ACK, FIN, RST, SYN};
-use crate::source::{Fault, Source};
+use crate::sink::Sink;
 use crate::table::Table;
 use crate::usual;
 
@@ -56,91 +56,6 @@ impl Engine {
             other_packets: 0,
             first_time: None,
             last: 0,
-        }
-    }
-
-    pub fn link_type(&mut self, link_type: u16) {
-        if !self.link_types.contains(&link_type) && self.link_types.len() < 64 {
-            self.link_types.push(link_type);
-        }
-    }
-
-    pub fn last_time(&self) -> i64 {
-        self.last
-    }
-
-    /// Of the file, before the next packet or block.
-    pub fn at(&mut self, bytes: u64) {
-        self.out.offset += bytes;
-    }
-
-    pub fn problem_here(&mut self, kind: Kind) {
-        self.out.problem(kind);
-    }
-
-    /// Of the packet that comes next.
-    pub fn problem_next(&mut self, kind: Kind) {
-        self.out.packet += 1;
-        self.out.problem(kind);
-        self.out.packet -= 1;
-    }
-
-    /// After the last packet that was read, at this place.
-    pub fn problem_at(&mut self, offset: u64, kind: Kind) {
-        self.out.offset = offset;
-        self.problem_next(kind);
-    }
-
-    /// A packet that has a number but cannot be read.
-    pub fn unreadable(&mut self, kind: Kind) {
-        self.out.packet += 1;
-        self.out.problem(kind);
-    }
-
-    /// The end of the file; `left`: it is inside a record.
-    pub fn ended<S: Source>(&mut self, source: &S, left: bool) {
-        match source.fault() {
-            Some(Fault::Compression) => self.problem_at(source.offset(), Kind::BadCompression),
-            Some(Fault::Limit) => {
-                self.out.bounded.reached("decompressed_bytes");
-                self.problem_at(source.offset(), Kind::NoRoom);
-            }
-            None if left => self.problem_at(source.offset(), Kind::CutFile),
-            None => {}
-        }
-    }
-
-    /// The end of the file inside the packet that was last analysed.
-    pub fn ended_inside<S: Source>(&mut self, source: &S) {
-        match source.fault() {
-            Some(_) => self.ended(source, true),
-            None => self.problem_here(Kind::CutFile),
-        }
-    }
-
-    #[inline(always)]
-    pub fn frame(&mut self, frame: Frame) {
-        self.out.packet += 1;
-        let time = frame.time;
-        if self.first_time.is_none() {
-            self.first_time = Some(time);
-        } else if time.saturating_add(1_000_000_000) < self.last {
-            self.out.problem(Kind::TimeWentBack);
-        }
-        self.last = time;
-        let ip = if frame.link_type == ETHERNET && be16(frame.bytes, 12) == Some(IPV4) {
-            14
-        } else {
-            match self.ip_in(&frame) {
-                Some(ip) => ip,
-                None => return,
-            }
-        };
-        let bytes = frame.bytes.get(ip..).unwrap_or_default();
-        // The same steps twice: once for the usual packet, with all that it is known to be, and once for any.
-        match usual::segment(bytes).and_then(|segment| Some((segment, usual::options(segment.options)?))) {
-            Some((segment, options)) => self.segment(segment, options, time),
-            None => self.any(bytes, frame.original, ip, time),
         }
     }
 
@@ -245,6 +160,81 @@ impl Engine {
             at = other;
         }
         at
+    }
+}
+
+impl Sink for Engine {
+    fn begin(&mut self) {
+        self.out.offset = 0;
+    }
+
+    fn most_bytes(&self) -> u64 {
+        self.out.limits.decompressed_bytes
+    }
+
+    fn most_bytes_reached(&mut self) {
+        self.out.bounded.reached("decompressed_bytes");
+    }
+
+    fn link_type(&mut self, link_type: u16) {
+        if !self.link_types.contains(&link_type) && self.link_types.len() < 64 {
+            self.link_types.push(link_type);
+        }
+    }
+
+    #[inline(always)]
+    fn frame(&mut self, frame: Frame) {
+        self.out.packet += 1;
+        let time = frame.time;
+        if self.first_time.is_none() {
+            self.first_time = Some(time);
+        } else if time.saturating_add(1_000_000_000) < self.last {
+            self.out.problem(Kind::TimeWentBack);
+        }
+        self.last = time;
+        let ip = if frame.link_type == ETHERNET && be16(frame.bytes, 12) == Some(IPV4) {
+            14
+        } else {
+            match self.ip_in(&frame) {
+                Some(ip) => ip,
+                None => return,
+            }
+        };
+        let bytes = frame.bytes.get(ip..).unwrap_or_default();
+        // The same steps twice: once for the usual packet, with all that it is known to be, and once for any.
+        match usual::segment(bytes).and_then(|segment| Some((segment, usual::options(segment.options)?))) {
+            Some((segment, options)) => self.segment(segment, options, time),
+            None => self.any(bytes, frame.original, ip, time),
+        }
+    }
+
+    fn last_time(&self) -> i64 {
+        self.last
+    }
+
+    #[inline(always)]
+    fn at(&mut self, bytes: u64) {
+        self.out.offset += bytes;
+    }
+
+    fn problem_here(&mut self, kind: Kind) {
+        self.out.problem(kind);
+    }
+
+    fn problem_next(&mut self, kind: Kind) {
+        self.out.packet += 1;
+        self.out.problem(kind);
+        self.out.packet -= 1;
+    }
+
+    fn problem_at(&mut self, offset: u64, kind: Kind) {
+        self.out.offset = offset;
+        self.problem_next(kind);
+    }
+
+    fn unreadable(&mut self, kind: Kind) {
+        self.out.packet += 1;
+        self.out.problem(kind);
     }
 }
 

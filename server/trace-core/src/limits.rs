@@ -14,6 +14,7 @@ pub struct Limits {
     pub problems: u64,
     pub packets: u64,
     pub decompressed_bytes: u64,
+    pub together_bytes: u64,
 }
 
 impl Default for Limits {
@@ -30,6 +31,7 @@ impl Default for Limits {
             problems: 16_384,
             packets: 134_217_728,
             decompressed_bytes: 68_719_476_736,
+            together_bytes: 1_073_741_824,
         }
     }
 }
@@ -49,6 +51,7 @@ impl Limits {
             "problems" => &mut self.problems,
             "packets" => &mut self.packets,
             "decompressed_bytes" => &mut self.decompressed_bytes,
+            "together_bytes" => &mut self.together_bytes,
             _ => return false,
         };
         *place = value.max(1);

@@ -1,8 +1,9 @@
 //! Classic pcap files (draft-ietf-opsawg-pcap): the records after the file's header.
 
-use crate::engine::{Engine, Frame};
+use crate::engine::Frame;
 use crate::fields::{head, Order};
 use crate::problems::Kind;
+use crate::sink::Sink;
 use crate::source::Source;
 
 /// A record that says more was not written by any capture program.
@@ -76,22 +77,22 @@ impl Header {
 }
 
 /// Every record, to the end or to where nothing can be read.
-pub fn read<S: Source>(source: &mut S, header: Header, engine: &mut Engine) {
+pub fn read<S: Source, K: Sink>(source: &mut S, header: Header, sink: &mut K) {
     source.skip(24);
-    engine.link_type(header.link_type);
+    sink.link_type(header.link_type);
     let mut near = None;
     let unit = i64::from(1_000_000_000 / header.ticks());
     loop {
         let bytes = source.look(16);
         if bytes.len() < 16 {
             let left = !bytes.is_empty();
-            engine.ended(source, left);
+            sink.ended(source, left);
             return;
         }
         let Some(record) = header.record(bytes) else { return };
         let captured = record.captured as usize;
         if !header.possible(&record) {
-            engine.problem_at(source.offset(), Kind::BadRecord);
+            sink.problem_at(source.offset(), Kind::BadRecord);
             if !found_again(source, &header, near.unwrap_or(record.seconds)) {
                 return;
             }
@@ -103,16 +104,16 @@ pub fn read<S: Source>(source: &mut S, header: Header, engine: &mut Engine) {
             let had = whole.len();
             let frame = whole.get(16..).unwrap_or_default();
             let time = i64::from(record.seconds) * 1_000_000_000 + i64::from(record.fraction) * unit;
-            engine.frame(Frame { link_type: header.link_type, time, bytes: frame, original: record.original });
+            sink.frame(Frame { link_type: header.link_type, time, bytes: frame, original: record.original });
             source.skip(had);
-            engine.ended_inside(source);
+            sink.ended_inside(source);
             return;
         };
         let time = i64::from(record.seconds) * 1_000_000_000 + i64::from(record.fraction) * unit;
-        engine.frame(Frame { link_type: header.link_type, time, bytes: frame, original: record.original });
+        sink.frame(Frame { link_type: header.link_type, time, bytes: frame, original: record.original });
         near = Some(record.seconds);
         source.skip(16 + captured);
-        engine.at(16 + captured as u64);
+        sink.at(16 + captured as u64);
     }
 }
 

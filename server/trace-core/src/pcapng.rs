@@ -1,9 +1,10 @@
 //! pcapng files (draft-ietf-opsawg-pcapng): sections, interfaces and the blocks with packets.
 
-use crate::engine::{Engine, Frame};
+use crate::engine::Frame;
 use crate::fields::Order;
 use crate::pcap::{MOST_CAPTURED, SEARCHED};
 use crate::problems::Kind;
+use crate::sink::Sink;
 use crate::source::Source;
 
 const SECTION: u32 = 0x0a0d_0d0a;
@@ -77,14 +78,14 @@ fn interface(body: &[u8], order: Order) -> Option<Interface> {
 }
 
 /// Every block, to the end or to where nothing can be read.
-pub fn read<S: Source>(source: &mut S, engine: &mut Engine) {
+pub fn read<S: Source, K: Sink>(source: &mut S, sink: &mut K) {
     let mut order = Order { swapped: false };
     let mut interfaces: Vec<Interface> = Vec::new();
     loop {
         let head = source.look(12);
         if head.len() < 12 {
             let left = !head.is_empty();
-            engine.ended(source, left);
+            sink.ended(source, left);
             return;
         }
         let mut kind = order.u32(head, 0).unwrap_or_default();
@@ -95,7 +96,7 @@ pub fn read<S: Source>(source: &mut S, engine: &mut Engine) {
         let length = order.u32(head, 4).unwrap_or_default();
         // What the order is stands in the block itself; a type's bytes are the same both ways only in a section's.
         if length < 12 || length % 4 != 0 || length > MOST_BLOCK {
-            engine.problem_at(source.offset(), Kind::BadRecord);
+            sink.problem_at(source.offset(), Kind::BadRecord);
             if !found_again(source, order) {
                 return;
             }
@@ -108,25 +109,25 @@ pub fn read<S: Source>(source: &mut S, engine: &mut Engine) {
         match kind {
             SECTION => interfaces.clear(),
             1 => match interface(body, order) {
-                Some(_) if interfaces.len() >= MOST_INTERFACES => engine.problem_here(Kind::NoRoom),
+                Some(_) if interfaces.len() >= MOST_INTERFACES => sink.problem_here(Kind::NoRoom),
                 Some(made) => {
                     interfaces.push(made);
-                    engine.link_type(made.link_type);
+                    sink.link_type(made.link_type);
                 }
-                None => engine.problem_here(Kind::BadRecord),
+                None => sink.problem_here(Kind::BadRecord),
             },
-            2 | 3 | 6 => packet(kind, body, order, &interfaces, engine),
+            2 | 3 | 6 => packet(kind, body, order, &interfaces, sink),
             _ => {}
         }
         let had = block.len();
         source.skip(had);
-        engine.at(had as u64);
+        sink.at(had as u64);
         if cut && matches!(kind, 2 | 3 | 6) {
-            engine.ended_inside(source);
+            sink.ended_inside(source);
             return;
         }
         if cut {
-            engine.ended(source, true);
+            sink.ended(source, true);
             return;
         }
     }
@@ -134,42 +135,42 @@ pub fn read<S: Source>(source: &mut S, engine: &mut Engine) {
 
 /// §4.3 enhanced (6), §4.4 simple (3), and the obsolete packet block (2).
 #[inline(always)]
-fn packet(kind: u32, body: &[u8], order: Order, interfaces: &[Interface], engine: &mut Engine) {
+fn packet<K: Sink>(kind: u32, body: &[u8], order: Order, interfaces: &[Interface], sink: &mut K) {
     let number = match kind {
         6 => order.u32(body, 0).map(|number| number as usize),
         2 => order.u16(body, 0).map(usize::from),
         _ => Some(0),
     };
     let Some(interface) = number.and_then(|number| interfaces.get(number)) else {
-        engine.unreadable(Kind::BadRecord);
+        sink.unreadable(Kind::BadRecord);
         return;
     };
     let (start, time, captured, original) = if kind == 3 {
         let original = order.u32(body, 0).unwrap_or_default();
         let most = if interface.snaplen == 0 { u32::MAX } else { interface.snaplen };
-        engine.problem_next(Kind::NoTime);
-        (4, engine.last_time(), original.min(most).min((body.len() as u32).saturating_sub(4)), original)
+        sink.problem_next(Kind::NoTime);
+        (4, sink.last_time(), original.min(most).min((body.len() as u32).saturating_sub(4)), original)
     } else {
         let (Some(high), Some(low), Some(captured), Some(original)) =
             (order.u32(body, 4), order.u32(body, 8), order.u32(body, 12), order.u32(body, 16))
         else {
-            engine.unreadable(Kind::BadRecord);
+            sink.unreadable(Kind::BadRecord);
             return;
         };
         (20, interface.nanoseconds(high, low), captured, original)
     };
     if captured > MOST_CAPTURED {
-        engine.unreadable(Kind::BadRecord);
+        sink.unreadable(Kind::BadRecord);
         return;
     }
     let bytes = match body.get(start..start + captured as usize) {
         Some(bytes) => bytes,
         None => {
-            engine.problem_next(Kind::BadRecord);
+            sink.problem_next(Kind::BadRecord);
             body.get(start..).unwrap_or_default()
         }
     };
-    engine.frame(Frame { link_type: interface.link_type, time, bytes, original });
+    sink.frame(Frame { link_type: interface.link_type, time, bytes, original });
 }
 
 /// Goes to the next place where a block of a known kind has the same length at both its ends.

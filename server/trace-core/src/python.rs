@@ -10,6 +10,7 @@ use crate::capture::{read, Form};
 use crate::columns::Table;
 use crate::engine::Engine;
 use crate::limits::Limits;
+use crate::together::Gathered;
 use crate::{events, identities, mapped, problems, tables, verdict};
 
 /// All that one file gave.
@@ -22,6 +23,10 @@ struct Analysed {
 fn analyse_all(bytes: &[u8], limits: Limits, width: i64, packets: bool) -> Analysed {
     let mut engine = Engine::new(limits, width, packets);
     let form = read(bytes, &mut engine);
+    made(form, engine)
+}
+
+fn made(form: Form, mut engine: Engine) -> Analysed {
     engine.finish();
     let verdict = verdict::decide(&engine);
     let tables = [
@@ -112,11 +117,34 @@ fn analyse_bytes<'py>(
     as_python(python, &analysed, bin_ns)
 }
 
+/// Analyses several captures of one machine as one, in the order of time. OSError: one cannot be opened.
+#[pyfunction]
+#[pyo3(signature = (paths, *, bin_ns = 100_000_000, packets = false, limits = None))]
+fn analyse_together<'py>(
+    python: Python<'py>, paths: Vec<PathBuf>, bin_ns: i64, packets: bool, limits: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let limits = checked(bin_ns, limits)?;
+    let analysed = python.detach(|| -> std::io::Result<Analysed> {
+        let mut gathered = Gathered::new(limits.clone());
+        let mut all = Form::default();
+        for path in &paths {
+            let file = mapped::open(path)?;
+            let form = gathered.file(file.as_deref().unwrap_or_default());
+            all = Form { format: all.format.or(form.format), bytes: all.bytes + form.bytes, ..all };
+        }
+        let mut engine = Engine::new(limits, bin_ns, packets);
+        gathered.tell(&mut engine);
+        Ok(made(all, engine))
+    })?;
+    as_python(python, &analysed, bin_ns)
+}
+
 #[pymodule]
 fn tandem_trace_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let python = module.py();
     module.add_function(wrap_pyfunction!(analyse, module)?)?;
     module.add_function(wrap_pyfunction!(analyse_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(analyse_together, module)?)?;
     module.add("DIRECTIONS", PyTuple::new(python, ["from_opener", "to_opener"])?)?;
     module.add("JOINED_BY", PyTuple::new(python, ["first", "token", "likeness", "none"])?)?;
     module.add("RTT_METHODS", PyTuple::new(python, ["ack", "timestamp"])?)?;

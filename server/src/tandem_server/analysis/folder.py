@@ -173,7 +173,7 @@ def _captures(own: Path, collector: dict[str, Any] | None, manifests: list[dict[
                 size, packets = whole(entry, "bytes") or 0, whole(entry, "packets")
                 shared = flag(mapping(mapping(manifest, "environment"), "captures"), "shared_by_pair") is True
                 run, pair = None if shared else text(manifest, "id"), text(manifest, "pair")
-                listed[name] = Capture(name, size, packets, run, _path_in(name, pair) if shared else None, False, pair)
+                listed[name] = Capture(name, size, packets, run, _path_in(name, run or pair), False, pair)
     for entry in mappings(collector or {}, "captures"):
         name = text(entry, "file")
         if name is not None:
@@ -193,9 +193,9 @@ def _captures(own: Path, collector: dict[str, Any] | None, manifests: list[dict[
     return [listed[name] for name in sorted(listed)]
 
 
-def _path_in(name: str, pair: str | None) -> str | None:
-    """Of a capture that a pair's runs share, whose file is named after the pair and the path."""
-    own = name.removeprefix(f"captures/{pair}-")
+def _path_in(name: str, of: str | None) -> str | None:
+    """Of a capture that is named after its run, or after the pair whose runs share it, and its path; None of all paths in one."""
+    own = name.removeprefix(f"captures/{of}-")
     return own.removesuffix(".pcap") if own != name else None
 
 

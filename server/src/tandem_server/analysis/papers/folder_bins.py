@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.folder import Capture
 from tandem_server.analysis.papers.capture_bins import TO_OPENER, bins_of_capture
+from tandem_server.analysis.papers.joined_captures import bare, queues
 from tandem_server.analysis.papers.material import Bins
 from tandem_server.analysis.papers.shared_captures import Seen, joined
 from tandem_server.analysis.traces import manifest
@@ -42,7 +43,7 @@ def bins_of_folder(
     """Of each capture that belongs to a run: of the connection in it that carried most towards its opener. None without tables.
 
     Of a capture that a pair's runs shared: of each run's connection, as far as ``manifests`` tell which it was; ``remarks`` gets
-    lines on what they do not tell.
+    lines on what they do not tell. The data-level queue of a run with a capture of each path is of these read together.
     Captures are known by their files' names (those that came to a server have ``.gz`` behind them), since a folder may have moved.
     ImportError: pyarrow is lacking; ManifestError.
     """
@@ -50,18 +51,19 @@ def bins_of_folder(
     if not parts:
         return []
     parquet = importlib.import_module("tandem_server.analysis.traces.parquet")
-    known = {_bare(capture.file): capture for capture in captures}
+    known = {bare(capture.file): capture for capture in captures}
     shared, lines = _shared(parquet, folder, parts, known, manifests)
+    files = {bare(file.file): (file.file, part.bin_ns) for part in parts.values() for file in part.files}
+    made, left_out = queues(known.values(), files, manifests, clock)
     if remarks is not None:
-        remarks += lines
-    made: list[Bins] = []
+        remarks += lines + left_out
     for name in sorted(parts):
         by_file: Mapping[str, dict[str, Array]] = parquet.numbers_by_file(folder / FOLDER, "bins", name, COLUMNS)
         for file, columns in sorted(by_file.items()):
-            capture = known.get(_bare(file))
+            capture = known.get(bare(file))
             if capture is None:
                 continue
-            own = shared.get(_bare(file), [])
+            own = shared.get(bare(file), [])
             if capture.run is not None:
                 own = [(capture.run, _main_connection(columns))]
             for run, number in own:
@@ -80,15 +82,15 @@ def _shared(
     """By a shared capture's name its runs and their connections' numbers."""
     pairs: dict[str, dict[str, tuple[str, list[Seen]]]] = defaultdict(dict)
     for name in sorted(parts):
-        files = [file.file for file in parts[name].files if _is_shared(known.get(_bare(file.file)))]
+        files = [file.file for file in parts[name].files if _is_shared(known.get(bare(file.file)))]
         if not files:
             continue
         rows = parquet.rows_by_file(folder / FOLDER, "connections", name, CONNECTION, files)
         told = parquet.rows_by_file(folder / FOLDER, "totals", name, TOTALS, files)
         for file in files:
-            capture = known[_bare(file)]
+            capture = known[bare(file)]
             seen = _seen(rows[file], told[file])
-            pairs[str(capture.pair)][str(capture.path)] = _bare(file), seen
+            pairs[str(capture.pair)][str(capture.path)] = bare(file), seen
     found: dict[str, list[tuple[str, float]]] = defaultdict(list)
     lines: list[str] = []
     for pair, by_path in sorted(pairs.items()):
@@ -111,10 +113,6 @@ def _seen(rows: Sequence[Mapping[str, Any]], totals: Sequence[Mapping[str, Any]]
 
 def _is_shared(capture: Capture | None) -> bool:
     return capture is not None and capture.run is None and capture.pair is not None and capture.path is not None
-
-
-def _bare(file: str) -> str:
-    return Path(file).name.removesuffix(".gz").removesuffix(".zst")
 
 
 def _main_connection(columns: Mapping[str, Array]) -> float:

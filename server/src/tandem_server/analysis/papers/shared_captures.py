@@ -44,7 +44,7 @@ def joined(
     lines = []
     for m in manifests:
         during = {path: [one for one in seen if _during(m, one)] for path, seen in by_path.items()}
-        token = _token(m)
+        token = token_of(m)
         found, why = _plain(m, during) if token is None else _multipath(token, during)
         made |= {(str(m["id"]), path): number for path, number in found.items()}
         lines += [f"{m['id']}: not joined to its packets: {why}"] if why else []
@@ -103,7 +103,8 @@ def _plain(m: Mapping[str, Any], during: Mapping[str, Sequence[Seen]]) -> tuple[
     return {path: own[0].connection}, None
 
 
-def _token(m: Mapping[str, Any]) -> int | None:
+def token_of(m: Mapping[str, Any]) -> int | None:
+    """The kernel's token of the run's connection, as its manifest has it; None without."""
     told = text(mapping(mapping(m, "environment"), "further"), "connection")
     try:
         return None if told is None else int(told, 16)

@@ -159,11 +159,11 @@ def figure_7b(m: Material) -> Sheet:
         for v in one.reorder_queue_bytes[np.isfinite(one.reorder_queue_bytes)]
     ]
     if not values:
-        raise LackingError("captures of all paths in one, of MPTCP downloads at times of a known mobility class")
+        raise LackingError("captures of every path of MPTCP downloads at times of a known mobility class")
     return _panels(
         {"": values},
         Axis("out-of-order queue, kB", zero=True),
-        "Of the data level, each bin of the captures at the receiver; n: bins.",
+        "Of the data level, each bin of the captures at the receiver, of all paths together; n: bins.",
     )
 
 

@@ -1,0 +1,93 @@
+"""The data-level queue of runs whose captures are of one path each: these are read once more, together, in the order of time.
+
+A capture of one path would count what came over the others as missing. Both were made by one machine, so their clocks are one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tandem_server.analysis.clock import Clock
+from tandem_server.analysis.folder import Capture
+from tandem_server.analysis.papers.capture_bins import bins_of_capture
+from tandem_server.analysis.papers.material import Bins
+from tandem_server.analysis.papers.shared_captures import token_of
+from tandem_server.analysis.reading import flag, mapping, text
+
+COLUMNS = ("connection", "subflow", "direction", "bin_start_utc_ns", "in_flight_mean_bytes", "reorder_queue_max_bytes")
+
+
+def queues(
+    captures: Iterable[Capture],
+    files: Mapping[str, tuple[str, int]],
+    manifests: Iterable[Mapping[str, Any]],
+    clock: Clock,
+) -> tuple[list[Bins], list[str]]:
+    """Of each Multipath TCP run with a capture of each of several paths; and lines on those that are left out.
+
+    ``files``: by a capture's name where it lies and how wide its bins are (ns). The run's connection is known by the kernel's token, which
+    its manifest has. ImportError: the native pass is not built.
+    """
+    own: dict[tuple[str, str], dict[str, Capture]] = defaultdict(dict)
+    for one in captures:
+        if one.path is not None and (one.run is not None or one.pair is not None):
+            key = ("pair", str(one.pair)) if one.run is None else ("run", one.run)
+            own[key][one.path] = one
+    made: list[Bins] = []
+    lines: list[str] = []
+    read: dict[tuple[str, ...], Any] = {}
+    for m in manifests:
+        run, token = str(m["id"]), token_of(m)
+        of_run = own.get(("run", run)) or own.get(("pair", str(m.get("pair")))) or {}
+        names = sorted(one.file for one in of_run.values())
+        if (
+            text(m, "kind") != "mptcp"
+            or flag(mapping(m, "result"), "fallback") is True
+            or token is None
+            or len(names) < 2
+        ):
+            continue
+        places = [files[name] for name in map(bare, names) if name in files]
+        if len(places) < len(names) or len({width for _, width in places}) > 1:
+            lines.append(f"{run}: no data-level queue: not all of its captures were analysed with bins of one width")
+            continue
+        paths = tuple(path for path, _ in places)
+        if gone := [path for path in paths if not Path(path).is_file()]:
+            lines.append(f"{run}: no data-level queue: {gone[0]} is not there any more")
+            continue
+        if paths not in read:
+            # Runs of a pair come one after the other and share captures; those of others are not kept.
+            read = {paths: _tables(paths, places[0][1])}
+        numbers, columns = read[paths]
+        mine = [number for number, its in numbers if its == token]
+        if len(mine) != 1:
+            lines.append(f"{run}: no data-level queue: {len(mine)} connections in its captures have its token")
+            continue
+        rows = {name: values[columns["connection"] == mine[0]] for name, values in columns.items()}
+        made += [bins for bins in bins_of_capture(run, None, rows, clock, whole=True) if bins.path is None]
+    return made, lines
+
+
+def bare(file: str) -> str:
+    """A capture's name wherever it lies; those that came to a server have ``.gz`` behind them."""
+    return Path(file).name.removesuffix(".gz").removesuffix(".zst")
+
+
+def _tables(paths: Sequence[str], bin_ns: int) -> tuple[list[tuple[int, int | None]], dict[str, NDArray[np.float64]]]:
+    """Of all connections their numbers and openers' tokens; and their bins."""
+    core = importlib.import_module("tandem_server.tandem_trace_core")
+    listed = importlib.import_module("tandem_server.analysis.traces.columns").listed
+    tables = core.analyse_together(list(paths), bin_ns=bin_ns)
+    known = tables["connections"]
+    columns = {
+        name: np.array([np.nan if value is None else value for value in listed(tables["bins"], name)], dtype=np.float64)
+        for name in COLUMNS
+    }
+    return list(zip(listed(known, "connection"), listed(known, "opener_token"), strict=True)), columns

@@ -1,0 +1,124 @@
+"""Captures of one path each, read as one: what one capture of all paths would have given."""
+
+from __future__ import annotations
+
+import gzip
+import random
+
+import pytest
+from captures import CLIENT2, EPOCH, Packet, framed, ipaddress, pcap, pcapng
+from reading import core, rows
+from scenes import Multipath, plain_download, two_subflows
+
+TABLES = ("connections", "subflows", "totals", "bins", "events", "packets", "problems")
+
+
+def by_path(packets: list[Packet]) -> tuple[list[Packet], list[Packet]]:
+    """Those of the first subflow and those of the second; the packets begin with their IP header."""
+    second = ipaddress.ip_address(CLIENT2).packed
+    on_second = [second in (packet.content[12:16], packet.content[16:20]) for packet in packets]
+    return (
+        [packet for packet, other in zip(packets, on_second, strict=True) if not other],
+        [packet for packet, other in zip(packets, on_second, strict=True) if other],
+    )
+
+
+def tables(made) -> dict:
+    return {name: rows(made, name) for name in TABLES}
+
+
+def whole(packets: list[Packet], path) -> dict:
+    path.write_bytes(pcap(packets))
+    return tables(core.analyse(path, packets=True))
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_two_paths_are_what_one_capture_of_both_is(tmp_path, version):
+    packets = two_subflows(version).wire.packets
+    expected = whole(packets, tmp_path / "both.pcap")
+    (own,) = [
+        row["reorder_queue_max_bytes"]
+        for row in expected["totals"]
+        if row["subflow"] is None and row["direction"] == "to_opener"
+    ]
+    assert own == 2000, "what came on the second path before the gap was filled"
+    a, b = by_path(packets)
+    assert min(len(a), len(b)) > 3
+    paths = [tmp_path / "a.pcap", tmp_path / "b.pcapng.gz"]
+    paths[0].write_bytes(pcap(a))
+    paths[1].write_bytes(gzip.compress(pcapng(b)))
+    for order in (paths, paths[::-1]):
+        assert tables(core.analyse_together(order, packets=True)) == expected
+
+
+def test_any_division_of_a_long_transfer(tmp_path):
+    """Whole segments of 200 bytes each of 20 kB, shuffled over two subflows and in time."""
+    chance = random.Random(7)
+    scene = Multipath(1)
+    ends = [scene.open()[1], scene.join(100_000_000)[1]]
+    pieces = list(range(100))
+    for place in range(0, 100, 5):
+        some = pieces[place : place + 5]
+        chance.shuffle(some)
+        pieces[place : place + 5] = some
+    sent = [0, 0]
+    for number, piece in enumerate(pieces):
+        on = chance.randrange(2)
+        scene.data(ends[on], 200_000_000 + number * 1_000_000, sent[on], piece * 200, 200)
+        sent[on] += 200
+    expected = whole(scene.wire.packets, tmp_path / "both.pcap")
+    for name, packets in zip("ab", by_path(scene.wire.packets), strict=True):
+        (tmp_path / f"{name}.pcap").write_bytes(pcap(packets))
+    assert tables(core.analyse_together([tmp_path / "a.pcap", tmp_path / "b.pcap"], packets=True)) == expected
+    assert max(row["reorder_queue_max_bytes"] or 0 for row in expected["bins"] if row["subflow"] is None) >= 400
+
+
+def test_long_frames_count_by_their_headers(tmp_path):
+    """Of a frame the headers are kept; goodput is by what they say."""
+    packets = [
+        Packet(p.time_ns, p.content + bytes(900), p.original + 900)
+        for p in framed(plain_download().packets, "ethernet")
+    ]
+    path = tmp_path / "a.pcap"
+    path.write_bytes(pcap(packets, 1))
+    assert tables(core.analyse_together([path], packets=True)) == tables(core.analyse(path, packets=True))
+
+
+def test_what_is_no_capture_is_left_out(tmp_path):
+    good, bad, cut = (tmp_path / name for name in ("good.pcap", "bad.pcap", "cut.pcap"))
+    content = pcap(plain_download().packets)
+    good.write_bytes(content)
+    bad.write_bytes(b"nothing of the kind, and long enough")
+    cut.write_bytes(content[:-30])
+    made = core.analyse_together([bad, good])
+    assert (made["file"]["format"], made["file"]["packets"]) == ("pcap", 17)
+    assert core.analyse_together([bad])["file"]["format"] is None
+    assert core.analyse_together([])["connections"]["rows"] == 0
+    assert core.analyse_together([cut])["file"]["packets"] in (16, 17)
+    with pytest.raises(OSError, match="No such file"):
+        core.analyse_together([good, tmp_path / "not-there.pcap"])
+
+
+def test_no_room_is_named(tmp_path):
+    path = tmp_path / "a.pcap"
+    path.write_bytes(pcap(plain_download().packets))
+    made = core.analyse_together([path], limits={"together_bytes": 400})
+    assert made["file"]["bounded"] == ["together_bytes"]
+    assert 0 < made["file"]["packets"] < 17
+    assert made["file"]["first_utc_ns"] == EPOCH
+
+
+def test_any_bytes_are_taken(tmp_path):
+    chance = random.Random(11)
+    a, b = by_path(two_subflows().wire.packets)
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for number in range(400):
+        for path, content in zip(paths, (pcap(a), pcapng(b)), strict=True):
+            changed = bytearray(content)
+            for _ in range(chance.randint(1, 12)):
+                changed[chance.randrange(len(changed))] = chance.randrange(256)
+            cut = changed[: chance.randrange(len(changed))] if number % 3 == 0 else changed
+            path.write_bytes(gzip.compress(bytes(cut), 1) if number % 5 == 0 else bytes(cut))
+        made = core.analyse_together(paths, packets=True)
+        told = made["file"]
+        assert len(rows(made, "packets")) <= told["tcp_packets"] <= told["packets"]
