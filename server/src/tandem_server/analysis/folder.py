@@ -44,6 +44,11 @@ class Capture:
     pair: str | None = None
 
 
+def capture_name(file: str) -> str:
+    """A capture's name wherever it lies: folders move, and those that came to a server have ``.gz`` behind them."""
+    return Path(file).name.removesuffix(".gz").removesuffix(".zst")
+
+
 @dataclass(slots=True)
 class CampaignFolder:
     """What the folder's files say. ``operators`` maps a path's name to its operator, in the order of the campaign's file."""

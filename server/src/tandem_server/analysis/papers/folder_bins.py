@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem_server.analysis.clock import Clock
-from tandem_server.analysis.folder import Capture
+from tandem_server.analysis.folder import Capture, capture_name
 from tandem_server.analysis.papers.capture_bins import TO_OPENER, bins_of_capture
-from tandem_server.analysis.papers.joined_captures import bare, queues
+from tandem_server.analysis.papers.joined_captures import queues
 from tandem_server.analysis.papers.material import Bins
 from tandem_server.analysis.papers.shared_captures import Seen, joined
 from tandem_server.analysis.traces import manifest
@@ -51,19 +51,19 @@ def bins_of_folder(
     if not parts:
         return []
     parquet = importlib.import_module("tandem_server.analysis.traces.parquet")
-    known = {bare(capture.file): capture for capture in captures}
+    known = {capture_name(capture.file): capture for capture in captures}
     shared, lines = _shared(parquet, folder, parts, known, manifests)
-    files = {bare(file.file): (file.file, part.bin_ns) for part in parts.values() for file in part.files}
+    files = {capture_name(file.file): (file.file, part.bin_ns) for part in parts.values() for file in part.files}
     made, left_out = queues(known.values(), files, manifests, clock)
     if remarks is not None:
         remarks += lines + left_out
     for name in sorted(parts):
         by_file: Mapping[str, dict[str, Array]] = parquet.numbers_by_file(folder / FOLDER, "bins", name, COLUMNS)
         for file, columns in sorted(by_file.items()):
-            capture = known.get(bare(file))
+            capture = known.get(capture_name(file))
             if capture is None:
                 continue
-            own = shared.get(bare(file), [])
+            own = shared.get(capture_name(file), [])
             if capture.run is not None:
                 own = [(capture.run, _main_connection(columns))]
             for run, number in own:
@@ -82,15 +82,15 @@ def _shared(
     """By a shared capture's name its runs and their connections' numbers."""
     pairs: dict[str, dict[str, tuple[str, list[Seen]]]] = defaultdict(dict)
     for name in sorted(parts):
-        files = [file.file for file in parts[name].files if _is_shared(known.get(bare(file.file)))]
+        files = [file.file for file in parts[name].files if _is_shared(known.get(capture_name(file.file)))]
         if not files:
             continue
         rows = parquet.rows_by_file(folder / FOLDER, "connections", name, CONNECTION, files)
         told = parquet.rows_by_file(folder / FOLDER, "totals", name, TOTALS, files)
         for file in files:
-            capture = known[bare(file)]
+            capture = known[capture_name(file)]
             seen = _seen(rows[file], told[file])
-            pairs[str(capture.pair)][str(capture.path)] = bare(file), seen
+            pairs[str(capture.pair)][str(capture.path)] = capture_name(file), seen
     found: dict[str, list[tuple[str, float]]] = defaultdict(list)
     lines: list[str] = []
     for pair, by_path in sorted(pairs.items()):

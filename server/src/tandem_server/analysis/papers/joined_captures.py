@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem_server.analysis.clock import Clock
-from tandem_server.analysis.folder import Capture
+from tandem_server.analysis.folder import Capture, capture_name
 from tandem_server.analysis.papers.capture_bins import bins_of_capture
 from tandem_server.analysis.papers.material import Bins
 from tandem_server.analysis.papers.shared_captures import token_of
@@ -54,7 +54,7 @@ def queues(
             or len(names) < 2
         ):
             continue
-        places = [files[name] for name in map(bare, names) if name in files]
+        places = [files[name] for name in map(capture_name, names) if name in files]
         if len(places) < len(names) or len({width for _, width in places}) > 1:
             lines.append(f"{run}: no data-level queue: not all of its captures were analysed with bins of one width")
             continue
@@ -73,11 +73,6 @@ def queues(
         rows = {name: values[columns["connection"] == mine[0]] for name, values in columns.items()}
         made += [bins for bins in bins_of_capture(run, None, rows, clock, whole=True) if bins.path is None]
     return made, lines
-
-
-def bare(file: str) -> str:
-    """A capture's name wherever it lies; those that came to a server have ``.gz`` behind them."""
-    return Path(file).name.removesuffix(".gz").removesuffix(".zst")
 
 
 def _tables(paths: Sequence[str], bin_ns: int) -> tuple[list[tuple[int, int | None]], dict[str, NDArray[np.float64]]]:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from tandem_server.analysis.folder import Capture
+from tandem_server.analysis.folder import Capture, capture_name
+from tandem_server.analysis.papers.shared_captures import token_of
 from tandem_server.analysis.radio.shapes import Flows, Whole
 from tandem_server.analysis.reading import flag, mapping, mappings, text, whole
 
@@ -93,26 +93,21 @@ def matched(
     return _made(rows, connections["files"], subflows, totals, start_utc_ns, methods, dict(account))
 
 
-def bare(file: str) -> str:
-    """A capture's name wherever it lies; those that came to a server have ``.gz`` behind them."""
-    return Path(file).name.removesuffix(".gz").removesuffix(".zst")
-
-
 def _captures(
     manifests: Sequence[Mapping[str, Any]], captures: Iterable[Capture], files: Sequence[str], account: Counter[str]
 ) -> tuple[dict[int, str | None], dict[int, set[str]]]:
     """Path and runs of each capture by its number; of captures that lie at two places the first counts."""
-    listed = {bare(capture.file): capture for capture in captures}
-    runs: dict[str, set[str]] = {bare(c.file): {c.run} for c in listed.values() if c.run is not None}
+    listed = {capture_name(capture.file): capture for capture in captures}
+    runs: dict[str, set[str]] = {capture_name(c.file): {c.run} for c in listed.values() if c.run is not None}
     for manifest in manifests:
         for entry in mappings(dict(manifest), "files"):
             if (name := text(entry, "name")) is not None:
-                runs.setdefault(bare(name), set()).add(str(manifest["id"]))
+                runs.setdefault(capture_name(name), set()).add(str(manifest["id"]))
     known: dict[int, str | None] = {}
     runs_of: dict[int, set[str]] = {}
     seen: set[str] = set()
     for number in sorted(range(len(files)), key=lambda n: files[n]):
-        name = bare(files[number])
+        name = capture_name(files[number])
         if name not in listed or name not in runs:
             account["captures_of_no_run"] += 1
         elif name in seen:
@@ -166,10 +161,7 @@ def _of_run(manifest: Mapping[str, Any], mine: Sequence[_Connection], shared: se
 
 
 def _by_token(manifest: Mapping[str, Any], mine: Sequence[_Connection]) -> list[list[_Connection]]:
-    told = text(mapping(mapping(dict(manifest), "environment"), "further"), "connection")
-    try:
-        token = float(int(told or "", 16))
-    except ValueError:
+    if (token := token_of(manifest)) is None:
         return []
     remote = {one.responder_token for one in mine if one.opener_token == token and one.responder_token >= 0}
     group = [one for one in mine if one.opener_token == token or one.responder_token in remote]
@@ -221,7 +213,7 @@ def _made(
         [row[0] for row in rows],
         [row[1] for row in rows],
         [row[2] for row in rows],
-        [bare(files[n]) for n in file],
+        [capture_name(files[n]) for n in file],
         np.asarray(subflows["subflow"])[of_flow].astype(np.int64),
         np.array([row[4] for row in rows], dtype=np.int64),
         np.asarray(subflows["start_utc_ns"])[of_flow].astype(np.int64) - start_utc_ns,
