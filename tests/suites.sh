@@ -1,4 +1,4 @@
-# Sourced by kit, which sets here, build, venv, say, die, has and in_namespaces. What `./kit test` runs, and what becomes of a test that fails.
+# Sourced by kit, which sets here, build, venv, say, die, has, want and in_namespaces. What `./kit test` runs, and what becomes of a test that fails.
 # shellcheck shell=sh
 : "${here:?}" "${build:?}" "${venv:?}"
 
@@ -45,4 +45,21 @@ checks() {
         || die "cargo test failed" 1
     (cd "$here/server/trace-core" && RUSTFLAGS='-D warnings' cargo test --quiet --no-default-features --target-dir "$build/trace-core-test") \
         || die "cargo test failed" 1
+}
+
+test_packages() { # what only tests need
+    has shellcheck || want shellcheck "checks this script"
+    has ffmpeg || want ffmpeg "makes DASH content of a video, in a test"
+    { has mkfs.ext4 && has e2fsck && has debugfs; } || want e2fsprogs "makes the disks whose power the tests cut, and images"
+    has mcopy || want mtools "images for probes: their boot partition"
+    has mkfs.vfat || want dosfstools "images for probes: the tests' own"
+    has sfdisk || want fdisk "images for probes: the tests' own"
+}
+
+hardware_tests() { # --hardware and pytest's own options: a real probe with real modems
+    for option in "$@"; do
+        shift
+        [ "$option" = --hardware ] || set -- "$@" "$option"
+    done
+    "$venv/bin/python" -m pytest -p no:cacheprovider --tb=line --rootdir "$here" -c "$here/pyproject.toml" "$here/tests/hardware" "$@"
 }
