@@ -26,3 +26,17 @@ def _own_folder(request: pytest.FixtureRequest) -> None:
     """The test's own folder belongs to whoever called sudo."""
     if "tmp_path" in request.fixturenames and os.geteuid() == 0:
         Owner.of_caller().give(request.getfixturevalue("tmp_path"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that may take long begin first, so that a run does not end with one of them alone; each stays as it is in itself."""
+    items.sort(key=_patience, reverse=True)
+
+
+def _patience(item: pytest.Item) -> float:
+    """Seconds that the item's file asks for."""
+    module = item.getparent(pytest.Module)
+    if module is None or module.get_closest_marker("slow") is None:
+        return 0.0
+    timeout = module.get_closest_marker("timeout")
+    return float(timeout.args[0]) if timeout else 300.0
