@@ -151,7 +151,7 @@ def test_data_sequence_numbers_and_the_reorder_queue(two: Both, three: Both) -> 
             if row["direction"] != "to_opener" or not row["payload_bytes"]:
                 continue
             dsn = int(told["mptcp.rawdsn64"].split(",")[0])
-            assert row["dsn"] == dsn, row
+            assert row["dsn"] == dsn, (row, told)
             seen = united(seen, dsn, dsn + row["payload_bytes"])
             beyond = sum(end - start for start, end in seen[1:])
             assert row["reorder_queue_bytes"] == beyond, row
