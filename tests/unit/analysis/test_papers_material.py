@@ -138,5 +138,5 @@ def test_a_runs_captures_go_before_the_senders_records_and_a_note_says_so():
         packets={"r1": [series("r1", "capture")]},
     )
     assert [m.at_best(run)[0].end for run in ("r1", "r2")] == ["capture", "server"]
-    assert m.source(["r1", "r2", "r2"]) == "RTT: bins of the captures (1 runs), the sender’s records (1 runs)."
-    assert m.source(["r2"]) == "RTT: the sender’s records (1 runs)."
+    assert m.source(["r1", "r2", "r2"]) == "RTT: bins of the captures (runs: 1), the sender’s records (runs: 1)."
+    assert m.source(["r2"]) == "RTT: the sender’s records (runs: 1)."

@@ -10,6 +10,7 @@ import scenes
 from captures import CLIENT2, EPOCH, pcap, token
 from folders import plain, run
 
+from tandem_server import tandem_trace_core
 from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.folder import Capture
 from tandem_server.analysis.papers.folder_bins import bins_of_folder
@@ -92,14 +93,22 @@ def test_what_cannot_be_told_is_named(folder):
         [],
         ["run-1: no data-level queue: not all of its captures were analysed with bins of one width"],
     )
-    gone = folder / "probe/captures/run-1-b.pcap"
-    gone.unlink()
-    assert queues(folder, listed(), manifest()) == ([], [f"run-1: no data-level queue: {gone} is not there any more"])
+    changed = folder / "probe/captures/run-1-b.pcap"
+    why = f"run-1: no data-level queue: {changed} is gone or was changed since it was analysed"
+    changed.write_bytes(plain())
+    assert queues(folder, listed(), manifest()) == ([], [why])
+    changed.unlink()
+    assert queues(folder, listed(), manifest()) == ([], [why])
 
 
-def test_a_capture_that_is_none_any_more_is_left_out(folder):
-    """It changed since it was analysed: what is there now counts."""
-    (folder / "probe/captures/run-1-b.pcap").write_bytes(plain())
-    made, _ = queues(folder, listed(), manifest())
-    assert len(made) == 1
-    assert np.nanmax(made[0].reorder_queue_bytes) < 2000 or np.isnan(made[0].reorder_queue_bytes).all()
+def test_what_is_too_much_for_one_reading_is_named(folder, monkeypatch):
+    whole = tandem_trace_core.analyse_together
+    small = {"together_bytes": 400}
+    monkeypatch.setattr(
+        "tandem_server.tandem_trace_core.analyse_together",
+        lambda paths, bin_ns: whole(paths, bin_ns=bin_ns, limits=small),
+    )
+    assert queues(folder, listed(), manifest()) == (
+        [],
+        ["run-1: no data-level queue: its captures are too much for one reading (together_bytes)"],
+    )

@@ -53,7 +53,7 @@ def bins_of_folder(
     parquet = importlib.import_module("tandem_server.analysis.traces.parquet")
     known = {capture_name(capture.file): capture for capture in captures}
     shared, lines = _shared(parquet, folder, parts, known, manifests)
-    files = {capture_name(file.file): (file.file, part.bin_ns) for part in parts.values() for file in part.files}
+    files = {capture_name(file.file): (file, part.bin_ns) for part in parts.values() for file in part.files}
     made, left_out = queues(known.values(), files, manifests, clock)
     if remarks is not None:
         remarks += lines + left_out

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,20 +19,21 @@ from tandem_server.analysis.papers.capture_bins import bins_of_capture
 from tandem_server.analysis.papers.material import Bins
 from tandem_server.analysis.papers.shared_captures import token_of
 from tandem_server.analysis.reading import flag, mapping, text
+from tandem_server.analysis.traces import manifest
 
 COLUMNS = ("connection", "subflow", "direction", "bin_start_utc_ns", "in_flight_mean_bytes", "reorder_queue_max_bytes")
 
 
 def queues(
     captures: Iterable[Capture],
-    files: Mapping[str, tuple[str, int]],
+    files: Mapping[str, tuple[manifest.Capture, int]],
     manifests: Iterable[Mapping[str, Any]],
     clock: Clock,
 ) -> tuple[list[Bins], list[str]]:
     """Of each Multipath TCP run with a capture of each of several paths; and lines on those that are left out.
 
-    ``files``: by a capture's name where it lies and how wide its bins are (ns). The run's connection is known by the kernel's token, which
-    its manifest has. ImportError: the native pass is not built.
+    ``files``: by a capture's name what was analysed and how wide its bins are (ns). The run's connection is known by the kernel's token,
+    which its manifest has. ImportError: the native pass is not built.
     """
     own: dict[tuple[str, str], dict[str, Capture]] = defaultdict(dict)
     for one in captures:
@@ -58,14 +58,19 @@ def queues(
         if len(places) < len(names) or len({width for _, width in places}) > 1:
             lines.append(f"{run}: no data-level queue: not all of its captures were analysed with bins of one width")
             continue
-        paths = tuple(path for path, _ in places)
-        if gone := [path for path in paths if not Path(path).is_file()]:
-            lines.append(f"{run}: no data-level queue: {gone[0]} is not there any more")
+        if other := [one.file for one, _ in places if not _is_as_it_was(one)]:
+            lines.append(f"{run}: no data-level queue: {other[0]} is gone or was changed since it was analysed")
             continue
+        paths = tuple(one.file for one, _ in places)
         if paths not in read:
             # Runs of a pair come one after the other and share captures; those of others are not kept.
             read = {paths: _tables(paths, places[0][1])}
-        numbers, columns = read[paths]
+        numbers, columns, bounded = read[paths]
+        if bounded:
+            lines.append(
+                f"{run}: no data-level queue: its captures are too much for one reading ({', '.join(bounded)})"
+            )
+            continue
         mine = [number for number, its in numbers if its == token]
         if len(mine) != 1:
             lines.append(f"{run}: no data-level queue: {len(mine)} connections in its captures have its token")
@@ -75,8 +80,10 @@ def queues(
     return made, lines
 
 
-def _tables(paths: Sequence[str], bin_ns: int) -> tuple[list[tuple[int, int | None]], dict[str, NDArray[np.float64]]]:
-    """Of all connections their numbers and openers' tokens; and their bins."""
+def _tables(
+    paths: Sequence[str], bin_ns: int
+) -> tuple[list[tuple[int, int | None]], dict[str, NDArray[np.float64]], list[str]]:
+    """Of all connections their numbers and openers' tokens; their bins; and the limits of the native pass that were reached."""
     core = importlib.import_module("tandem_server.tandem_trace_core")
     listed = importlib.import_module("tandem_server.analysis.traces.columns").listed
     tables = core.analyse_together(list(paths), bin_ns=bin_ns)
@@ -85,4 +92,12 @@ def _tables(paths: Sequence[str], bin_ns: int) -> tuple[list[tuple[int, int | No
         name: np.array([np.nan if value is None else value for value in listed(tables["bins"], name)], dtype=np.float64)
         for name in COLUMNS
     }
-    return list(zip(listed(known, "connection"), listed(known, "opener_token"), strict=True)), columns
+    numbers = list(zip(listed(known, "connection"), listed(known, "opener_token"), strict=True))
+    return numbers, columns, tables["file"]["bounded"]
+
+
+def _is_as_it_was(analysed: manifest.Capture) -> bool:
+    try:
+        return manifest.Capture.at(analysed.file) == analysed
+    except OSError:  # gone: the line says so
+        return False

@@ -96,7 +96,7 @@ class Material:
         every = set(runs)
         seen = sum(bool(self.packets.get(run)) for run in every)
         told = ((seen, "bins of the captures"), (len(every) - seen, "the sender’s records"))
-        return "RTT: " + ", ".join(f"{what} ({n} runs)" for n, what in told if n) + "."
+        return "RTT: " + ", ".join(f"{what} (runs: {n})" for n, what in told if n) + "."
 
     def class_at(self, t_s: float) -> str | None:
         """The mobility class at a time."""

@@ -17,12 +17,17 @@ WHO = "Mohan et al."
 WORDS = {"static": "Stationary", "low": "Walking", "high": "Driving, tram", "moving": "Moving"}
 
 
+OTHERS = {"cellular", "path1"}
+"""Chen's and Adarsh's: an operator beside Wi-Fi, or two networks of any kind."""
+
+
 def in_the_wild(m: Material) -> list[Download]:
-    """Downloads over links as they are, of a known mobility class, in which the kernel chose its subflows."""
+    """Downloads over links as they are, of a known mobility class, in which the kernel chose its subflows; not the other papers', whose
+    paths have roles (``OTHERS``)."""
     return [
         d
         for d in m.downloads
-        if not d.of.shape and d.subflows is None and d.of.mobility is not None and "cellular" not in d.of.roles
+        if not d.of.shape and d.subflows is None and d.of.mobility is not None and not OTHERS & set(d.of.roles)
     ]
 
 

@@ -67,7 +67,7 @@ def figure_8a(m: Material) -> Sheet:
     order = [*NAMES.values(), ELSE]
     values = sorted(((name, v) for name, _, samples in found for v in samples), key=lambda pair: order.index(pair[0]))
     counts = ", ".join(
-        f"{sum(name == one for one, _, _ in found)} {word}"
+        f"{word}: {sum(name == one for one, _, _ in found)}"
         for name, word in ((NAMES["drop"], "drops"), (NAMES["handover"], "handovers"))
     )
     y = Axis("share of samples below", low=0, high=1.03)
@@ -96,7 +96,7 @@ def figure_8b(m: Material) -> Sheet:
         else f"× {factor:.2f} for 2 dB more (least squares of the logarithms; the paper: 1.7)"
     )
     boxes = grouping.boxes(("drops", 2.0 * round(size / 2), v) for size, samples in drops for v in samples)
-    note = f"{_NOTE} {_source(m)} Sizes to 2 dB; n: samples of {len(drops)} drops; peaks: {told}."
+    note = f"{_NOTE} {_source(m)} Sizes to 2 dB; n: samples; drops: {len(drops)}; peaks: {told}."
     return Sheet([Panel("", boxes, Axis("size of the drop, dB"), Axis("normalised RTT", log=True))], note)
 
 
