@@ -91,7 +91,8 @@ def carried(link: Any, size: int) -> None:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Both:
-    return Both(download(tmp_path_factory.mktemp("plain"), protocol=TCP, loss=0.01))
+    # How many samples there are depends on how the kernel bundles packets, which a busy machine changes: so long that they suffice.
+    return Both(download(tmp_path_factory.mktemp("plain"), protocol=TCP, loss=0.01, seconds=7))
 
 
 @pytest.fixture(scope="module")
@@ -241,8 +242,7 @@ def test_rtt_by_timestamps_is_the_other_ends_within_a_millisecond(any_download: 
         if row["timestamp_rtt_ns"] is not None and end in by_acks:
             bins[end[0], row["time_utc_ns"] // 100_000_000].append(row["timestamp_rtt_ns"] - by_acks[end])
     apart = [abs(one) for ones in bins.values() for one in ones]
-    # How many depends on how the kernel bundles packets, which a busy machine changes.
-    assert len(apart) > 100
+    assert len(apart) > 200
     assert statistics.median(apart) < 1_000_000
     # And the means of bins, over the same segments: in a bin the ends sample different ones, while the RTT changes by milliseconds.
     assert statistics.median(abs(statistics.mean(ones)) for ones in bins.values()) < 1_000_000
