@@ -41,13 +41,22 @@ checks() {
     say "ansible-lint, yamllint"
     (cd "$here/ansible" && yamllint --strict . && ansible-lint --offline -q --nocolor) || die "something is wrong in ansible/" 1
     say "boards and alarms"; (cd "$here" && python -m tandem_dashboards generate --check) || die "a generated file is not what its source makes" 1
+    say "hardware: what is made of its sources"
+    (cd "$here" && python -m tandem_hardware generate --check 2>"$build/hardware.log") || { cat "$build/hardware.log" >&2; die "hardware/ is not what its sources make" 1; }
     say "cargo test"; (cd "$here/firmware/bench/link" && RUSTFLAGS='-D warnings' cargo test --quiet --target-dir "$build/link-test") \
         || die "cargo test failed" 1
     (cd "$here/server/trace-core" && RUSTFLAGS='-D warnings' cargo test --quiet --no-default-features --target-dir "$build/trace-core-test") \
         || die "cargo test failed" 1
 }
 
+hardware_packages() { # what draws hardware/
+    has openscad || want openscad "the case: pictures and what is printed"
+    has xvfb-run || { want xvfb "a screen for the case's pictures"; want xauth "that screen"; want libgl1-mesa-dri "draws on it"; }
+    has dot || want graphviz "wiring"
+}
+
 test_packages() { # what only tests need
+    hardware_packages
     has shellcheck || want shellcheck "checks this script"
     has ffmpeg || want ffmpeg "makes DASH content of a video, in a test"
     { has mkfs.ext4 && has e2fsck && has debugfs; } || want e2fsprogs "makes the disks whose power the tests cut, and images"
