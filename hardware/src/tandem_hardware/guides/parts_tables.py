@@ -8,7 +8,7 @@ from tandem_hardware.bom import Part, load
 
 KITS = ("paper", "standard", "5g")
 FREE_WH, APPROVED_WH = 100, 160
-"""IATA's two limits for a passenger's batteries: guides/regulatory.md names the sources."""
+"""The two limits for a passenger's power banks: guides/regulatory.md names the sources."""
 
 
 def of_kits() -> str:
@@ -42,7 +42,7 @@ def batteries() -> str:
 def in_cabin(capacity_wh: float) -> str:
     """What is asked of a battery with this energy."""
     if capacity_wh <= FREE_WH:
-        return f"up to {FREE_WH} Wh: usually without asking"
+        return f"up to {FREE_WH} Wh: without asking, two a person at most"
     if capacity_wh <= APPROVED_WH:
         return f"above {FREE_WH} Wh: with the airline's approval, before the flight"
     return f"above {APPROVED_WH} Wh: not at all"
