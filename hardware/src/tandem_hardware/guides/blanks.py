@@ -62,8 +62,11 @@ def filled(page: str, values: Mapping[str, str]) -> str:
             raise SourceError(f"no blank is called {name!r}; mend: one of {', '.join(BLANKS)}")
         if value := values.get(name, "").strip():
             return f'<span class="filled">{html.escape(value)}</span>'
-        return (
-            f'<span class="blank" style="width:{blank.width_mm}mm"><span class="asks">{html.escape(blank.asks)}</span></span>'
-        )
+        return f'<span class="blank" style="width:{blank.width_mm}mm"><span class="asks">{html.escape(blank.asks)}</span></span>'
 
     return BLANK.sub(put, page)
+
+
+def titled(text: str, values: Mapping[str, str]) -> str:
+    """Plain ``text`` with its blanks filled, or left out."""
+    return " ".join(BLANK.sub(lambda found: values.get(found[1], ""), text).split())

@@ -56,7 +56,9 @@ def pdf(page: str) -> bytes:
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise LackError(f"{program} did not print: {error}; mend: TANDEM_CHROMIUM names another, or --format html") from error
+            raise LackError(
+                f"{program} did not print: {error}; mend: TANDEM_CHROMIUM names another, or --format html"
+            ) from error
         if done.returncode != 0 or not printed.is_file():
             last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
             raise LackError(f"{program} did not print: {last}; mend: TANDEM_CHROMIUM names another, or --format html")

@@ -11,16 +11,17 @@ from tandem_hardware.guides import chromium
 from tandem_hardware.guides.pdf_pages import pages
 from tandem_hardware.guides.printed import NAMES, POSITIONS, page
 
-DESCRIPTION = """Write a guide of hardware/guides/ for a printer: as one PDF (A4; printed by Chromium without a window), or as one HTML page
-that needs nothing beside itself. What the guide leaves open is filled from the options; what no option fills is printed as a line to write on."""
+DESCRIPTION = """Write a guide of hardware/guides/ for a printer: as one PDF (A4; printed by Chromium without a window), or as one HTML
+page that needs nothing beside itself. What the guide leaves open is filled from the options; what no option fills is printed as a
+line to write on."""
 
 EXAMPLES = """examples:
   tandem-hardware guide commuter --probe kit-07 --call "Ada Example, 030 1234567, Mon-Fri 9-17" --position coarse --out kit-07.pdf
   tandem-hardware guide consent --out consent.pdf
   tandem-hardware guide lab-book --format html --out lab-book.html
 
-Exit status: 0 written; 2 wrong usage, or a guide that does not fit its page; 3 no Chromium here (install chromium-headless-shell or chromium,
-set TANDEM_CHROMIUM, or --format html)."""
+Exit status: 0 written; 2 wrong usage, or a guide that does not fit its page; 3 no Chromium here (install chromium-headless-shell or
+chromium, set TANDEM_CHROMIUM, or --format html)."""
 
 ONE_SIDE = ("commuter",)
 """Guides that have to fit on one side of A4."""
@@ -58,7 +59,9 @@ def main(args: argparse.Namespace) -> int:
         written = chromium.pdf(made)
         count = len(pages(written))
         if args.name in ONE_SIDE and count != 1:
-            raise SourceError(f"{args.name} takes {count} pages and has to fit on one; mend: a shorter --call or --probe")
+            raise SourceError(
+                f"{args.name} takes {count} pages and has to fit on one; mend: a shorter --call or --probe"
+            )
     else:
         written = made.encode()
     part = args.out.with_name(f"{args.out.name}.tmp")
@@ -66,6 +69,8 @@ def main(args: argparse.Namespace) -> int:
         part.write_bytes(written)
         part.replace(args.out)
     except OSError as error:
-        raise SourceError(f"{args.out}: {error.strerror}; mend: --out names a file in a folder that you may write") from error
+        raise SourceError(
+            f"{args.out}: {error.strerror}; mend: --out names a file in a folder that you may write"
+        ) from error
     sys.stderr.write(f"tandem-hardware: {args.out}{'' if count is None else f', {count} page' + 's' * (count > 1)}\n")
     return 0

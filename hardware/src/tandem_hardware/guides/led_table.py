@@ -61,9 +61,7 @@ def bars(state: LedState) -> str:
 
 def markdown() -> str:
     """Gravest first."""
-    rows = [
-        f"| {state.colour} | `{bars(state)}` {words(state)} | {state.means} | {state.do} |" for state in STATES
-    ]
+    rows = [f"| {state.colour} | `{bars(state)}` {words(state)} | {state.means} | {state.do} |" for state in STATES]
     return "\n".join(("| Light | Four seconds of it | What it means | What you do |", "|---|---|---|---|", *rows))
 
 

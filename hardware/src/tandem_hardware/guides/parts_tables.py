@@ -35,7 +35,9 @@ def of_build(build: str) -> str:
 
 def batteries() -> str:
     """Each battery with its energy, and what a passenger aircraft asks of it."""
-    rows = [f"| {part.part} | {_kits(part)} | {part.capacity_wh:g} Wh | {in_cabin(part.capacity_wh)} |" for part in _large()]
+    rows = [
+        f"| {part.part} | {_kits(part)} | {part.capacity_wh:g} Wh | {in_cabin(part.capacity_wh)} |" for part in _large()
+    ]
     return _table(("Battery", "In", "Energy", "In an aircraft's cabin"), rows)
 
 

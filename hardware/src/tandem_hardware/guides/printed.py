@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import itertools
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,11 +14,11 @@ from markdown_it.token import Token
 
 from tandem_hardware.errors import SourceError
 from tandem_hardware.guides import led_table
-from tandem_hardware.guides.blanks import filled
+from tandem_hardware.guides.blanks import filled, titled
 from tandem_hardware.places import HARDWARE
 
 FOLDER = HARDWARE / "guides"
-NAMES = tuple(("commuter", "consent", "assembly", "lab-book", "regulatory", "bench-unit"))
+NAMES = ("commuter", "consent", "assembly", "lab-book", "regulatory", "bench-unit")
 POSITIONS = ("off", "coarse", "full")
 
 _SHEET = Path(__file__).with_name("sheet.css")
@@ -45,12 +46,12 @@ def page(name: str, values: Mapping[str, str], position: str | None = None) -> s
             _settle(child, path)
     body = reader.renderer.render(tokens, reader.options, {})
     body = body.replace(f"<p>{_TABLE_LED}</p>", led_table.printed())
-    body = filled(body, values)
+    body = filled(re.sub(r"<li>(?=\s*(?:<p>)?[☐☑])", '<li class="box">', body), values)
     if name == "commuter":
         body = _columns(body)
-    title = next((t.content for before, t in zip(tokens, tokens[1:], strict=False) if before.tag == "h1"), name)
+    title = next((t.content for before, t in itertools.pairwise(tokens) if before.tag == "h1"), name)
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(titled(title, values))}</title>'
         f'<style>{_SHEET.read_text(encoding="utf-8")}</style></head>\n<body class="{name}">\n{body}</body></html>\n'
     )
 
@@ -70,7 +71,7 @@ def _settle(token: Token, path: Path) -> None:
 def _columns(body: str) -> str:
     """All between the title and the table of the LED in two columns; each heading stays with its text."""
     head, end, rest = body.partition("</h1>")
-    flowing, rule, below = rest.partition('<h2>What its light says')
+    flowing, rule, below = rest.partition("<h2>What its light says")
     parts = re.split(r"(?=<h2>)", flowing)
     inner = parts[0] + "".join(f"<section>{part}</section>" for part in parts[1:])
     return f'{head}{end}<div class="columns">{inner}</div>{rule}{below}'
