@@ -46,7 +46,7 @@ def words(state: LedState) -> str:
         else:
             groups.append([kind])
     flashes = ", ".join(f"{_COUNTS[len(group)]} {group[0]}" for group in groups)
-    return f"{flashes} every {state.period_ms / 1000:g} s"
+    return f"{flashes} every {state.period_ms / 1000:g}\N{NO-BREAK SPACE}s"
 
 
 def bars(state: LedState) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from tandem_hardware.bom import Part, load
 
 KITS = ("paper", "standard", "5g")
+SMALL_WH = 5
+"""A clock's cell is no power bank."""
 FREE_WH, APPROVED_WH = 100, 160
 """The two limits for a passenger's power banks: guides/regulatory.md names the sources."""
 
@@ -36,7 +36,9 @@ def of_build(build: str) -> str:
 def batteries() -> str:
     """Each battery with its energy, and what a passenger aircraft asks of it."""
     rows = [
-        f"| {part.part} | {_kits(part)} | {part.capacity_wh:g} Wh | {in_cabin(part.capacity_wh)} |" for part in _large()
+        f"| {part.part} | {_kits(part)} | {part.capacity_wh:g} Wh | {in_cabin(part.capacity_wh)} |"
+        for part in load().values()
+        if part.capacity_wh is not None and part.capacity_wh > SMALL_WH
     ]
     return _table(("Battery", "In", "Energy", "In an aircraft's cabin"), rows)
 
@@ -48,10 +50,6 @@ def in_cabin(capacity_wh: float) -> str:
     if capacity_wh <= APPROVED_WH:
         return f"above {FREE_WH} Wh: with the airline's approval, before the flight"
     return f"above {APPROVED_WH} Wh: not at all"
-
-
-def _large() -> Iterable[Part]:
-    return (part for part in load().values() if part.capacity_wh is not None and part.capacity_wh > 5)
 
 
 def _kits(part: Part) -> str:
