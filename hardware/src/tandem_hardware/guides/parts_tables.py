@@ -14,13 +14,13 @@ FREE_WH, APPROVED_WH = 100, 160
 def of_kits() -> str:
     """What is put together, by build: a column each."""
     rows = [
-        "| {} | {} | {} |".format(
-            part.part, part.function, " | ".join(str(part.quantities.get(build, "")) for build in KITS)
+        "| `{}` | {} | {} | {} |".format(
+            part.id, part.part, part.function, " | ".join(str(part.quantities.get(build, "")) for build in KITS)
         )
         for part in load().values()
         if any(build in part.quantities for build in KITS)
     ]
-    return _table(("Part", "Function", *(f"`{build}`" for build in KITS)), rows)
+    return _table(("Id", "Part", "Function", *(f"`{build}`" for build in KITS)), rows)
 
 
 def of_build(build: str) -> str:
