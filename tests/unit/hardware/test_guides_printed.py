@@ -37,6 +37,28 @@ def test_the_commuters_page_is_one_side_of_a4(call: str, tmp_path: Path) -> None
 
 
 @WITH_BROWSER
+def test_a_wide_font_makes_the_letters_smaller_and_not_a_second_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sheet = tmp_path / "sheet.css"
+    sheet.write_text(printed._SHEET.read_text(encoding="utf-8") + "\nhtml { letter-spacing: 0.9px }", encoding="utf-8")
+    monkeypatch.setattr(printed, "_SHEET", sheet)
+    tried: list[int] = []
+    print_it = chromium.pdf
+
+    def counted(page: str) -> bytes:
+        tried.append(len(pages(made := print_it(page))))
+        return made
+
+    monkeypatch.setattr(chromium, "pdf", counted)
+    out = tmp_path / "page.pdf"
+    assert main(["guide", "commuter", "--call", LONG, "--out", str(out)]) == 0
+    assert pages(out.read_bytes()) == [A4]
+    assert tried[-1] == 1
+    assert set(tried[:-1]) == {2}, "the wide font was to need a smaller size"
+
+
+@WITH_BROWSER
 def test_a_commuters_page_that_does_not_fit_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "page.pdf"
     assert main(["guide", "commuter", "--call", "far too long " * 400, "--out", str(out)]) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from tandem_hardware.errors import SourceError
@@ -25,6 +26,9 @@ chromium, set TANDEM_CHROMIUM, or --format html)."""
 
 ONE_SIDE = ("commuter",)
 """Guides that have to fit on one side of A4."""
+
+SIZES = (1.0, 0.95, 0.9, 0.85)
+"""Of letters, tried in this order until such a guide fits: fonts are wider on some machines, and whom to call takes more lines."""
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -53,17 +57,12 @@ def main(args: argparse.Namespace) -> int:
     """Write it. SourceError, LackError."""
     if args.position is not None and args.name != "commuter":
         raise SourceError(f"{args.name} has no position to tick by option; mend: leave out --position")
-    made = page(args.name, {"probe": args.probe, "call": args.call}, args.position)
+    values = {"probe": args.probe, "call": args.call}
     count = None
     if args.format == "pdf":
-        written = chromium.pdf(made)
-        count = len(pages(written))
-        if args.name in ONE_SIDE and count != 1:
-            raise SourceError(
-                f"{args.name} takes {count} pages and has to fit on one; mend: a shorter --call or --probe"
-            )
+        written, count = _printed(args.name, values, args.position)
     else:
-        written = made.encode()
+        written = page(args.name, values, args.position).encode()
     part = args.out.with_name(f"{args.out.name}.tmp")
     try:
         part.write_bytes(written)
@@ -74,3 +73,13 @@ def main(args: argparse.Namespace) -> int:
         ) from error
     sys.stderr.write(f"tandem-hardware: {args.out}{'' if count is None else f', {count} page' + 's' * (count > 1)}\n")
     return 0
+
+
+def _printed(name: str, values: Mapping[str, str], position: str | None) -> tuple[bytes, int]:
+    """The PDF, and how many pages it has. SourceError: it does not fit on the one that it has to."""
+    for size in SIZES if name in ONE_SIDE else SIZES[:1]:
+        written = chromium.pdf(page(name, values, position, size))
+        count = len(pages(written))
+        if count == 1 or name not in ONE_SIDE:
+            return written, count
+    raise SourceError(f"{name} takes {count} pages and has to fit on one; mend: a shorter --call or --probe")

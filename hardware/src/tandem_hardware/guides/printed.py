@@ -28,8 +28,9 @@ _COMMENT = re.compile(r"<!-- .*? -->\n?", re.DOTALL)
 _TABLE_LED = "TABLEOFTHESTATUSLED"
 
 
-def page(name: str, values: Mapping[str, str], position: str | None = None) -> str:
-    """The guide ``name`` as HTML. ``values``: what its blanks are filled with; ``position``: which box of the position's mode is ticked.
+def page(name: str, values: Mapping[str, str], position: str | None = None, size: float = 1.0) -> str:
+    """The guide ``name`` as HTML. ``values``: what its blanks are filled with; ``position``: which box of the position's mode is ticked;
+    ``size``: of all letters, by the sheet's.
     SourceError: a blank nobody knows, a picture that is not there."""
     path = FOLDER / f"{name}.md"
     text = path.read_text(encoding="utf-8")
@@ -52,7 +53,7 @@ def page(name: str, values: Mapping[str, str], position: str | None = None) -> s
     title = next((t.content for before, t in itertools.pairwise(tokens) if before.tag == "h1"), name)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(titled(title, values))}</title>'
-        f'<style>{_SHEET.read_text(encoding="utf-8")}</style></head>\n<body class="{name}">\n{body}</body></html>\n'
+        f'<style>{_SHEET.read_text(encoding="utf-8")}</style></head>\n<body class="{name}" style="zoom:{size:g}">\n{body}</body></html>\n'
     )
 
 
