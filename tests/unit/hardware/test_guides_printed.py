@@ -10,7 +10,7 @@ import pytest
 from tandem.schema.status_led import STATES
 from tandem_hardware.__main__ import main
 from tandem_hardware.errors import SourceError
-from tandem_hardware.guides import blanks, chromium, led_table, printed
+from tandem_hardware.guides import blanks, chromium, command, led_table, printed
 from tandem_hardware.guides.pdf_pages import PdfError, pages
 
 A4 = pytest.approx((210, 297), abs=0.5)
@@ -59,7 +59,10 @@ def test_a_wide_font_makes_the_letters_smaller_and_not_a_second_page(
 
 
 @WITH_BROWSER
-def test_a_commuters_page_that_does_not_fit_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_commuters_page_that_does_not_fit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "SIZES", command.SIZES[-1:])
     out = tmp_path / "page.pdf"
     assert main(["guide", "commuter", "--call", "far too long " * 400, "--out", str(out)]) == 2
     assert "has to fit on one; mend: a shorter --call" in capsys.readouterr().err
