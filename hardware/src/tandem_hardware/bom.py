@@ -106,7 +106,8 @@ def parse(raw: bytes, file: str) -> dict[str, Part]:
                 raise SourceError(f"{file}:{part.line}: {part.id!r} stands in line {parts[part.id].line} already")
             parts[part.id] = part
     except UnicodeDecodeError as error:
-        raise SourceError(f"{file}:{raw.count(b'\n', 0, error.start) + 1}: no UTF-8") from error
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise SourceError(f"{file}:{line}: no UTF-8; mend: save it as UTF-8") from error
     except csv.Error as error:
         raise SourceError(f"{file}: no CSV: {error}") from error
     return parts

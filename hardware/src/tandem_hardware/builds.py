@@ -124,7 +124,9 @@ class _Reader:
             raise self._fail(place, f"no table {name}", f"[{name}] on a line of its own")
         return value
 
-    def _checked(self, value: object, place: Place, keys: tuple[Key, ...], others: tuple[str, ...] = ()) -> dict[str, Any]:
+    def _checked(
+        self, value: object, place: Place, keys: tuple[Key, ...], others: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
         table = self._table(value, place)
         for name in table:
             if name not in others and all(name != key.name for key in keys):
@@ -186,7 +188,9 @@ class _Reader:
             self._rooted(name, part, feeds)
         for part in self._parts.values():
             if name in part.quantities and part.peak_w and part.id not in feeds:
-                raise self._fail((*place, "fed_by"), f"{part.id} draws power and nothing feeds it", f'{part.id} = "source"')
+                raise self._fail(
+                    (*place, "fed_by"), f"{part.id} draws power and nothing feeds it", f'{part.id} = "source"'
+                )
         note = found.pop("note") or ""
         return Build(name=name, whom=found.pop("for"), note=note, fed_by=feeds, **found)
 

@@ -32,7 +32,9 @@ def duty(campaign: Campaign, hours_on: float) -> Duty:
     count = sum(runs)
     busy_s = sum(n * c.seconds for n, c in zip(runs, costs, strict=True))
     whole_s = busy_s + count * campaign.quiet_s
-    moved = max((sum(n * c.bytes[r] for n, c in zip(runs, costs, strict=True)) for r in range(len(campaign.roles))), default=0)
+    moved = max(
+        (sum(n * c.bytes[r] for n, c in zip(runs, costs, strict=True)) for r in range(len(campaign.roles))), default=0
+    )
     part = min(1.0, on_s / whole_s) if whole_s > 0 else 1.0
     budget = campaign.budget
     if budget.day_runs is not None and count > 0:

@@ -101,7 +101,7 @@ def _each_then_all(size: float, link: _Link) -> Took:
 
 def _bandwidth(p: _Values, link: _Link) -> Took:
     seconds, rounds = _plain(p, "seconds", 60.0), _plain(p, "repetitions", 1.0)
-    apart = max((len(link.rates) + 2) * seconds, _plain(p, "interval_s", 0.0))
+    apart = max((len(link.rates) + 2) * (seconds + 3 * link.rtt_s), _plain(p, "interval_s", 0.0))
     return Took(rounds * apart, tuple(rounds * 3 * rate * seconds / 8 for rate in link.rates))
 
 
@@ -150,4 +150,4 @@ _KINDS: Mapping[str, Callable[[_Values, _Link], Took]] = {
 
 def _plain(p: _Values, name: str, default: float) -> float:
     value = p.get(name)
-    return float(value) if isinstance(value, int | float) and value else default
+    return float(value) if isinstance(value, int | float) else default
