@@ -22,14 +22,14 @@ def page(parts: Mapping[str, Part], builds: Builds) -> str:
         "",
     ]
     for build in builds.builds.values():
-        lines += _build(parts, builds, build)
+        lines += _build(parts, build)
     lines += _unused(parts, builds)
     lines += _alternatives(parts)
     lines += _sources(parts, builds)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _build(parts: Mapping[str, Part], builds: Builds, build: Build) -> list[str]:
+def _build(parts: Mapping[str, Part], build: Build) -> list[str]:
     mine = [part for part in parts.values() if build.name in part.quantities]
     price = sum(part.quantities[build.name] * (part.price_eur or 0) for part in mine)
     mass = sum(part.quantities[build.name] * (part.mass_g or 0) for part in mine)
