@@ -63,7 +63,12 @@ def test_brackets_are_for_drivers_only() -> None:
 
 @pytest.mark.parametrize("part", PARTS.values(), ids=lambda part: part.id)
 def test_each_figure_is_sourced_or_an_estimate(part: Part) -> None:
-    groups = ((POWER, part.power_source), (("feeds_a",), part.power_source), (SIZE, part.size_source), (("mass_g",), part.size_source))
+    groups = (
+        (POWER, part.power_source),
+        (("feeds_a",), part.power_source),
+        (SIZE, part.size_source),
+        (("mass_g",), part.size_source),
+    )
     for names, source in groups:
         for name in names:
             if getattr(part, name) is not None:
