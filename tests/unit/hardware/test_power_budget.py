@@ -127,8 +127,8 @@ def test_the_paper_build_by_hand() -> None:
 
 
 def test_the_standard_build_by_hand() -> None:
-    """At peak: Pi 4 6.25, hub 0.7, carriers 2 x 0.6, modules 2 x 3.0, GNSS 0.35, LED 0.05 = 14.55 W = 2.91 A; the supply's 3 A leave 0.09 A:
-    close. On the hub 1.2 + 6.0 + 0.35 = 7.55 W = 1.51 A of 3 A; on one port 0.6 + 3.0 = 3.6 W = 0.72 A of 1 A, and above USB 2.0's 0.5 A.
+    """At peak: Pi 4 6.25, hub 0.7, carriers 2 x 0.6, modules 2 x 3.0, GNSS 0.35, LED 0.05 = 14.55 W = 2.91 A; the supply's 3 A leave
+    0.09 A: close. On the hub 1.2 + 6.0 + 0.35 = 7.55 W = 1.51 A of 3 A; on one port 0.6 + 3.0 = 3.6 W = 0.72 A of 1 A, and above USB 2.0's 0.5 A.
     On the Pi's own ports nothing: no limit is looked at."""
     found = budget(PARTS, KNOWN, KNOWN.builds["standard"], 1.0)
     assert found.watts["peak"] == pytest.approx(14.55)
@@ -141,8 +141,8 @@ def test_the_standard_build_by_hand() -> None:
 
 
 def test_a_pi_5_on_a_supply_of_3_a() -> None:
-    """At peak: Pi 5 9.0, carriers 2 x 0.9, modules 2 x 5.0, GNSS 0.35, LED 0.05, fan 0.25 = 21.45 W = 4.29 A: 1.29 A more than 3 A. Its ports
-    carry GNSS and fan, 0.6 W = 0.12 A of the 0.6 A that are left. Were the carriers on its ports: (11.8 + 0.6) / 5 = 2.48 A, above
+    """At peak: Pi 5 9.0, carriers 2 x 0.9, modules 2 x 5.0, GNSS 0.35, LED 0.05, fan 0.25 = 21.45 W = 4.29 A: 1.29 A more than 3 A. Its
+    ports carry GNSS and fan, 0.6 W = 0.12 A of the 0.6 A that are left. Were the carriers on its ports: (11.8 + 0.6) / 5 = 2.48 A, above
     even the 1.6 A of the strong supply."""
     build = KNOWN.builds["5g"]
     found = budget(PARTS, KNOWN, build, 1.0, supply="supply-3a", on_supply=True)

@@ -1,4 +1,5 @@
-"""The command: from a bare checkout, exit statuses, what it prints and draws; and that what is made of parts and power is as its sources make it."""
+"""The command: from a bare checkout, exit statuses, what it prints and draws; what is made of parts and power
+is as its sources make it."""
 
 from __future__ import annotations
 
@@ -138,7 +139,8 @@ def test_what_is_committed_is_as_its_sources_make_it(product: object) -> None:
 
 
 def test_the_page_marks_estimates_and_sums() -> None:
-    """The bench: 2 Pi Zero 18, 2 cards 12, hub 30, supply 9, 2 cables 4 EUR: 36 + 24 + 30 + 9 + 8 = 107; 22 + 1 + 100 + 100 + 24 = 247 g."""
+    """The bench: 2 Pi Zero 18, 2 cards 12, hub 30, supply 9, 2 cables 4 EUR: 36 + 24 + 30 + 9 + 8 = 107;
+    22 + 1 + 100 + 100 + 24 = 247 g."""
     parts = bom.load()
     text = page(parts, builds.load(parts))
     bench = text.split("## Bench (`bench`)")[1].split("\n## ")[0]
