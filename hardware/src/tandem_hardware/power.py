@@ -54,7 +54,7 @@ class Budget:
     battery: str | None
     share: float
     volts: float
-    watts: Mapping[str, float]
+    watts: Mapping[State, float]
     average_w: float
     battery_wh: float | None
     battery_hours: float | None

@@ -128,8 +128,8 @@ def test_the_paper_build_by_hand() -> None:
 
 def test_the_standard_build_by_hand() -> None:
     """At peak: Pi 4 6.25, hub 0.7, carriers 2 x 0.6, modules 2 x 3.0, GNSS 0.35, LED 0.05 = 14.55 W = 2.91 A; the supply's 3 A leave
-    0.09 A: close. On the hub 1.2 + 6.0 + 0.35 = 7.55 W = 1.51 A of 3 A; on one port 0.6 + 3.0 = 3.6 W = 0.72 A of 1 A, and above USB 2.0's 0.5 A.
-    On the Pi's own ports nothing: no limit is looked at."""
+    0.09 A: close. On the hub 1.2 + 6.0 + 0.35 = 7.55 W = 1.51 A of 3 A; on one port 0.6 + 3.0 = 3.6 W = 0.72 A of 1 A, and above
+    USB 2.0's 0.5 A. On the Pi's own ports nothing: no limit is looked at."""
     found = budget(PARTS, KNOWN, KNOWN.builds["standard"], 1.0)
     assert found.watts["peak"] == pytest.approx(14.55)
     assert (limit(found, "supply").margin_a, limit(found, "supply").verdict) == (pytest.approx(0.09), "close")

@@ -146,7 +146,7 @@ def test_the_page_marks_estimates_and_sums() -> None:
     bench = text.split("## Bench (`bench`)")[1].split("\n## ")[0]
     assert "Together: ≈ 107 EUR (prices of 2025-06), ≈ 247 g." in bench
     assert "| 2 | Raspberry Pi Zero 2 W (SC0510) | `pi-zero-2w` |" in bench
-    assert "≈ 0.6 / 1.75 / ≈ 3" in bench
+    assert "0.69 / 1.75 / ≈ 3" in bench
     assert "hub-powered (USB)" in bench
     assert "`stick-huawei-e3372`" in text.split("## In no build")[1].split("\n## ")[0]
     assert "[simcom 1e0e:9001]" in text
