@@ -163,6 +163,16 @@ def test_a_probe_feeds_a_pi_zero_through_its_data_port() -> None:
     assert found.battery_hours is None
 
 
+def test_a_pi_4_in_place_of_a_pi_zero_is_too_much_for_a_port() -> None:
+    """6.25 W / 5 V = 1.25 A at peak on a port of 1 A; two of them 2.5 A of the hub's 3 A."""
+    parts = {**PARTS, "pi-4b": dataclasses.replace(PARTS["pi-4b"], quantities={"bench": 2})}
+    bench = KNOWN.builds["bench"]
+    fed = {"hub-powered": bench.fed_by["hub-powered"], "pi-4b": Feed("hub-powered", usb=True)}
+    found = budget(parts, KNOWN, dataclasses.replace(bench, fed_by=fed), 1.0)
+    assert (limit(found, "port").drawn_a, limit(found, "port").verdict) == (pytest.approx(1.25), "exceeded")
+    assert limit(found, "usb").drawn_a == pytest.approx(2.5)
+
+
 @pytest.mark.parametrize("name", bom.BUILDS)
 def test_every_build_keeps_its_limits_as_it_is_described(name: str) -> None:
     assert not budget(PARTS, KNOWN, KNOWN.builds[name], 1.0).exceeded
