@@ -7,6 +7,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tandem_hardware import bom, builds, wiring
 from tandem_hardware.errors import SourceError
 
@@ -69,7 +70,7 @@ def test_the_status_leds_channels_are_at_their_pins(build: str) -> None:
         assert ("R" in {name for name, _ in diagram.across("PI", pin)}) == (lead != "K")
 
 
-def test_moving_a_label_is_no_drift_and_another_wire_is(tmp_path: Path) -> None:
+def test_moving_a_label_is_no_drift_and_another_wire_is() -> None:
     kept = (wiring.FOLDER / "paper.svg").read_bytes()
     assert wiring.same(kept, kept.replace(b'font-size="14.00"', b'font-size="15.00"')) is None
     assert wiring.same(kept, kept.replace(b"GPIO 17", b"GPIO 18")) == "another text: GPIO 17"
