@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from tandem_hardware.catalogue import products
 from tandem_hardware.errors import LackError, SourceError
 from tandem_hardware.generate import check, generate
+from tandem_hardware.guides import command as guide
 
 
 def parser() -> argparse.ArgumentParser:
@@ -20,6 +21,7 @@ def parser() -> argparse.ArgumentParser:
         "--check", action="store_true", help="write nothing; exit 1 when a file is not as its source makes it"
     )
     make.add_argument("--only", action="append", default=[], metavar="NAME", help="only files with this in their name")
+    guide.add(commands)
     return top
 
 
@@ -27,6 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 done, 1 something differs from its source, 2 a source is wrong, 3 this machine lacks a program."""
     args = parser().parse_args(argv)
     try:
+        if args.command == "guide":
+            return guide.main(args)
         if args.check:
             return check(products(), args.only)
         return generate(products(), args.only)

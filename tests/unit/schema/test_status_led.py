@@ -1,0 +1,94 @@
+"""The states of the status LED: told apart by pattern alone, harmless to the eye, and each with its sentences."""
+
+from itertools import combinations
+
+import pytest
+
+from tandem.schema.status_led import BY_NAME, CHANNELS, COLOURS, NOT_RUNNING, OFF, STATES, WELL, LedState, Pattern
+
+STEADY = (NOT_RUNNING, OFF)
+BLINKING = tuple(state for state in STATES if state not in STEADY)
+by_name = pytest.mark.parametrize("state", STATES, ids=lambda state: state.name)
+
+
+def flashes_ms(pattern: Pattern, until_ms: int) -> list[int]:
+    """When a flash begins."""
+    begins, now = [], 0
+    while now < until_ms:
+        for lit, dark in pattern:
+            begins += [now] if lit else []
+            now += lit + dark
+    return begins
+
+
+def unlike(one: Pattern, other: Pattern) -> bool:
+    """Whether an eye without colours tells them apart, by the number of flashes in a group, or by a rhythm twice as long.
+
+    A pattern without a flash, or without a dark moment, is unlike every one that has them.
+    """
+    kinds = [(len(p), any(lit for lit, _ in p), any(dark for _, dark in p)) for p in (one, other)]
+    if kinds[0] != kinds[1]:
+        return True
+    features = [
+        (max(lit for lit, _ in p), max(dark for _, dark in p), sum(lit + dark for lit, dark in p)) for p in (one, other)
+    ]
+    return any(max(a, b) >= 2 * min(a, b) and abs(a - b) >= 250 for a, b in zip(*features, strict=True))
+
+
+@pytest.mark.parametrize(("one", "other"), list(combinations(STATES, 2)), ids=lambda state: state.name)
+def test_patterns_alone_tell_the_states_apart(one: LedState, other: LedState) -> None:
+    assert unlike(one.pattern, other.pattern)
+
+
+def test_unlike_does_not_pass_everything() -> None:
+    assert not unlike(((200, 300),), ((300, 200),))
+    assert not unlike(((150, 250), (150, 1450)), ((150, 250), (150, 1800)))
+
+
+@by_name
+def test_a_pattern_is_short_and_its_flashes_can_be_seen(state: LedState) -> None:
+    assert 0 < state.period_ms <= 4000
+    if state in STEADY:
+        assert len(state.pattern) == 1
+        assert not state.blinks
+    else:
+        assert all(lit >= 50 and dark >= 200 for lit, dark in state.pattern)
+
+
+@by_name
+def test_no_more_than_three_flashes_in_any_second(state: LedState) -> None:
+    if state in STEADY:
+        return
+    begins = flashes_ms(state.pattern, 20_000)
+    for first in begins[:-4]:
+        assert sum(first <= begin <= first + 1000 for begin in begins) <= 3
+
+
+@by_name
+def test_steady_light_says_that_nothing_runs(state: LedState) -> None:
+    assert state.blinks == (state not in STEADY)
+
+
+def test_well_is_the_most_discreet() -> None:
+    def lit_share(state: LedState) -> float:
+        return sum(lit for lit, _ in state.pattern) / state.period_ms
+
+    assert lit_share(WELL) == min(lit_share(state) for state in BLINKING) < 0.02
+
+
+@by_name
+def test_each_state_has_its_words(state: LedState) -> None:
+    assert BY_NAME[state.name] is state
+    assert state.name == state.name.lower().replace(" ", "-")
+    assert state.title.lower() == state.name.replace("-", " ")
+    assert COLOURS[state.colour] <= set(CHANNELS)
+    assert (state.colour == "dark") == (state is OFF)
+    for sentence in (state.means, state.do):
+        assert sentence[0].isupper()
+        assert sentence.endswith(".")
+        assert len(sentence) <= 160
+
+
+def test_names_and_looks_are_used_once() -> None:
+    assert len(BY_NAME) == len(STATES)
+    assert len({state.pattern for state in STATES}) == len(STATES)
