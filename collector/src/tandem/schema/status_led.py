@@ -92,7 +92,7 @@ NO_NETWORK = LedState(
     "magenta",
     ((150, 250), (150, 250), (150, 1850)),
     "No network has been within reach for a long time.",
-    "Nothing while underground or abroad; call if it goes on for an hour where your own phone has reception.",
+    "Nothing to do while underground or abroad; call if it goes on for an hour where your own phone has reception.",
 )
 DATA_WAITING = LedState(
     "data-waiting",
@@ -113,14 +113,14 @@ MEASURING = LedState(
     "green",
     ((80, 1120),),
     "All is well, and a measurement is going on.",
-    "Nothing.",
+    "Nothing to do.",
 )
 WELL = LedState(
     "well",
     "green",
     ((60, 3940),),
     "All is well: the kit watches the networks and waits for its next measurement.",
-    "Nothing.",
+    "Nothing to do.",
 )
 OFF = LedState(
     "off",
