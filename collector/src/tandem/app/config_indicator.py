@@ -49,6 +49,7 @@ PAPER_KEYS: tuple[Key, ...] = (
     _line("reset", 23),
     _line("busy", 24),
 )
+_DEFAULTS = {key.name: key.default for key in PAPER_KEYS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,8 @@ def e_paper_config(values: dict[str, Any], fail: Fail) -> EPaperConfig | None:
     for name in _LINES:
         other = taken.setdefault(values[name], name)
         if other != name:
-            raise fail(("e_paper", name), f"e_paper.{other} and {name} are both GPIO {values[name]}", "one GPIO each")
+            given = name if values[name] != _DEFAULTS[name] else other
+            raise fail(("e_paper", given), f"e_paper.{other} and {name} are both GPIO {values[name]}", "one GPIO each")
     if not values["enabled"]:
         return None
     return EPaperConfig(values["call"] or "", **{name: values[name] for name in ("spi", "gpio", *_LINES)})
