@@ -10,7 +10,9 @@ import pytest
 from tandem.app.config import ConfigError, parse
 from tandem.app.indicating import Indicating, Summary
 from tandem.indicator.choice import FROZEN_AFTER_S, NO_NETWORK_AFTER_S, choose
+from tandem.indicator.e_paper.page import Page
 from tandem.indicator.lamp import NAMES
+from tandem.schema.status_led import CHARGE, OFF
 
 GOOD = (Path(__file__).parent / "good.toml").read_text()
 FILE = Path("/etc/tandem/config.toml")
@@ -25,6 +27,7 @@ def brief(**other: Any) -> dict[str, Any]:
         "paths": {"a": {"state": "up"}, "b": {"state": "up"}},
         "measuring": False,
         "sent": 0,
+        "utc_ns": None,
         **other,
     }
 
@@ -91,6 +94,18 @@ def test_the_parts_are_asked_once_a_second_at_most() -> None:
     for now[0] in range(0, 3 * S, S // 10):
         indicating.beat(lambda: asked.append(now[0]) or brief())
     assert asked == [0, S, 2 * S]
+
+
+def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
+    pages: list[Page] = []
+    text = GOOD + '\n[e_paper]\nenabled = true\ncall = "Ana, 555 0100"\n'
+    indicating = Indicating(parse(text, FILE), lambda: 0, pages.append)
+    indicating.beat(lambda: brief(utc_ns=10 * 3600 * S, sent=4, alarms=["undervoltage"]))
+    indicating.start()
+    indicating.close()
+    assert pages[-1] == Page("probe-1", OFF, "Ana, 555 0100", "Sent: within the hour", "as of 1 Jan 10:00")
+    assert [page.state for page in pages[:-1]] in ([], [CHARGE])
+    assert indicating.status()["paper_refreshes"] == len(pages)
 
 
 def test_the_configuration_of_the_led() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -45,6 +46,7 @@ class Answering:
             "paths": self._path_states(),
             "measuring": self._pairs.running,
             "sent": self._live.spool["sent"],
+            "utc_ns": self._live.utc_ns(time.monotonic_ns()),
         }
 
     def status(self) -> dict[str, Any]:

@@ -98,7 +98,7 @@ DATA_WAITING = LedState(
     "data-waiting",
     "cyan",
     ((800, 250), (150, 1800)),
-    "The kit measures, but what it measured has not reached the server for a long time.",
+    "The kit measures, but its data has not reached the server for a long time.",
     "Leave it switched on where your own phone has good reception; call if it goes on for a day.",
 )
 STARTING = LedState(
