@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tandem.indicator.lamp import Lamp, Leds, lacking
+from tandem.schema.status_led import STATES
 
 
 def lit(folder: Path) -> set[str]:
@@ -115,3 +117,26 @@ def test_what_lacks_is_told_with_its_mend(leds: Path) -> None:
     (line,) = lacking(Leds(leds))
     assert "tandem:green:status" in line
     assert "; mend: the overlay gpio-led" in line
+
+
+def test_the_commands_by_hand(leds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tandem.cli.main import main
+
+    assert main(["indicator", "list", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [state["name"] for state in told] == [state.name for state in STATES]
+    assert told[0]["pattern"] == [[1000, 0]]
+    assert main(["indicator", "list"]) == 0
+    listed = capsys.readouterr().out
+    assert all(state.do in listed for state in STATES)
+    good = Path(__file__).parents[1] / "app/good.toml"
+    file = tmp_path / "config.toml"
+    file.write_text(good.read_text() + f'\n[status_led]\nenabled = true\nfolder = "{leds}"\n')
+    assert main(["indicator", "show", "call", "--seconds", "0.05", "--config", str(file)]) == 0
+    assert lit(leds) == {"red"}
+    shutil.rmtree(leds)
+    assert main(["indicator", "show", "call", "--seconds", "0.05", "--config", str(file)]) == 3
+    assert "not below" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main(["indicator", "show", "call", "--seconds", "nan"])
+    assert ended.value.code == 2

@@ -9,11 +9,11 @@ from typing import Any
 
 from tandem.app.config import Config
 from tandem.app.config_indicator import EPaperConfig
+from tandem.indicator.choice import Phase, Situation, choose, holding
 from tandem.indicator.e_paper import page as paper
 from tandem.indicator.e_paper.bus import KernelBus
 from tandem.indicator.e_paper.panel import show
 from tandem.indicator.e_paper.showing import Showing
-from tandem.indicator.choice import Phase, Situation, choose, holding
 from tandem.indicator.lamp import Lamp
 from tandem.indicator.player import Player
 from tandem.schema.status_led import OFF, LedState

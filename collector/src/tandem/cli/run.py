@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import signal
 import sys
 from pathlib import Path
@@ -160,6 +161,13 @@ def _check(config: Config) -> int:
         print(f"status LED: {', '.join(config.status_led.leds.names)}")
         for line in lacking(config.status_led.leds):
             print(f"  {line}")
+    if config.e_paper is not None:
+        print(f"e-paper: {config.e_paper.spi}, lines of {config.e_paper.gpio}; call {config.e_paper.call or 'nobody'}")
+        for device in (config.e_paper.spi, config.e_paper.gpio):
+            if not os.access(device, os.R_OK | os.W_OK):
+                print(
+                    f"  e-paper: {device} is not there, or not for this user; mend: dtparam=spi=on, or the role indicator"
+                )
     print(f"records to {config.server.gateway}")
     for name, value in config.sysctl.items():
         print(f"sysctl {name} = {value}")
