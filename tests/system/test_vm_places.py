@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from vm import machine
+from vm.leds import QEMU
 
 pytestmark = [
     pytest.mark.system,
@@ -72,7 +73,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     files = {file.name: file.read_bytes() for file in made.iterdir()} | {
         "networkd.conf": (ROLE / "files/networkd.conf").read_bytes()
     }
-    done = machine.run(["python3", SCENE], files, timeout_s=800)
+    done = machine.run(["python3", SCENE], files, qemu=QEMU, timeout_s=800)
     logs = "".join(
         f"\n--- {name}\n{text.decode(errors='replace')[-3000:]}"
         for name, text in done.files.items()

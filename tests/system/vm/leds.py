@@ -1,7 +1,7 @@
 """In the virtual machine: the status LED on LEDs of the real kernel, whose class, triggers and rights are what a Raspberry Pi has.
 
-The chip behind them is a PCA9551 whose registers are memory (i2c-stub): Debian's kernels have neither uleds nor gpio-sim. Its LEDs have
-the kernel's names; a folder of links gives them ours.
+They are the activity LEDs of three SD host controllers (QEMU's sdhci-pci), since Debian's kernels have neither uleds nor gpio-sim. They
+have the kernel's names; a folder of links gives them ours.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "unit/services"))
 from stop_post import command
 
 CLASS = Path("/sys/class/leds")
-MODULES = ("leds-pca955x", "ledtrig-timer", "ledtrig-default-on")
+MODULES = ("ledtrig-timer", "ledtrig-default-on", "sdhci-pci")
+QEMU = [word for _ in range(3) for word in ("-device", "sdhci-pci")]
 PLAY = """
 import sys
 from pathlib import Path
@@ -36,13 +37,11 @@ print(lamp.failures)
 
 def leds(rules: bytes) -> dict[str, Any]:
     """``rules``: the role's, whose LEDs are then these."""
-    told(["modprobe", "i2c-stub", "chip_addr=0x60"])
-    told(["modprobe", "-a", *MODULES])
-    Path("/etc/udev/rules.d/99-tandem-indicator.rules").write_bytes(rules.replace(b"tandem:*:status", b"pca955x:*"))
+    Path("/etc/udev/rules.d/99-tandem-indicator.rules").write_bytes(rules.replace(b"tandem:*:status", b"mmc*"))
     told(["udevadm", "control", "--reload"])
-    (adapter,) = [a for a in Path("/sys/bus/i2c/devices").glob("i2c-*") if "stub" in (a / "name").read_text()]
-    (adapter / "new_device").write_text("pca9551 0x60\n")
-    found = sorted(awaited("the LEDs", lambda: list(CLASS.glob("pca955x:*"))))[:3]
+    told(["modprobe", "-a", *MODULES])
+    told(["udevadm", "trigger", "--action=add", "--subsystem-match=leds"])
+    found = sorted(awaited("the LEDs", lambda: len(f := list(CLASS.glob("mmc*"))) == 3 and f))
     told(["udevadm", "settle"])
     group = grp.getgrnam("tandem").gr_gid
     awaited("their group", lambda: all((led / "trigger").stat().st_gid == group for led in found))
