@@ -17,8 +17,8 @@ from importlib import metadata
 from pathlib import Path
 
 HERE = Path(__file__).parent
-LISTS = ("runtime.txt", "notebook.txt", "provision.txt", "dev.txt")
-OURS = {"tandem-probe", "tandem-server", "tandem-bench", "tandem-dashboards", "tandem-image"}
+LISTS = ("runtime.txt", "notebook.txt", "hardware.txt", "provision.txt", "dev.txt")
+OURS = {"tandem-probe", "tandem-server", "tandem-bench", "tandem-dashboards", "tandem-image", "tandem-hardware"}
 TOOLS = {"pip"}
 """In every environment, and in no list."""
 
@@ -28,9 +28,9 @@ LICENCES = {
     "python software foundation license", "zlib", "dfsg approved", "isc license (iscl)",
 }  # fmt: skip
 """Those that go with Apache-2.0 for what is only used, not copied."""
-PROGRAMS = {"ansible", "ansible-core", "ansible-lint", "yamllint"}
+PROGRAMS = {"ansible", "ansible-core", "ansible-lint", "yamllint", "wireviz"}
 """Run as programs of their own, and not shipped with Tandem: the GPL, which they are under, asks nothing of it for that."""
-GPL = {"gpl-3.0-or-later", "gnu general public license v3 or later (gplv3+)"}
+GPL = {"gpl-3.0-or-later", "gnu general public license v3 or later (gplv3+)", "gnu general public license v3 (gplv3)"}
 
 _PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)([^\\]*)")
 _HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}\b")

@@ -8,7 +8,7 @@ python_stamp() { # python_stamp LIST: what .venv is made from, as one word
     printf '%s\n' "$here"
 }
 
-python_environment() { # python_environment runtime|notebook|provision|dev
+python_environment() { # python_environment runtime|notebook|hardware|provision|dev
     stamp=$venv/.stamp-$1
     now=$(python_stamp "$1")
     if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ] && "$venv/bin/python" -c '' 2>/dev/null; then return; fi
@@ -34,6 +34,7 @@ python_environment() { # python_environment runtime|notebook|provision|dev
     if [ "$list" = dev ]; then
         python_stamp provision >"$venv/.stamp-provision"
         python_stamp notebook >"$venv/.stamp-notebook"
+        python_stamp hardware >"$venv/.stamp-hardware"
     fi
     if [ "$list" != runtime ]; then python_stamp runtime >"$venv/.stamp-runtime"; fi
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tandem_hardware import paper, wiring
 from tandem_hardware.product import Product
 
 
 def products() -> list[Product]:
     """Each file that ``./kit hardware`` makes."""
-    return []
+    return [*paper.products(), *wiring.products()]

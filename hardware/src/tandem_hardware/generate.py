@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from tandem_hardware.places import HARDWARE
 from tandem_hardware.product import Product
@@ -45,7 +44,7 @@ def check(products: Iterable[Product], only: Sequence[str] = ()) -> int:
 
 
 def _wanted(products: Iterable[Product], only: Sequence[str]) -> list[Product]:
-    return [one for one in products if not only or any(Path(one.path).match(f"*{name}*") for name in only)]
+    return [one for one in products if not only or any(name in str(one.path) for name in only)]
 
 
 def _say(product: Product, how: str, began: float) -> None:

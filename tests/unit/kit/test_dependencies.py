@@ -22,6 +22,7 @@ def test_each_list_holds_those_that_it_is_made_of():
     lists = {name: {(p.name, p.version) for p in audit.pins((audit.HERE / name).read_text())} for name in audit.LISTS}
     assert lists["runtime.txt"] <= lists["provision.txt"] <= lists["dev.txt"]
     assert lists["runtime.txt"] <= lists["notebook.txt"] <= lists["dev.txt"]
+    assert lists["runtime.txt"] <= lists["hardware.txt"] <= lists["dev.txt"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,149 @@
+"""What a build draws from 5 V, how long its battery lasts, and which limits that keeps. Pure.
+
+Three states while on: *idle* (everything on, nothing measured), *measuring* (typical) and *peak* (all parts at their peaks at once:
+both modems at full uplink power). The average is idle and measuring by their shares of the time on. Off is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tandem_hardware.bom import Part
+from tandem_hardware.builds import ROOT_FEED, Build, Builds, Usb
+
+State = Literal["idle", "measuring", "peak"]
+STATES: tuple[State, ...] = ("idle", "measuring", "peak")
+CLOSE = 0.1
+"""A margin below this share of a limit is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit at peak. ``kind``: supply, battery, usb (all ports), port (the part of one port that draws most), standard (what a
+    port's standard grants a device)."""
+
+    kind: Literal["supply", "battery", "usb", "port", "standard"]
+    of: str
+    drawn_a: float
+    limit_a: float
+    note: str = ""
+
+    @property
+    def margin_a(self) -> float:
+        """What is left; below 0: exceeded."""
+        return self.limit_a - self.drawn_a
+
+    @property
+    def verdict(self) -> Literal["kept", "close", "exceeded"]:
+        """``standard`` is never exceeded, since ports give more than it in practice: close at the most."""
+        over = self.drawn_a > self.limit_a + 1e-9
+        if over:
+            return "close" if self.kind == "standard" else "exceeded"
+        close = self.kind != "standard" and self.margin_a < CLOSE * self.limit_a
+        return "close" if close else "kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Of one build. Currents on the 5 V rail of the source; ``battery_hours`` None: no battery."""
+
+    build: Build
+    supply: str
+    battery: str | None
+    share: float
+    volts: float
+    watts: Mapping[str, float]
+    average_w: float
+    battery_wh: float | None
+    battery_hours: float | None
+    limits: tuple[Limit, ...]
+    estimates: tuple[str, ...]
+    """Parts whose power is an estimate."""
+
+    def amps(self, state: State) -> float:
+        """On the rail."""
+        return self.watts[state] / self.volts
+
+    @property
+    def average_a(self) -> float:
+        """Over the time on."""
+        return self.average_w / self.volts
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether any limit is."""
+        return any(limit.verdict == "exceeded" for limit in self.limits)
+
+
+def budget(
+    parts: Mapping[str, Part],
+    builds: Builds,
+    build: Build,
+    share: float,
+    *,
+    supply: str | None = None,
+    battery: str | None = None,
+    on_supply: bool = False,
+    stock_config: bool = False,
+) -> Budget:
+    """``share``: of the time on that is measured; ``supply``, ``battery``: others than the build's; ``on_supply``: no battery between;
+    ``stock_config``: without the lines of config.txt that raise USB limits."""
+    supply, battery = supply or build.supply, None if on_supply else battery or build.battery
+    load = _Load(parts, build)
+    watts = {state: load.below(ROOT_FEED, state) for state in STATES}
+    average_w = share * watts["measuring"] + (1 - share) * watts["idle"]
+    held = parts[battery].capacity_wh if battery else None
+    usable = held * builds.efficiency if held is not None else None
+    peak_a = watts["peak"] / builds.volts
+    limits = [Limit("supply", supply, peak_a, parts[supply].feeds_a or 0.0)]
+    if battery:
+        limits.append(Limit("battery", battery, peak_a, parts[battery].feeds_a or 0.0))
+    for feeder, usb in builds.usb.items():
+        if feeder in parts and build.name in parts[feeder].quantities:
+            limits += _usb(load, builds.volts, feeder, usb, battery or supply, stock_config)
+    told = tuple(one for one in build.fed_by if {"idle_w", "typical_w", "peak_w"} & parts[one].estimates)
+    return Budget(
+        build, supply, battery, share, builds.volts, watts, average_w, usable,
+        usable / average_w if usable is not None and average_w > 0 else None, tuple(limits), told,
+    )  # fmt: skip
+
+
+class _Load:
+    def __init__(self, parts: Mapping[str, Part], build: Build) -> None:
+        self._parts, self._build = parts, build
+
+    def count(self, part: str) -> int:
+        return self._parts[part].quantities[self._build.name]
+
+    def whole(self, part: str, state: State) -> float:
+        """W of all of it and of what it feeds."""
+        one = self._parts[part]
+        own = {"idle": one.idle_w, "measuring": one.typical_w, "peak": one.peak_w}[state] or 0.0
+        return own * self.count(part) + self.below(part, state)
+
+    def below(self, feeder: str, state: State, *, usb: bool = False) -> float:
+        """W of what ``feeder`` feeds, of what hangs on its USB ports only if ``usb``."""
+        return sum(self.whole(part, state) for part in self.fed(feeder, usb=usb))
+
+    def fed(self, feeder: str, *, usb: bool = False) -> list[str]:
+        return [part for part, feed in self._build.fed_by.items() if feed.by == feeder and (feed.usb or not usb)]
+
+
+def _usb(load: _Load, volts: float, feeder: str, usb: Usb, source: str, stock_config: bool) -> list[Limit]:
+    hung = load.fed(feeder, usb=True)
+    if not hung:
+        return []
+    raised = source in usb.full_with if usb.full_with else not stock_config
+    low = usb.low_a is not None and not raised
+    what = f"with {usb.raised_by}" if usb.raised_by else f"fed by {' or '.join(usb.full_with)}"
+    note = "" if usb.low_a is None else f"{usb.total_a:g} A {what}, else {usb.low_a:g} A"
+    limit_a = usb.low_a if low and usb.low_a is not None else usb.total_a
+    limits = [Limit("usb", feeder, load.below(feeder, "peak", usb=True) / volts, limit_a, note)]
+    most_a, most = max((load.whole(part, "peak") / load.count(part) / volts, part) for part in hung)
+    if usb.port_a is not None:
+        limits.append(Limit("port", feeder, most_a, usb.port_a, most))
+    if usb.standard_a is not None:
+        limits.append(Limit("standard", feeder, most_a, usb.standard_a, most))
+    return limits

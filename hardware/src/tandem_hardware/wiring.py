@@ -1,0 +1,136 @@
+"""The wiring diagrams: ``hardware/wiring/BUILD.yml`` (the text source, in WireViz' words) drawn by WireViz and Graphviz.
+
+Each plug and cable that is bought has ``pn``, its part in bom.csv; what has none is a part of something else, or a plug without a cable.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tandem_hardware.bom import BUILDS
+from tandem_hardware.errors import LackError, SourceError
+from tandem_hardware.places import HARDWARE
+from tandem_hardware.product import Product
+
+FOLDER = HARDWARE / "wiring"
+_TEXT = re.compile(r"<text[^>]*>([^<]*)</text>")
+_EDGE = re.compile(r'<g id="edge\d+" class="edge">\s*<title>([^<]*)</title>')
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One plug, board or cable of a diagram. ``part``: its id in bom.csv, None where it is not bought by itself; ``places``: pins or wires
+    by what they are called, in their order."""
+
+    name: str
+    part: str | None
+    places: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """A source. ``links``: (piece, place) after (piece, place) along each wire."""
+
+    build: str
+    pieces: Mapping[str, Piece]
+    links: tuple[tuple[tuple[str, str], ...], ...]
+
+    def parts(self) -> Counter[str]:
+        """How many of each part are drawn."""
+        return Counter(one.part for one in self.pieces.values() if one.part)
+
+    def across(self, one: str, place: str) -> Iterator[tuple[str, str]]:
+        """All that a place is on one wire with."""
+        for wire in self.links:
+            if (one, place) in wire:
+                yield from (end for end in wire if end != (one, place))
+
+
+def read(build: str, folder: Path = FOLDER) -> Diagram:
+    """SourceError: the file is not as WireViz takes it, or a connection names what is not there."""
+    path = folder / f"{build}.yml"
+    try:
+        told = yaml.safe_load(path.read_text(encoding="utf-8"))
+        pieces = {name: _piece(name, one) for kind in ("connectors", "cables") for name, one in told[kind].items()}
+        links = tuple(wire for one in told["connections"] for wire in _wires(one))
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path.name}: {' '.join(str(error).split())}") from error
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise SourceError(
+            f"{path.name}: {type(error).__name__}: {error}; mend: connectors, cables, connections, as WireViz has them"
+        ) from error
+    for wire in links:
+        for name, place in wire:
+            if name not in pieces or place not in pieces[name].places:
+                raise SourceError(f"{path.name}: {name}:{place} is connected and is not there")
+    return Diagram(build, pieces, links)
+
+
+def _piece(name: str, told: Mapping[str, Any]) -> Piece:
+    words = [str(word) for word in told.get("pinlabels") or told.get("wirelabels") or []]
+    places = [str(one) for one in told.get("pins") or range(1, len(words) + 1)]
+    if len(places) != len(words):
+        raise ValueError(f"{name}: {len(places)} pins, {len(words)} labels")
+    return Piece(name, told.get("pn"), dict(zip(places, words, strict=True)))
+
+
+def _wires(connection: list[Mapping[str, list[Any]]]) -> Iterator[tuple[tuple[str, str], ...]]:
+    ends = [[(name, str(place)) for place in places] for step in connection for name, places in step.items()]
+    yield from zip(*ends, strict=True)
+
+
+def draw(build: str) -> bytes:
+    """The diagram as SVG. SourceError, LackError."""
+    if shutil.which("dot") is None:
+        raise LackError(
+            "dot (Graphviz) is not here, which draws the wiring; mend: ./kit hardware, or apt install graphviz"
+        )
+    program = shutil.which("wireviz", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    if program is None:
+        raise LackError("wireviz is not here, which draws the wiring; mend: ./kit hardware")
+    read(build)
+    with tempfile.TemporaryDirectory() as folder:
+        # A program of its own, not a module of ours: it is under the GPL.
+        done = subprocess.run(
+            [program, "-f", "s", "-o", folder, FOLDER / f"{build}.yml"], capture_output=True, text=True, check=False
+        )
+        drawn = Path(folder, f"{build}.svg")
+        if done.returncode or not drawn.exists():
+            last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+            raise SourceError(f"{build}.yml: wireviz cannot draw it: {''.join(last)}")
+        return plain(drawn.read_text(encoding="utf-8")).encode()
+
+
+def plain(svg: str) -> str:
+    """Without what says by which version of Graphviz it was drawn, and with an end of line."""
+    return re.sub(r"<!-- Generated by graphviz.*?-->\s*", "", svg, flags=re.DOTALL).rstrip() + "\n"
+
+
+def same(kept: bytes, fresh: bytes) -> str | None:
+    """By what they show: texts and wires. Where a release's fonts put them is not looked at."""
+    for pattern, what in ((_TEXT, "text"), (_EDGE, "wire")):
+        before = Counter(pattern.findall(kept.decode(errors="replace")))
+        now = Counter(pattern.findall(fresh.decode(errors="replace")))
+        if not now:
+            return f"no {what} in it"
+        if changed := sorted((before - now) + (now - before)):
+            return f"another {what}: {changed[0]}"
+    return None
+
+
+def products() -> list[Product]:
+    """A diagram for each build."""
+    return [Product(Path("wiring") / f"{build}.svg", partial(draw, build), same) for build in BUILDS]

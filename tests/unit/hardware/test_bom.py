@@ -1,0 +1,154 @@
+"""The bill of materials against itself, the builds and the modems' drivers."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+
+from tandem_hardware import bom, builds
+from tandem_hardware.bom import Part
+from tandem_hardware.places import ROOT
+
+PARTS = bom.load()
+BUILDS = builds.load(PARTS)
+DRIVERS = ROOT / "collector" / "src" / "tandem" / "modem"
+WANTED = (
+    "pi-2b pi-4b pi-5 pi-zero-2w sd-card stick-zte-mf833v stick-huawei-e3372 module-ec25 carrier-mpcie-usb module-rm500q "
+    "carrier-m2-usb hub-powered battery-10ah battery-20ah battery-26ah gnss-u-blox-7 rtc-battery supply-2a5 supply-3a supply-5a "
+    "antenna-lte antenna-5g status-led led-resistors case strap screws cable-usb-a-short cable-usb-c-short e-paper-213 fan-40 "
+    "dongle-usb-ethernet"
+).split()
+POWER = ("idle_w", "typical_w", "peak_w")
+SIZE = ("length_mm", "width_mm", "height_mm")
+MODEMS = [part for part in PARTS.values() if part.function.startswith("modem")]
+_BRACKETS = re.compile(r"\[([a-z_]+) ([0-9a-f]{4}:[0-9a-f]{4})\]")
+
+
+def known_ids(driver: str) -> set[str]:
+    """Of a driver's ports.toml."""
+    content = tomllib.loads((DRIVERS / driver / "ports.toml").read_text(encoding="utf-8"))
+    return {f"{one['vendor']}:{one['product']}" for one in content["device"]}
+
+
+def test_every_part_that_others_name_is_there() -> None:
+    assert set(WANTED) <= set(PARTS)
+
+
+@pytest.mark.parametrize("part", MODEMS, ids=lambda part: part.id)
+def test_a_modem_names_a_driver_that_knows_its_usb_id(part: Part) -> None:
+    assert part.driver and part.usb_id in known_ids(part.driver)
+
+
+def test_the_modems_are_the_ones_with_drivers() -> None:
+    assert {part.id for part in PARTS.values() if part.driver} == {part.id for part in MODEMS}
+    assert len(MODEMS) == 4
+
+
+@pytest.mark.parametrize("part", MODEMS, ids=lambda part: part.id)
+def test_each_alternative_modem_names_a_driver_that_knows_its_usb_id(part: Part) -> None:
+    assert part.alternatives
+    for alternative in part.alternatives:
+        found = _BRACKETS.search(alternative)
+        assert found is not None, f"{part.id}: {alternative!r} names no [driver vendor:product]"
+        assert found[2] in known_ids(found[1]), alternative
+
+
+def test_brackets_are_for_drivers_only() -> None:
+    for part in PARTS.values():
+        for alternative in part.alternatives:
+            assert ("[" in alternative) == (_BRACKETS.search(alternative) is not None), (part.id, alternative)
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=lambda part: part.id)
+def test_each_figure_is_sourced_or_an_estimate(part: Part) -> None:
+    groups = (
+        (POWER, part.power_source),
+        (("feeds_a",), part.power_source),
+        (SIZE, part.size_source),
+        (("mass_g",), part.size_source),
+    )
+    for names, source in groups:
+        for name in names:
+            if getattr(part, name) is not None:
+                assert source or name in part.estimates, f"{part.id}: {name} has no source and is no estimate"
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=lambda part: part.id)
+def test_a_price_has_its_month_and_a_month_a_price(part: Part) -> None:
+    assert (part.price_eur is None) == (part.price_date == "")
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=lambda part: part.id)
+def test_power_grows_from_idle_to_peak(part: Part) -> None:
+    told = [getattr(part, name) for name in POWER]
+    assert told == [None] * 3 or (None not in told and told == sorted(told))
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=lambda part: part.id)
+def test_maker_and_part_number(part: Part) -> None:
+    """One word of letters, digits and what makers put between, and never without a maker."""
+    if part.mpn:
+        assert part.maker
+        assert re.fullmatch(r"[A-Z0-9][A-Za-z0-9]*(?:[-/. ][A-Za-z0-9]+)*", part.mpn)
+
+
+def test_what_goes_into_the_case_has_its_size_and_everything_a_mass() -> None:
+    not_boxed = {"case"} | {one for one in PARTS if one.startswith("supply-")}
+    for part in PARTS.values():
+        if part.id not in not_boxed:
+            assert all(getattr(part, name) for name in SIZE), part.id
+        assert part.mass_g, part.id
+
+
+def test_a_battery_tells_what_it_holds_and_gives() -> None:
+    batteries = [part for part in PARTS.values() if part.function == "battery"]
+    assert len(batteries) == 3
+    for part in batteries:
+        hours = re.fullmatch(r"battery-(\d+)ah", part.id)
+        assert hours is not None and part.capacity_wh is not None and part.feeds_a
+        assert part.capacity_wh == pytest.approx(int(hours[1]) * 3.7)
+        assert part.capacity_wh < 100, "cabin luggage ends at 100 Wh"
+
+
+@pytest.mark.parametrize("name", ["paper", "standard", "5g"])
+def test_a_probe_has_one_computer_two_modems_and_what_they_need(name: str) -> None:
+    count = {part.id: part.quantities.get(name, 0) for part in PARTS.values()}
+    build = BUILDS.builds[name]
+    assert count[build.host] == count["sd-card"] == count["gnss-u-blox-7"] == count["case"] == 1
+    assert sum(count[one.id] for one in MODEMS) == 2
+    assert sum(count[one] for one in count if one.startswith("pi-")) == 1
+    assert count["carrier-mpcie-usb"] == count["module-ec25"]
+    assert count["carrier-m2-usb"] == count["module-rm500q"]
+    assert count["antenna-lte"] == 2 * count["module-ec25"]
+    assert count["antenna-5g"] == 4 * count["module-rm500q"]
+    assert count["led-resistors"] == 3 * count["status-led"] == 3
+
+
+def test_one_pi_plays_one_modem_on_the_bench() -> None:
+    assert PARTS["pi-zero-2w"].quantities == {"bench": 2}
+    assert PARTS["sd-card"].quantities["bench"] == 2
+    assert not any("bench" in modem.quantities for modem in MODEMS)
+
+
+@pytest.mark.parametrize("name", bom.BUILDS)
+def test_what_feeds_what_names_parts_of_the_build(name: str) -> None:
+    build = BUILDS.builds[name]
+    for part, feed in build.fed_by.items():
+        assert name in PARTS[part].quantities
+        assert PARTS[part].peak_w, f"{part} is fed and draws nothing"
+        assert feed.by == builds.ROOT_FEED or name in PARTS[feed.by].quantities
+
+
+def test_the_hub_is_one_whose_ports_switch_one_by_one() -> None:
+    """The recovery ladder's step power needs it: DUB-H7 revisions D and E stand in uhubctl's list."""
+    hub = PARTS["hub-powered"]
+    assert hub.mpn == "DUB-H7" and "rev. D or E" in hub.part
+    assert BUILDS.builds["standard"].fed_by["carrier-mpcie-usb"].by == "hub-powered"
+
+
+def test_usb_limits_are_those_of_the_parts() -> None:
+    for name, usb in BUILDS.usb.items():
+        assert PARTS[name].feeds_a == usb.total_a, name
+        assert usb.source
