@@ -28,6 +28,7 @@ NOBODY = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries":
 NO_PATHS = {"kit": {"tandem_paths": []}}
 KERNEL = {"mptcp_kernel": "v094", "mptcp_v094_package": "FOLDER/id.pub", "mptcp_v094_linux": "4.14.146.mptcp"}
 """The out-of-tree kernel; any file stands for it."""
+LIGHT = {"tandem_status_led": {"red": 17, "green": 27, "blue": 22}, "tandem_e_paper": {"call": "Ana, 555 0100"}}
 
 
 def play(folder, playbook, given, options=()):
@@ -148,6 +149,11 @@ REFUSALS = {
         "mptcp_v094_package of kit-02",
     ),
     "another kernel than the server's": ("probe", {"kit": KERNEL}, "mptcp_kernel of kit-02 is v094"),
+    "a GPIO twice": (
+        "probe",
+        {"kit": {"tandem_status_led": {"red": 17, "green": 23}, "tandem_e_paper": {"call": "Ana"}}},
+        "tandem_status_led or tandem_e_paper of kit-02 (17, 23, 25, 23, 24)",
+    ),
     "nothing to pull": ("pull", {"kit": {"pull_repository": ""}}, "pull_repository is empty"),
     "SSH for the world": ("aws", {"everywhere": {"aws_ssh_from": ["0.0.0.0/0"]}}, "aws_ssh_from"),
     "no key for AWS": (
@@ -160,7 +166,7 @@ REFUSALS = {
 
 ACCEPTED = {
     "a server": ("server", {"everywhere": KERNEL}),
-    "probes": ("probe", {"everywhere": KERNEL}),
+    "probes": ("probe", {"everywhere": KERNEL, "kit": LIGHT}),
     "probes that pull": ("pull", {}),
     "all but the wrong one": ("probe", NO_PATHS, "--limit", "kit-01"),
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from vm import machine
+from vm.leds import QEMU
 
 pytestmark = [
     pytest.mark.system,
@@ -17,6 +18,7 @@ pytestmark = [
     pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
 ]
 ROLE = machine.REPOSITORY / "ansible/roles/modems"
+LAMP = machine.REPOSITORY / "ansible/roles/indicator"
 SCENE = str(machine.REPOSITORY / "tests/system/vm/scene_places.py")
 PATHS = [
     {"name": "wifi", "interface": "wlan0"},
@@ -32,6 +34,12 @@ PLAY = """
     - ansible.builtin.template: {{src: "{role}/templates/paths.rules.j2", dest: "{made}/paths.rules", mode: "0644"}}
     - ansible.builtin.template: {{src: "{role}/templates/path.network.j2", dest: "{made}/{{{{ item.name }}}}.network", mode: "0644"}}
       loop: "{{{{ modems_paths }}}}"
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  vars_files: ["{lamp}/defaults/main.yml", "{lamp}/vars/main.yml"]
+  tasks:
+    - ansible.builtin.template: {{src: "{lamp}/templates/indicator.rules.j2", dest: "{made}/indicator.rules", mode: "0644"}}
 """
 
 
@@ -39,11 +47,18 @@ PLAY = """
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     made = tmp_path_factory.mktemp("rendered")
     play = tmp_path_factory.mktemp("play") / "play.yml"
-    play.write_text(PLAY.format(role=ROLE, made=made))
+    play.write_text(PLAY.format(role=ROLE, lamp=LAMP, made=made))
     program = Path(sys.prefix) / "bin/ansible-playbook"
     if not program.exists():
         pytest.skip("no ansible-playbook in this environment")
-    told = json.dumps({"tandem_paths": PATHS, "ansible_managed": "Ansible managed"})
+    told = json.dumps(
+        {
+            "tandem_paths": PATHS,
+            "tandem_status_led": {"red": 17, "green": 27, "blue": 22},
+            "tandem_e_paper": {},
+            "ansible_managed": "Ansible managed",
+        }
+    )
     argv = [
         str(program),
         "-i",
@@ -58,7 +73,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     files = {file.name: file.read_bytes() for file in made.iterdir()} | {
         "networkd.conf": (ROLE / "files/networkd.conf").read_bytes()
     }
-    done = machine.run(["python3", SCENE], files, timeout_s=800)
+    done = machine.run(["python3", SCENE], files, qemu=QEMU, timeout_s=800)
     logs = "".join(
         f"\n--- {name}\n{text.decode(errors='replace')[-3000:]}"
         for name, text in done.files.items()
@@ -99,3 +114,11 @@ def test_it_is_so_when_they_come_back_with_each_others_names(seen: dict[str, Any
 
 def test_rules_of_the_collector_stay(seen: dict[str, Any]) -> None:
     assert seen["rule"] is True
+
+
+def test_the_status_led_is_the_collectors_and_says_what_is_so(seen: dict[str, Any]) -> None:
+    leds = seen["leds"]
+    assert leds["at power-on"] == ["red"]
+    assert leds["played"] == ["[]", "['green', 'red']", "[]", "['blue', 'green', 'red']", "0"]
+    assert leds["running"] == {"lit": ["red"], "trigger": ["none"], "delays": []}
+    assert leds["stopping"] == {"lit": None, "trigger": ["timer"], "delays": ["1400", "400"]}

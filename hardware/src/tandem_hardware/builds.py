@@ -186,10 +186,10 @@ class _Reader:
         feeds = {part: self._feed(name, part, by, usb) for part, by in fed.items()}
         for part in feeds:
             self._rooted(name, part, feeds)
-        for part in self._parts.values():
-            if name in part.quantities and part.peak_w and part.id not in feeds:
+        for one in self._parts.values():
+            if name in one.quantities and one.peak_w and one.id not in feeds:
                 raise self._fail(
-                    (*place, "fed_by"), f"{part.id} draws power and nothing feeds it", f'{part.id} = "source"'
+                    (*place, "fed_by"), f"{one.id} draws power and nothing feeds it", f'{one.id} = "source"'
                 )
         note = found.pop("note") or ""
         return Build(name=name, whom=found.pop("for"), note=note, fed_by=feeds, **found)

@@ -41,7 +41,7 @@ class Limit:
         over = self.drawn_a > self.limit_a + 1e-9
         if over:
             return "close" if self.kind == "standard" else "exceeded"
-        close = self.kind != "standard" and self.margin_a < CLOSE * self.limit_a
+        close = self.kind != "standard" and self.margin_a < CLOSE * self.limit_a - 1e-9
         return "close" if close else "kept"
 
 
@@ -54,7 +54,7 @@ class Budget:
     battery: str | None
     share: float
     volts: float
-    watts: Mapping[str, float]
+    watts: Mapping[State, float]
     average_w: float
     battery_wh: float | None
     battery_hours: float | None

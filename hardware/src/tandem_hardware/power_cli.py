@@ -158,7 +158,10 @@ def _plot(path: Path, found: list[Budget], hours_on: float) -> None:
         from tandem_hardware.power_plot import draw
     except ImportError as error:
         raise LackError(f"{error.name} is missing; mend: ./kit setup, or without --plot") from error
-    path.write_bytes(draw(found, hours_on, path.suffix[1:]))
+    try:
+        path.write_bytes(draw(found, hours_on, path.suffix[1:]))
+    except OSError as error:
+        raise SourceError(f"--plot {path}: {error.strerror}") from error
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""In the virtual machine: the role `modems`, udevd and systemd-networkd, two modems on USB that come back with other names.
+"""In the virtual machine: the role `modems`, udevd and systemd-networkd, two modems on USB that come back with other names; and, in the
+same boot, the role `indicator`'s rights over the status LED (``leds.py``).
 
 ``{folder}`` holds the role's files, named as ``test_vm_places.py`` gave them. Prints what was seen as one JSON object.
 """
@@ -17,6 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from vm.guest import Guest, awaited, evidence, told
+from vm.leds import leds
 
 from tandem.modem.discovery import network_interface
 from tandem.modem.ports import known_devices
@@ -137,6 +139,8 @@ def main() -> int:
         modems = Modems(guest)
         try:
             at = time.monotonic()
+            seen["leds"] = leds((folder / "indicator.rules").read_bytes())
+            at = part("the status LED", at)
             told(["ip", "rule", "add", *OURS])
             Path("/run/systemd/netif").mkdir(parents=True)
             told(["chown", "-R", "systemd-network:systemd-network", "/run/systemd/netif"])

@@ -14,12 +14,40 @@ from tandem_hardware.places import ROOT
 PARTS = bom.load()
 BUILDS = builds.load(PARTS)
 DRIVERS = ROOT / "collector" / "src" / "tandem" / "modem"
-WANTED = (
-    "pi-2b pi-4b pi-5 pi-zero-2w sd-card stick-zte-mf833v stick-huawei-e3372 module-ec25 carrier-mpcie-usb module-rm500q "
-    "carrier-m2-usb hub-powered battery-10ah battery-20ah battery-26ah gnss-u-blox-7 rtc-battery supply-2a5 supply-3a supply-5a "
-    "antenna-lte antenna-5g status-led led-resistors case strap screws cable-usb-a-short cable-usb-c-short e-paper-213 fan-40 "
-    "dongle-usb-ethernet"
-).split()
+WANTED = [
+    "pi-2b",
+    "pi-4b",
+    "pi-5",
+    "pi-zero-2w",
+    "sd-card",
+    "stick-zte-mf833v",
+    "stick-huawei-e3372",
+    "module-ec25",
+    "carrier-mpcie-usb",
+    "module-rm500q",
+    "carrier-m2-usb",
+    "hub-powered",
+    "battery-10ah",
+    "battery-20ah",
+    "battery-26ah",
+    "gnss-u-blox-7",
+    "rtc-battery",
+    "supply-2a5",
+    "supply-3a",
+    "supply-5a",
+    "antenna-lte",
+    "antenna-5g",
+    "status-led",
+    "led-resistors",
+    "case",
+    "strap",
+    "screws",
+    "cable-usb-a-short",
+    "cable-usb-c-short",
+    "e-paper-213",
+    "fan-40",
+    "dongle-usb-ethernet",
+]
 POWER = ("idle_w", "typical_w", "peak_w")
 SIZE = ("length_mm", "width_mm", "height_mm")
 MODEMS = [part for part in PARTS.values() if part.function.startswith("modem")]
@@ -38,7 +66,8 @@ def test_every_part_that_others_name_is_there() -> None:
 
 @pytest.mark.parametrize("part", MODEMS, ids=lambda part: part.id)
 def test_a_modem_names_a_driver_that_knows_its_usb_id(part: Part) -> None:
-    assert part.driver and part.usb_id in known_ids(part.driver)
+    assert part.driver
+    assert part.usb_id in known_ids(part.driver)
 
 
 def test_the_modems_are_the_ones_with_drivers() -> None:
@@ -107,7 +136,9 @@ def test_a_battery_tells_what_it_holds_and_gives() -> None:
     assert len(batteries) == 3
     for part in batteries:
         hours = re.fullmatch(r"battery-(\d+)ah", part.id)
-        assert hours is not None and part.capacity_wh is not None and part.feeds_a
+        assert hours is not None
+        assert part.capacity_wh is not None
+        assert part.feeds_a
         assert part.capacity_wh == pytest.approx(int(hours[1]) * 3.7)
         assert part.capacity_wh < 100, "cabin luggage ends at 100 Wh"
 
@@ -144,7 +175,8 @@ def test_what_feeds_what_names_parts_of_the_build(name: str) -> None:
 def test_the_hub_is_one_whose_ports_switch_one_by_one() -> None:
     """The recovery ladder's step power needs it: DUB-H7 revisions D and E stand in uhubctl's list."""
     hub = PARTS["hub-powered"]
-    assert hub.mpn == "DUB-H7" and "rev. D or E" in hub.part
+    assert hub.mpn == "DUB-H7"
+    assert "rev. D or E" in hub.part
     assert BUILDS.builds["standard"].fed_by["carrier-mpcie-usb"].by == "hub-powered"
 
 

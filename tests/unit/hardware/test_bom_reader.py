@@ -96,7 +96,8 @@ def test_a_wrong_build_is_told_with_its_line(old: str, new: str, told: str) -> N
         and "feeds itself" not in told
     ):
         assert str(raised.value).startswith(f"b.toml:{line}:")
-    assert str(raised.value).startswith("b.toml:") and "; mend: " in str(raised.value)
+    assert str(raised.value).startswith("b.toml:")
+    assert "; mend: " in str(raised.value)
 
 
 def test_no_toml_is_told() -> None:

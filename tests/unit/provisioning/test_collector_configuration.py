@@ -24,6 +24,7 @@ def rendered(*paths, **variables):
         "collector_probe": "kit-01", "collector_server_name": "server.example", "collector_measurement_tls": False,
         "collector_server_ports": {"gateway": 8443, "control": 8444, "measurement": 8480}, "collector_ca_file": "",
         "collector_paths": paths, "collector_settings": {"clock": {"source": "system"}},
+        "collector_status_led": {}, "collector_e_paper": {},
     }  # fmt: skip
     return environment.from_string(TEMPLATE.read_text()).render(known | variables)
 
@@ -58,3 +59,16 @@ def test_what_belongs_to_a_connection_is_the_operators():
         "/run/credentials/tandem.service/password-a",
     ]
     assert "0000" not in rendered({"name": "a", "usb": "1-1.2", "apn": "internet", **secret}, HTTP)
+
+
+def test_the_light_and_the_paper_are_the_probes():
+    def parsed(**given):
+        return parse(rendered({"name": "a", "usb": "1-1.2"}, HTTP, **given), Path("/etc/tandem/config.toml"))
+
+    assert (parsed().status_led, parsed().e_paper) == (None, None)
+    config = parsed(collector_status_led={"red": 17, "green": 27, "blue": 22}, collector_e_paper={"call": "Ana"})
+    assert list(config.status_led.leds.names) == ["tandem:red:status", "tandem:green:status", "tandem:blue:status"]
+    assert (config.e_paper.call, config.e_paper.busy) == ("Ana", 24)
+    config = parsed(collector_status_led={"only": 17}, collector_settings={"e_paper": {"enabled": False}})
+    assert list(config.status_led.leds.names) == ["tandem:only:status"]
+    assert config.e_paper is None

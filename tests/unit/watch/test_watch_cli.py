@@ -71,6 +71,18 @@ def test_check_says_what_would_be_done_and_touches_nothing(config: Path, capsys:
     assert sorted(p.name for p in config.parent.iterdir()) == ["config.toml", "token"]
 
 
+def test_check_says_what_the_indicator_lacks_and_goes_on(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tables = (
+        '\n[status_led]\nenabled = true\nfolder = "none"\nonly = "x"\n[e_paper]\nenabled = true\nspi = "/dev/none"\n'
+    )
+    config.write_text(config.read_text() + tables)
+    assert main(["run", "--config", str(config), "--check"]) == 0
+    said = capsys.readouterr().out
+    assert f"status LED x: not below {config.parent / 'none'}; mend: the overlay gpio-led" in said
+    assert "e-paper: /dev/none is not there, or not for this user; mend: dtparam=spi=on" in said
+    assert "the configuration is good" in said
+
+
 def test_check_says_which_kernel_runs_and_what_it_lacks(
     config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -32,6 +33,21 @@ class Answering:
         self._live, self._pairs, self._campaigns = live, pairs, campaigns
         self._account, self._reports, self._path_states = account, reports, path_states
         self._traces, self._look_at_sims = traces, look_at_sims
+        self.indicator: Callable[[], dict[str, Any] | None] = lambda: None
+        """What the kit shows to whoever carries it; None: nothing."""
+
+    def brief(self) -> dict[str, Any]:
+        """What the indicator chooses by, at little cost, once a second."""
+        reports = self._reports.status
+        return {
+            "alarms": reports.get("alarms", []),
+            "modem_health": reports["modem_health"],
+            "health": reports["health"],
+            "paths": self._path_states(),
+            "measuring": self._pairs.running,
+            "sent": self._live.spool["sent"],
+            "utc_ns": self._live.utc_ns(time.monotonic_ns()),
+        }
 
     def status(self) -> dict[str, Any]:
         """The status object."""
@@ -42,6 +58,7 @@ class Answering:
             "spent_today_bytes": self._account.today(),
             "traces": self._traces.status(),
             "campaign": self._campaigns.brief(),
+            "indicator": self.indicator(),
         }
         return {**status, "wrong": all_that_is_wrong(status)}
 

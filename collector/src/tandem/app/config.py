@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tandem.app.config_campaigns import CampaignsConfig
+from tandem.app.config_indicator import EPaperConfig, StatusLedConfig, e_paper_config, status_led_config
 from tandem.app.config_modem import ModemConfig, PathConfig, RecoveryConfig, recovery_of
 from tandem.app.config_paths import PathsReader
 from tandem.app.config_schema import DEFAULT_SECONDS, REQUIRED_TABLES, SYSCTL_NAME, TABLES
@@ -92,6 +93,9 @@ class Config:
     clock: str = "auto"
     """Who is asked for the time: ``clock.reading.SOURCES``."""
     spool_limit_bytes: int = DEFAULT_LIMIT_BYTES
+    status_led: StatusLedConfig | None = None
+    e_paper: EPaperConfig | None = None
+    """None: off."""
 
 
 def load(file: Path) -> Config:
@@ -177,6 +181,8 @@ class _Reader:
             traces=traces_config(flat["traces"]),
             clock=flat["clock"]["source"],
             spool_limit_bytes=flat["spool"]["limit_bytes"],
+            status_led=status_led_config(flat["status_led"], here, self._fail),
+            e_paper=e_paper_config(flat["e_paper"], self._fail),
         )
 
     def _table(self, name: str) -> dict[str, Any]:

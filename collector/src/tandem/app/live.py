@@ -52,7 +52,7 @@ class Live:
     """``changed`` is called, from any thread, when something happened that a watcher wants to see at once."""
 
     def __init__(self, config: Config, utc_ns: Callable[[int], int | None], changed: Callable[[], None]) -> None:
-        self._probe, self._utc_ns, self.changed = config.probe, utc_ns, changed
+        self._probe, self.utc_ns, self.changed = config.probe, utc_ns, changed
         self._lock = threading.Lock()
         self._started_ns = time.monotonic_ns()
         self._modems = {p.name: _Modem(p.operator) for p in config.paths if p.modem is not None}
@@ -210,7 +210,7 @@ class Live:
             return {
                 "type": "status",
                 "probe": self._probe,
-                "utc_ns": self._utc_ns(now),
+                "utc_ns": self.utc_ns(now),
                 "uptime_s": round((now - self._started_ns) / 1e9, 1),
                 "mobile": since is not None,
                 "mobile_since_s": None if since is None else round((now - since) / 1e9, 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import signal
 import sys
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tandem.app.config import Config
+    from tandem.app.indicating import Indicating
     from tandem.app.supervisor import Supervisor
+    from tandem.notify import Notify
 
 CONFIG = Path("/etc/tandem/config.toml")
 
@@ -70,7 +73,7 @@ def ends_on_signals(supervisor: Supervisor) -> None:
 
 
 def _run(config: Config, *, verbose: bool) -> int:
-    from tandem.app.parts import EnvironmentLackError
+    from tandem.app.indicating import Indicating
     from tandem.app.preflight.own_folder import sweep
     from tandem.app.real_parts import real_parts
     from tandem.app.supervisor import Supervisor
@@ -82,25 +85,39 @@ def _run(config: Config, *, verbose: bool) -> int:
         sweep()  # of this account; routes, rules and endpoints are removed below, whoever left them
     except OSError as error:
         logging.getLogger(__name__).warning("what a check of before left stays: %s", error)
-    supervisor = Supervisor(config, real_parts())
+    supervisor, indicating = Supervisor(config, real_parts()), Indicating(config)
     ends_on_signals(supervisor)
+    indicating.start()
+    try:
+        return _measure(supervisor, indicating, told)
+    finally:
+        indicating.close()
+
+
+def _measure(supervisor: Supervisor, indicating: Indicating, told: Notify) -> int:
+    from tandem.app.parts import EnvironmentLackError
+
     try:
         supervisor.start()
     except EnvironmentLackError as error:
         print(f"tandem: {error}", file=sys.stderr)
         return 3
+    answers = supervisor.answers
+    answers.indicator = indicating.status
     try:
         print("ready", flush=True)
         told.ready()
 
         def never() -> bool:
-            # Asked by the thread that writes the spool: when it hangs, systemd starts anew.
+            # Asked by the thread that writes the spool: when it hangs, the light says so, and systemd starts anew.
             told.alive()
+            indicating.beat(answers.brief)
             return False
 
         supervisor.run(never)
     finally:
         told.stopping()
+        indicating.stopping()
         left = not supervisor.close()
     if left:
         print(
@@ -111,6 +128,7 @@ def _run(config: Config, *, verbose: bool) -> int:
 
 def _check(config: Config) -> int:
     from tandem.export import GatewayAddress
+    from tandem.indicator.lamp import lacking
     from tandem.mptcp import kernels
 
     GatewayAddress.of(config.server.gateway, config.server.ca_file, config.server.token_file)
@@ -139,6 +157,17 @@ def _check(config: Config) -> int:
         if captures.enabled
         else "no captures"
     )
+    if config.status_led is not None:
+        print(f"status LED: {', '.join(config.status_led.leds.names)}")
+        for line in lacking(config.status_led.leds):
+            print(f"  {line}")
+    if config.e_paper is not None:
+        print(f"e-paper: {config.e_paper.spi}, lines of {config.e_paper.gpio}; call {config.e_paper.call or 'nobody'}")
+        for device in (config.e_paper.spi, config.e_paper.gpio):
+            if not os.access(device, os.R_OK | os.W_OK):
+                print(
+                    f"  e-paper: {device} is not there, or not for this user; mend: dtparam=spi=on, or the role indicator"
+                )
     print(f"records to {config.server.gateway}")
     for name, value in config.sysctl.items():
         print(f"sysctl {name} = {value}")

@@ -92,13 +92,13 @@ NO_NETWORK = LedState(
     "magenta",
     ((150, 250), (150, 250), (150, 1850)),
     "No network has been within reach for a long time.",
-    "Nothing while underground or abroad; call if it goes on for an hour where your own phone has reception.",
+    "Nothing to do while underground or abroad; call if it goes on for an hour where your own phone has reception.",
 )
 DATA_WAITING = LedState(
     "data-waiting",
     "cyan",
     ((800, 250), (150, 1800)),
-    "The kit measures, but what it measured has not reached the server for a long time.",
+    "The kit measures, but its data has not reached the server for a long time.",
     "Leave it switched on where your own phone has good reception; call if it goes on for a day.",
 )
 STARTING = LedState(
@@ -113,14 +113,14 @@ MEASURING = LedState(
     "green",
     ((80, 1120),),
     "All is well, and a measurement is going on.",
-    "Nothing.",
+    "Nothing to do.",
 )
 WELL = LedState(
     "well",
     "green",
     ((60, 3940),),
     "All is well: the kit watches the networks and waits for its next measurement.",
-    "Nothing.",
+    "Nothing to do.",
 )
 OFF = LedState(
     "off",

@@ -92,12 +92,13 @@ class Reports:
         if self._is_due("hour", HOUR_S, now_ns):
             records += self._hour(now_ns)
         records += self._wrong.events()
-        self._show({"modem_health": self._modems.told(now_ns) if self.polling else {}, "wrong": self._wrong.texts()})
+        modems = self._modems.told(now_ns) if self.polling else {}
+        self._show({"modem_health": modems, "wrong": self._wrong.texts(), "alarms": self._wrong.kinds()})
         return records
 
     @property
     def status(self) -> dict[str, Any]:
-        """Parts of the status object: ``health``, ``cards``, ``software``, ``sims``, ``modem_health``, ``wrong``."""
+        """Parts of the status object: ``health``, ``cards``, ``software``, ``sims``, ``modem_health``, ``wrong``, ``alarms``."""
         return self._status
 
     def _is_due(self, what: str, every_s: float, now_ns: int) -> bool:

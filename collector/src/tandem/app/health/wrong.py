@@ -101,6 +101,10 @@ class Wrong:
             if alarm.since_ns is not None
         ]
 
+    def kinds(self) -> list[str]:
+        """The kinds of what is wrong now, once each, sorted."""
+        return sorted({kind for (kind, _), alarm in self._alarms.items() if alarm.since_ns is not None})
+
     def events(self) -> list[Record]:
         """What began and ended since the last call."""
         events, self._events = self._events, []

@@ -1,0 +1,38 @@
+"""`tandem run` as it is, on the doubles of this folder instead of modems and kernel: ``run_on_doubles.py CONFIG``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "export")]
+
+from doubles import FAKE, FakeCaptures, FakeDetectors, FakePaths, FakePoller  # noqa: E402 found by the line above
+
+from tandem.app import real_parts  # noqa: E402
+from tandem.app.health.roots import Roots  # noqa: E402
+from tandem.app.parts import Parts  # noqa: E402
+from tandem.cli.main import main  # noqa: E402
+
+
+def parts(folder: Path) -> Parts:
+    """A machine whose /sys lies in ``folder``."""
+    return Parts(
+        poller=FakePoller,
+        detectors=lambda _config: FakeDetectors(),
+        paths=lambda _config: FakePaths(),
+        captures=lambda _config, _used: FakeCaptures(),
+        set_sysctls=lambda _wanted: {},
+        lack=lambda _wanted: None,
+        undo_earlier=lambda _spool, _boot: [],
+        environment=dict,
+        experiment=lambda _name: [sys.executable, str(FAKE), "quick"],
+        roots=replace(Roots(), sys=folder / "sys", vcio=folder / "vcio"),
+    )
+
+
+if __name__ == "__main__":
+    file = Path(sys.argv[1])
+    real_parts.real_parts = lambda: parts(file.parent)
+    sys.exit(main(["run", "--config", str(file)]))

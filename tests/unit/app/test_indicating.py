@@ -1,0 +1,145 @@
+"""From what the collector's parts know to the state that is shown; and a collector's thread that is heard no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandem.app.config import ConfigError, parse
+from tandem.app.indicating import Indicating, Summary
+from tandem.indicator.choice import FROZEN_AFTER_S, NO_NETWORK_AFTER_S, choose
+from tandem.indicator.e_paper.page import Page
+from tandem.indicator.lamp import NAMES
+from tandem.schema.status_led import CHARGE, OFF
+
+GOOD = (Path(__file__).parent / "good.toml").read_text()
+FILE = Path("/etc/tandem/config.toml")
+S = 1_000_000_000
+
+
+def brief(**other: Any) -> dict[str, Any]:
+    return {
+        "alarms": [],
+        "health": {"spool_oldest_s": 3.0},
+        "modem_health": {"a": {"state": "usable"}, "b": {"state": "usable"}},
+        "paths": {"a": {"state": "up"}, "b": {"state": "up"}},
+        "measuring": False,
+        "sent": 0,
+        "utc_ns": None,
+        **other,
+    }
+
+
+def shown(summary: Summary, now_s: float, **other: Any) -> str:
+    return choose(summary.of(brief(**other), int(now_s * S))).name
+
+
+@pytest.mark.parametrize(
+    ("other", "state"),
+    [
+        ({}, "well"),
+        ({"health": None}, "well"),
+        ({"measuring": True}, "measuring"),
+        ({"health": {"spool_oldest_s": 8000.0}}, "data-waiting"),
+        ({"alarms": ["disk_low", "throttled"]}, "call"),
+        ({"alarms": ["card_worn", "throttled", "plan_over"]}, "well"),
+        ({"alarms": ["disk_low", "undervoltage"]}, "charge"),
+    ],
+)
+def test_what_the_parts_know_is_summed_up(other: dict[str, Any], state: str) -> None:
+    assert shown(Summary(), 0, **other) == state
+
+
+def test_a_modem_counts_as_gone_over_all_its_steps_of_recovery_and_each_for_itself() -> None:
+    summary = Summary()
+    gone = {"a": {"state": "usable"}, "b": {"state": "lost"}}
+    assert shown(summary, 0, modem_health=gone) == "well"
+    assert shown(summary, 300, modem_health=gone | {"b": {"state": "recovering"}}) == "well"
+    assert shown(summary, 600, modem_health=gone) == "call"
+    assert shown(summary, 601, modem_health={"a": {"state": "lost"}, "b": {"state": "usable"}}) == "well"
+    assert shown(summary, 602) == "well"
+
+
+def test_no_network_is_none_on_any_path_for_long() -> None:
+    summary = Summary()
+    none = {"a": {"state": "no_address"}, "b": {"state": "down"}}
+    assert shown(summary, 0, paths=none) == "well"
+    assert shown(summary, NO_NETWORK_AFTER_S, paths=none) == "no-network"
+    assert shown(summary, NO_NETWORK_AFTER_S + 1, paths=none | {"b": {"state": "up"}}) == "well"
+    assert shown(summary, NO_NETWORK_AFTER_S + 2, paths=none) == "well"
+
+
+def test_a_thread_that_is_heard_no_more_is_shown_as_not_running() -> None:
+    now = [0]
+    indicating = Indicating(parse(GOOD, FILE), lambda: now[0])
+    assert indicating.state().name == "starting"
+    indicating.beat(brief)
+    assert indicating.state().name == "well"
+    assert indicating.status()["led"] is False
+    now[0] = int(FROZEN_AFTER_S * S)
+    assert indicating.state().name == "not-running"
+    indicating.beat(brief)
+    assert indicating.state().name == "well"
+    indicating.stopping()
+    assert indicating.state().name == "stopping"
+    indicating.close()
+    assert indicating.status()["state"] == "not-running"
+
+
+def test_the_parts_are_asked_once_a_second_at_most() -> None:
+    now, asked = [0], []
+    indicating = Indicating(parse(GOOD, FILE), lambda: now[0])
+    for now[0] in range(0, 3 * S, S // 10):
+        indicating.beat(lambda: asked.append(now[0]) or brief())
+    assert asked == [0, S, 2 * S]
+
+
+def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
+    pages: list[Page] = []
+    text = GOOD + '\n[e_paper]\nenabled = true\ncall = "Ana, 555 0100"\n'
+    indicating = Indicating(parse(text, FILE), lambda: 0, pages.append)
+    indicating.beat(lambda: brief(utc_ns=10 * 3600 * S, sent=4, alarms=["undervoltage"]))
+    indicating.start()
+    indicating.close()
+    assert pages[-1] == Page("probe-1", OFF, "Ana, 555 0100", "Sent: within the hour", "as of 1 Jan 10:00")
+    assert [page.state for page in pages[:-1]] in ([], [CHARGE])
+    assert indicating.status()["paper_refreshes"] == len(pages)
+
+
+def test_the_configuration_of_the_led() -> None:
+    assert parse(GOOD, FILE).status_led is None
+    config = parse(GOOD + '\n[status_led]\nenabled = true\nred = "board:red"\n', FILE).status_led
+    assert config is not None
+    assert config.leds.folder == Path("/sys/class/leds")
+    assert list(config.leds.names) == ["board:red", NAMES["green"], NAMES["blue"]]
+    config = parse(GOOD + '\n[status_led]\nenabled = true\nonly = "ACT"\nfolder = "leds"\n', FILE).status_led
+    assert config is not None
+    assert config.leds.folder == Path("/etc/tandem/leds")
+    assert list(config.leds.names) == ["ACT"]
+    paper = parse(GOOD + '\n[e_paper]\nenabled = true\ncall = "Ana, 555 0100"\nbusy = 5\n', FILE).e_paper
+    assert paper is not None
+    assert (paper.call, paper.spi, paper.reset, paper.busy) == ("Ana, 555 0100", "/dev/spidev0.0", 23, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("[status_led]\nenabled = true\nrot = 1", 3, "unknown key 'rot' in [status_led]; mend: known are enabled, red"),
+        ('[status_led]\nenabled = "yes"', 2, "status_led.enabled: 'yes' is not true or false"),
+        ('[status_led]\nred = "a/b"', 2, "status_led.red: 'a/b' is no name of an LED; mend: as ls /sys/class/leds"),
+        ('[status_led]\nonly = ".."', 2, "status_led.only: '..' is no name of an LED"),
+        ('[status_led]\nonly = "ACT"\nblue = "x"', 3, "status_led.blue and status_led.only are both given"),
+        (f'[e_paper]\ncall = "{"9" * 41}"', 2, "e_paper.call: 41 letters are more than the paper has room for"),
+        ('[e_paper]\nspi = "spidev0.0"', 2, "e_paper.spi: 'spidev0.0' is no device; mend: as in /dev/spidev0.0"),
+        ("[e_paper]\nbusy = 64", 2, "e_paper.busy: 64 is above 63"),
+        ("[e_paper]\nbusy = 23", 2, "e_paper.reset and busy are both GPIO 23; mend: one GPIO each"),
+        ("[e_paper]\nreset = 24", 2, "e_paper.reset and busy are both GPIO 24"),
+    ],
+)
+def test_what_cannot_be_is_named_with_its_line(text: str, line: int, words: str) -> None:
+    with pytest.raises(ConfigError) as told:
+        parse(f"{GOOD}\n{text}\n", FILE)
+    assert str(told.value).startswith(f"{FILE}:{len(GOOD.splitlines()) + 1 + line}: ")
+    assert words in str(told.value)

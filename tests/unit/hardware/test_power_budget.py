@@ -1,0 +1,188 @@
+"""The power budget against cases worked by hand; the arithmetic stands beside each. The figures of shipped parts are copied from bom.csv on
+purpose: who changes one works the case anew."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem_hardware import bom, builds
+from tandem_hardware.bom import Part
+from tandem_hardware.builds import Build, Builds, Feed, Usb
+from tandem_hardware.power import Budget, Limit, budget
+from tandem_hardware.power_text import warnings
+
+PARTS = bom.load()
+KNOWN = builds.load(PARTS)
+
+
+def part(name: str, quantity: int, *, watts: tuple[float, float, float] | None = None, **more: float) -> Part:
+    """One of a build named "paper"."""
+    idle, typical, peak = watts or (None, None, None)
+    empty = dict.fromkeys((field.name for field in dataclasses.fields(Part)), "")
+    numbers = dict.fromkeys(bom._NUMBERS, None)
+    return Part(
+        **empty | numbers | more | {  # type: ignore[arg-type]
+            "id": name, "quantities": {"paper": quantity}, "idle_w": idle, "typical_w": typical, "peak_w": peak,
+            "alternatives": (), "estimates": frozenset(), "line": 2,
+        }
+    )  # fmt: skip
+
+
+def small(*, low_a: float | None = 0.6, full_with: tuple[str, ...] = ()) -> tuple[dict[str, Part], Builds, Build]:
+    """A Pi with two modems on its ports: 1, 2 and 4 W, and 0.5, 1.5 and 2.5 W each; a battery of 37 Wh of which 0.8 comes out."""
+    parts = {
+        one.id: one
+        for one in (
+            part("pi", 1, watts=(1.0, 2.0, 4.0)),
+            part("stick", 2, watts=(0.5, 1.5, 2.5)),
+            part("battery", 1, capacity_wh=37.0, feeds_a=2.4),
+            part("supply", 1, feeds_a=2.0),
+            part("strong", 1, feeds_a=5.0),
+        )
+    }
+    feeds = {"pi": Feed("source", usb=False), "stick": Feed("pi", usb=True)}
+    build = Build("paper", "Paper", "", "pi", "supply", "battery", always_on=False, note="", fed_by=feeds)
+    usb = Usb(1.2, low_a, full_with, None if full_with else "max_usb_current=1", None, None, "")
+    return parts, Builds(5.0, "c", 2.0, "", 0.8, "", {"pi": usb}, {"paper": build}), build
+
+
+def limit(found: Budget, kind: str, of: str | None = None) -> Limit:
+    """The one of its kind."""
+    (one,) = (limit for limit in found.limits if limit.kind == kind and of in (None, limit.of))
+    return one
+
+
+def test_a_pi_and_two_sticks_by_hand() -> None:
+    """idle 1.0 + 2 x 0.5 = 2.0 W; measuring 2.0 + 2 x 1.5 = 5.0 W; peak 4.0 + 2 x 2.5 = 9.0 W = 1.8 A.
+    A quarter of the time measuring: 0.25 x 5.0 + 0.75 x 2.0 = 2.75 W = 0.55 A.
+    The battery: 37 x 0.8 = 29.6 Wh; 29.6 / 2.75 = 10.7636 h. USB: 5.0 W / 5 V = 1.0 A of 1.2 A."""
+    parts, known, build = small()
+    found = budget(parts, known, build, 0.25)
+    assert found.watts == pytest.approx({"idle": 2.0, "measuring": 5.0, "peak": 9.0})
+    assert found.average_w == pytest.approx(2.75)
+    assert found.average_a == pytest.approx(0.55)
+    assert found.amps("peak") == pytest.approx(1.8)
+    assert found.battery_wh == pytest.approx(29.6)
+    assert found.battery_hours == pytest.approx(10.7636, abs=1e-4)
+    assert limit(found, "usb").drawn_a == pytest.approx(1.0)
+    assert limit(found, "usb").margin_a == pytest.approx(0.2)
+    assert limit(found, "usb").verdict == "kept"
+    assert limit(found, "battery").margin_a == pytest.approx(0.6)
+
+
+def test_a_margin_of_a_tenth_is_close() -> None:
+    """1.8 A of a supply of 2.0 A: 0.2 left is a tenth, kept; of 1.9 A: 0.1 left, below 0.19: close; of 1.7 A: exceeded by 0.1."""
+    parts, known, build = small()
+    verdicts = []
+    for feeds in (2.0, 1.9, 1.7):
+        parts["supply"] = dataclasses.replace(parts["supply"], feeds_a=feeds)
+        found = budget(parts, known, build, 0.25)
+        verdicts.append((limit(found, "supply").verdict, found.exceeded))
+    assert verdicts == [("kept", False), ("close", False), ("exceeded", True)]
+
+
+def test_two_sticks_at_peak_are_too_much_for_the_ports_without_the_line_in_config_txt() -> None:
+    """1.0 A of 0.6 A: 0.4 A too much."""
+    parts, known, build = small()
+    found = budget(parts, known, build, 0.25, stock_config=True)
+    assert limit(found, "usb").margin_a == pytest.approx(-0.4)
+    assert found.exceeded
+    (first, *_) = warnings(found)
+    assert first["level"] == "exceeded"
+    assert first["kind"] == "usb"
+    assert "1.00 A at peak of 0.60 A" in first["text"]
+
+
+def test_ports_that_a_strong_supply_raises_stay_low_on_a_battery() -> None:
+    """As a Pi 5's: 1.2 A when "strong" feeds it directly, else 0.6 A; the sticks draw 1.0 A."""
+    parts, known, build = small(full_with=("strong",))
+    by_battery = budget(parts, known, build, 0.25, supply="strong")
+    by_weak = budget(parts, known, build, 0.25, on_supply=True)
+    by_strong = budget(parts, known, build, 0.25, supply="strong", on_supply=True)
+    assert [limit(one, "usb").limit_a for one in (by_battery, by_weak, by_strong)] == [0.6, 0.6, 1.2]
+    assert [one.exceeded for one in (by_battery, by_weak, by_strong)] == [True, True, False]
+    assert by_strong.battery is None
+    assert by_strong.battery_hours is None
+
+
+def test_the_paper_build_by_hand() -> None:
+    """Pi 2 1.1, 1.75, 4.1; sticks 2 x (0.7, 1.8, 2.5); GNSS 0.15, 0.2, 0.35; LED 0.02, 0.03, 0.05 W.
+    idle 1.1 + 1.4 + 0.15 + 0.02 = 2.67; measuring 1.75 + 3.6 + 0.2 + 0.03 = 5.58; peak 4.1 + 5.0 + 0.35 + 0.05 = 9.5 W = 1.9 A.
+    Half the time measuring: (2.67 + 5.58) / 2 = 4.125 W = 0.825 A; 37 x 0.85 = 31.45 Wh; 31.45 / 4.125 = 7.624 h.
+    USB: (5.0 + 0.35) / 5 = 1.07 A: of 1.2 A 0.13 is left (a tenth is 0.12: kept), of 0.6 A 0.47 too much. Supply: 2.5 - 1.9 = 0.6 A."""
+    found = budget(PARTS, KNOWN, KNOWN.builds["paper"], 0.5)
+    assert found.watts == pytest.approx({"idle": 2.67, "measuring": 5.58, "peak": 9.5})
+    assert found.average_a == pytest.approx(0.825)
+    assert found.battery_hours == pytest.approx(7.624, abs=1e-3)
+    assert limit(found, "supply").margin_a == pytest.approx(0.6)
+    assert (limit(found, "usb").drawn_a, limit(found, "usb").verdict) == (pytest.approx(1.07), "kept")
+    stock = budget(PARTS, KNOWN, KNOWN.builds["paper"], 0.5, stock_config=True)
+    assert limit(stock, "usb").margin_a == pytest.approx(-0.47)
+    assert stock.exceeded
+    assert not found.exceeded
+
+
+def test_the_standard_build_by_hand() -> None:
+    """At peak: Pi 4 6.25, hub 0.7, carriers 2 x 0.6, modules 2 x 3.0, GNSS 0.35, LED 0.05 = 14.55 W = 2.91 A; the supply's 3 A leave
+    0.09 A: close. On the hub 1.2 + 6.0 + 0.35 = 7.55 W = 1.51 A of 3 A; on one port 0.6 + 3.0 = 3.6 W = 0.72 A of 1 A, and above
+    USB 2.0's 0.5 A. On the Pi's own ports nothing: no limit is looked at."""
+    found = budget(PARTS, KNOWN, KNOWN.builds["standard"], 1.0)
+    assert found.watts["peak"] == pytest.approx(14.55)
+    assert (limit(found, "supply").margin_a, limit(found, "supply").verdict) == (pytest.approx(0.09), "close")
+    assert limit(found, "usb", "hub-powered").drawn_a == pytest.approx(1.51)
+    assert limit(found, "port").drawn_a == pytest.approx(0.72)
+    assert (limit(found, "standard").margin_a, limit(found, "standard").verdict) == (pytest.approx(-0.22), "close")
+    assert {one.of for one in found.limits if one.kind == "usb"} == {"hub-powered"}
+    assert not found.exceeded
+
+
+def test_a_pi_5_on_a_supply_of_3_a() -> None:
+    """At peak: Pi 5 9.0, carriers 2 x 0.9, modules 2 x 5.0, GNSS 0.35, LED 0.05, fan 0.25 = 21.45 W = 4.29 A: 1.29 A more than 3 A. Its
+    ports carry GNSS and fan, 0.6 W = 0.12 A of the 0.6 A that are left. Were the carriers on its ports: (11.8 + 0.6) / 5 = 2.48 A, above
+    even the 1.6 A of the strong supply."""
+    build = KNOWN.builds["5g"]
+    found = budget(PARTS, KNOWN, build, 1.0, supply="supply-3a", on_supply=True)
+    assert limit(found, "supply").margin_a == pytest.approx(-1.29)
+    assert (limit(found, "usb").drawn_a, limit(found, "usb").limit_a) == (pytest.approx(0.12), 0.6)
+    hung = dataclasses.replace(build, fed_by={**build.fed_by, "carrier-m2-usb": Feed("pi-5", usb=True)})
+    strong = limit(budget(PARTS, KNOWN, hung, 1.0, on_supply=True), "usb")
+    assert (strong.drawn_a, strong.limit_a, strong.verdict) == (pytest.approx(2.48), 1.6, "exceeded")
+
+
+def test_a_probe_feeds_a_pi_zero_through_its_data_port() -> None:
+    """3.0 W = 0.6 A at peak on one port of the hub: above USB 2.0's 0.5 A, below the 1 A of the port; two of them 1.2 A of 3 A."""
+    found = budget(PARTS, KNOWN, KNOWN.builds["bench"], 1.0)
+    assert limit(found, "port").drawn_a == pytest.approx(0.6)
+    assert [limit(found, kind).verdict for kind in ("usb", "port", "standard")] == ["kept", "kept", "close"]
+    assert limit(found, "usb").drawn_a == pytest.approx(1.2)
+    assert found.battery is None
+    assert found.battery_hours is None
+
+
+def test_a_pi_4_in_place_of_a_pi_zero_is_too_much_for_a_port() -> None:
+    """6.25 W / 5 V = 1.25 A at peak on a port of 1 A; two of them 2.5 A of the hub's 3 A."""
+    parts = {**PARTS, "pi-4b": dataclasses.replace(PARTS["pi-4b"], quantities={"bench": 2})}
+    bench = KNOWN.builds["bench"]
+    fed = {"hub-powered": bench.fed_by["hub-powered"], "pi-4b": Feed("hub-powered", usb=True)}
+    found = budget(parts, KNOWN, dataclasses.replace(bench, fed_by=fed), 1.0)
+    assert (limit(found, "port").drawn_a, limit(found, "port").verdict) == (pytest.approx(1.25), "exceeded")
+    assert limit(found, "usb").drawn_a == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize("name", bom.BUILDS)
+def test_every_build_keeps_its_limits_as_it_is_described(name: str) -> None:
+    assert not budget(PARTS, KNOWN, KNOWN.builds[name], 1.0).exceeded
+
+
+@given(st.sampled_from(["paper", "standard", "5g"]), st.floats(0, 1), st.floats(0, 1))
+def test_more_measuring_never_makes_a_battery_last_longer(name: str, one: float, other: float) -> None:
+    less, more = (budget(PARTS, KNOWN, KNOWN.builds[name], share) for share in sorted((one, other)))
+    assert less.battery_hours is not None
+    assert more.battery_hours is not None
+    assert more.battery_hours <= less.battery_hours
+    assert less.watts["idle"] - 1e-9 <= less.average_w <= more.average_w + 1e-9 <= more.watts["measuring"] + 2e-9
+    assert less.limits == more.limits

@@ -1,0 +1,225 @@
+"""The e-paper, against an emulated controller: what it shows is what was drawn; its failures are its own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ssd1680 import Ssd1680, png
+
+from tandem.indicator.e_paper import bus, page, panel
+from tandem.indicator.e_paper.font import ADVANCE, glyph, glyphs, spelt, wrapped
+from tandem.indicator.e_paper.page import COLUMNS, ROWS, Page, Picture, drawn
+from tandem.indicator.e_paper.showing import Showing
+from tandem.schema.status_led import CALL, CHARGE, MEASURING, NO_NETWORK, STATES, WELL
+
+PAGE = Page("kit-07", CHARGE, "Ana, 555 0100", "Sent: within the hour", "as of 22 Nov 14:00")
+HOUR_NS = 3600 * 10**9
+NOON_NS = 1_763_812_800 * 10**9
+"""22 November 2025, 12:00 UTC."""
+
+
+def read(picture: Picture, x: int, y: int, *, wide: int = 1, tall: int = 1) -> str:
+    """The letters of a line, read back from the dots."""
+    known = {dots: letter for letter, dots in glyphs().items()}
+    found = ""
+    while x + 5 * wide <= COLUMNS:
+        cell = tuple(tuple(picture.black[y + r * tall][x + c * wide] for c in range(5)) for r in range(8))
+        found += known.get(cell, "□")
+        x += ADVANCE * wide
+    return found.rstrip()
+
+
+def test_the_panel_shows_what_was_drawn(tmp_path: Path) -> None:
+    controller = Ssd1680()
+    for state in (CHARGE, WELL):
+        picture = drawn(replace(PAGE, state=state))
+        panel.show(controller, picture)
+        assert controller.seen() == picture.black
+        assert controller.asleep
+        png(controller.seen(), tmp_path / f"{state.name}.png")
+    assert controller.refreshes == 2
+
+
+def test_the_page_says_who_what_and_whom_to_call() -> None:
+    picture = drawn(PAGE)
+    assert read(picture, 3, 2, wide=2, tall=2).startswith("Charge")
+    assert read(picture, COLUMNS - 3 - 6 * ADVANCE, 6) == "kit-07"
+    lines = [read(picture, 3, y, tall=2) for y in range(22, 101, 16)]
+    assert " ".join(lines).rstrip() == f"{CHARGE.means} {CHARGE.do}"
+    assert read(picture, 3, 104) == "Call Ana, 555 0100"
+    assert (
+        f"{read(picture, 3, 113)[:21]} {read(picture, COLUMNS - 3 - 18 * ADVANCE, 113)}"
+        == "Sent: within the hour as of 22 Nov 14:00"
+    )
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda state: state.name)
+def test_every_sentence_has_its_room(state) -> None:
+    assert " ".join(page.sentences(state)) == f"{state.means} {state.do}"
+
+
+odd = st.text(max_size=60) | st.sampled_from(["Zoë Åström", "Müller-Łukasiewicz", "名前", "", "x" * 99, "a\tb\n"])
+
+
+@given(odd, st.sampled_from(STATES), odd)
+def test_names_of_any_kind_stay_on_the_page(kit: str, state, call: str) -> None:
+    picture = drawn(replace(PAGE, kit=kit, state=state, call=call))
+    assert (len(picture.black), {len(row) for row in picture.black}) == (ROWS, {COLUMNS})
+    assert read(picture, 3, 2, wide=2, tall=2).startswith(state.title)
+
+
+@given(odd, st.integers(1, 50), st.integers(1, 5))
+def test_wrapping_keeps_within_its_lines_and_loses_nothing_in_silence(text: str, width: int, lines: int) -> None:
+    made = wrapped(text, width, lines)
+    assert len(made) <= lines
+    assert all(len(line) <= width for line in made)
+    whole = spelt(text).replace(" ", "")
+    assert "".join(made).replace(" ", "") == whole or made[-1].endswith("..."[:width])
+
+
+def test_accents_go_and_what_is_not_drawn_is_a_box() -> None:
+    assert spelt("Zoë  Łoś – ß") == "Zoe Los - ss"
+    assert glyph("名") == glyph("語")
+    assert glyph("名") not in glyphs().values()
+
+
+def test_every_letter_of_ascii_is_drawn_and_no_two_are_alike() -> None:
+    assert set(glyphs()) == {chr(code) for code in range(32, 127)}
+    assert len(set(glyphs().values())) == 95
+
+
+def test_words_about_time_change_seldom() -> None:
+    assert page.reached(None, NOON_NS) == "Sent: not since start"
+    assert page.reached(NOON_NS, NOON_NS + HOUR_NS - 1) == "Sent: within the hour"
+    assert page.reached(NOON_NS, NOON_NS + HOUR_NS) == "Sent: 22 Nov 12:00"
+    assert page.as_of(NOON_NS + HOUR_NS - 1) == "as of 22 Nov 12:00"
+    assert page.as_of(None) == ""
+    assert page.shown(MEASURING) is WELL
+    assert page.shown(CALL) is CALL
+
+
+def test_a_panel_that_stays_busy_is_given_up() -> None:
+    with pytest.raises(TimeoutError, match=r"busy for more than 0.05 s; mend: its BUSY wire"):
+        panel.show(Ssd1680(looks=None), drawn(PAGE), 0.05)
+
+
+# --- the thread ------------------------------------------------------------------------------------------------------------
+
+
+def until(what: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def test_only_a_page_that_changed_is_drawn_and_the_last_one_whenever() -> None:
+    shown: list[Page] = []
+    showing = Showing(shown.append, 0.0)
+    showing.start()
+    showing.tell(PAGE)
+    until(lambda: shown == [PAGE])
+    showing.tell(replace(PAGE))
+    other = replace(PAGE, state=WELL)
+    showing.tell(other)
+    until(lambda: shown == [PAGE, other])
+    showing.close(PAGE)
+    assert shown == [PAGE, other, PAGE]
+    assert (showing.refreshes, showing.failures) == (3, 0)
+
+
+def test_it_waits_between_two_refreshes_and_shows_only_the_latest() -> None:
+    shown: list[Page] = []
+    showing = Showing(shown.append, 3600.0)
+    showing.start()
+    showing.tell(PAGE)
+    until(lambda: shown)
+    for state in (WELL, CALL, NO_NETWORK):
+        showing.tell(replace(PAGE, state=state))
+    assert shown == [PAGE]
+    showing.close()
+    assert shown == [PAGE, replace(PAGE, state=NO_NETWORK)]
+
+
+def test_a_panel_that_fails_is_tried_again_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    left = [OSError(5, "Input/output error"), TimeoutError("busy")]
+    shown: list[Page] = []
+
+    def draw(wanted: Page) -> None:
+        if left:
+            raise left.pop(0)
+        shown.append(wanted)
+
+    showing = Showing(draw, 0.0)
+    showing.start()
+    showing.tell(PAGE)
+    until(lambda: showing.refreshes)
+    showing.close()
+    assert (shown, showing.failures, showing.trouble) == ([PAGE], 2, None)
+    assert len(caplog.records) == 1
+    assert "Input/output error; measuring goes on" in caplog.text
+
+
+def test_a_panel_that_hangs_does_not_hold_up_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    hanging, released = threading.Event(), threading.Event()
+
+    def draw(_page: Page) -> None:
+        hanging.set()
+        released.wait(60)
+
+    showing = Showing(draw, 0.0)
+    showing.start()
+    showing.tell(PAGE)
+    assert hanging.wait(30)
+    showing.close(timeout_s=0.01)
+    assert "the last page was not shown" in caplog.text
+    released.set()
+
+
+def test_a_device_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        bus.KernelBus(str(tmp_path / "spidev0.0"), str(tmp_path / "gpiochip0"), 25, 23, 24)
+    with pytest.raises(OSError, match="Inappropriate ioctl"):
+        bus.KernelBus("/dev/null", "/dev/null", 25, 23, 24)
+
+
+def test_numbers_and_layouts_are_those_of_the_kernels_headers(tmp_path: Path) -> None:
+    """Compiled, where there are a compiler and headers."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None or not Path("/usr/include/linux/gpio.h").exists():
+        pytest.skip("no C compiler, or no kernel headers (linux-libc-dev)")
+    asked = {
+        "SPI_IOC_WR_MODE": bus.SPI_MODE,
+        "SPI_IOC_WR_BITS_PER_WORD": bus.SPI_BITS,
+        "SPI_IOC_WR_MAX_SPEED_HZ": bus.SPI_SPEED,
+        "GPIO_V2_GET_LINE_IOCTL": bus.LINES,
+        "GPIO_V2_LINE_GET_VALUES_IOCTL": bus.VALUES_GET,
+        "GPIO_V2_LINE_SET_VALUES_IOCTL": bus.VALUES_SET,
+        "GPIO_V2_LINE_FLAG_INPUT": bus.INPUT,
+        "GPIO_V2_LINE_FLAG_OUTPUT": bus.OUTPUT,
+        "sizeof(struct gpio_v2_line_request)": bus.REQUEST.size,
+        "sizeof(struct gpio_v2_line_values)": bus.VALUES.size,
+        "offsetof(struct gpio_v2_line_request, consumer)": 256,
+        "offsetof(struct gpio_v2_line_request, config.flags)": 288,
+        "offsetof(struct gpio_v2_line_request, num_lines)": 560,
+        "offsetof(struct gpio_v2_line_request, fd)": bus.REQUEST.size - 4,
+    }
+    rows = "".join(f'printf("%llu\\n", (unsigned long long)({name}));' for name in asked)
+    includes = "".join(f"#include <{h}>\n" for h in ("stdio.h", "stddef.h", "linux/gpio.h", "linux/spi/spidev.h"))
+    (tmp_path / "a.c").write_text(f"{includes}int main(void) {{ {rows} return 0; }}\n")
+    subprocess.run([compiler, "-o", tmp_path / "a", tmp_path / "a.c"], check=True)
+    told = subprocess.run([tmp_path / "a"], capture_output=True, text=True, check=True).stdout.split()
+    assert dict(zip(asked, map(int, told), strict=True)) == asked
+    marked = bus.REQUEST.pack(*range(64), b"c", 7, 0, 9, 0, 11)
+    assert re.search(b"\x07" + b"\0" * 7, marked[288:296])
+    assert (marked[560], marked[-4]) == (9, 11)
