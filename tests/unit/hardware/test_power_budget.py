@@ -110,20 +110,19 @@ def test_ports_that_a_strong_supply_raises_stay_low_on_a_battery() -> None:
 
 
 def test_the_paper_build_by_hand() -> None:
-    """Pi 2 1.1, 1.75, 4.1; sticks 2 x (0.7, 1.8, 2.5); GNSS 0.15, 0.2, 0.35; LED 0.02, 0.03, 0.05 W.
-    idle 1.1 + 1.4 + 0.15 + 0.02 = 2.67; measuring 1.75 + 3.6 + 0.2 + 0.03 = 5.58; peak 4.1 + 5.0 + 0.35 + 0.05 = 9.5 W = 1.9 A.
+    """Pi 2 1.1, 1.75, 4.1; sticks 2 x (0.7, 1.8, 5.0); GNSS 0.15, 0.2, 0.35; LED 0.02, 0.03, 0.05 W.
+    idle 1.1 + 1.4 + 0.15 + 0.02 = 2.67; measuring 1.75 + 3.6 + 0.2 + 0.03 = 5.58; peak 4.1 + 10.0 + 0.35 + 0.05 = 14.5 W = 2.9 A.
     Half the time measuring: (2.67 + 5.58) / 2 = 4.125 W = 0.825 A; 37 x 0.85 = 31.45 Wh; 31.45 / 4.125 = 7.624 h.
-    USB: (5.0 + 0.35) / 5 = 1.07 A: of 1.2 A 0.13 is left (a tenth is 0.12: kept), of 0.6 A 0.47 too much. Supply: 2.5 - 1.9 = 0.6 A."""
+    USB: (10.0 + 0.35) / 5 = 2.07 A: of 1.2 A 0.87 too much, of 0.6 A 1.47. Supply: 2.9 - 2.5 = 0.4 A too much; battery: 2.9 - 2.4 = 0.5 A."""
     found = budget(PARTS, KNOWN, KNOWN.builds["paper"], 0.5)
-    assert found.watts == pytest.approx({"idle": 2.67, "measuring": 5.58, "peak": 9.5})
+    assert found.watts == pytest.approx({"idle": 2.67, "measuring": 5.58, "peak": 14.5})
     assert found.average_a == pytest.approx(0.825)
     assert found.battery_hours == pytest.approx(7.624, abs=1e-3)
-    assert limit(found, "supply").margin_a == pytest.approx(0.6)
-    assert (limit(found, "usb").drawn_a, limit(found, "usb").verdict) == (pytest.approx(1.07), "kept")
+    assert limit(found, "supply").margin_a == pytest.approx(-0.4)
+    assert limit(found, "battery").margin_a == pytest.approx(-0.5)
+    assert (limit(found, "usb").margin_a, limit(found, "usb").verdict) == (pytest.approx(-0.87), "exceeded")
     stock = budget(PARTS, KNOWN, KNOWN.builds["paper"], 0.5, stock_config=True)
-    assert limit(stock, "usb").margin_a == pytest.approx(-0.47)
-    assert stock.exceeded
-    assert not found.exceeded
+    assert limit(stock, "usb").margin_a == pytest.approx(-1.47)
 
 
 def test_the_standard_build_by_hand() -> None:
@@ -174,8 +173,9 @@ def test_a_pi_4_in_place_of_a_pi_zero_is_too_much_for_a_port() -> None:
 
 
 @pytest.mark.parametrize("name", bom.BUILDS)
-def test_every_build_keeps_its_limits_as_it_is_described(name: str) -> None:
-    assert not budget(PARTS, KNOWN, KNOWN.builds[name], 1.0).exceeded
+def test_every_build_but_the_papers_keeps_its_limits_as_it_is_described(name: str) -> None:
+    """Two sticks on a Pi 2's own ports do not, which is what resets them in the field."""
+    assert budget(PARTS, KNOWN, KNOWN.builds[name], 1.0).exceeded == (name == "paper")
 
 
 @given(st.sampled_from(["paper", "standard", "5g"]), st.floats(0, 1), st.floats(0, 1))

@@ -19,12 +19,12 @@ from tandem_hardware.power_cli import main
 
 def test_it_runs_anywhere_without_set_up(tmp_path: Path) -> None:
     """No site packages, no PYTHONPATH, another working directory."""
-    command = [sys.executable, "-I", "-S", str(HARDWARE / "power-budget"), "--build", "paper"]
+    command = [sys.executable, "-I", "-S", str(HARDWARE / "power-budget"), "--build", "standard"]
     done = subprocess.run(
         command, cwd=tmp_path, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("Paper (paper): ")
+    assert done.stdout.startswith("Standard (standard): ")
     assert os.access(HARDWARE / "power-budget", os.X_OK)
 
 
@@ -40,14 +40,14 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 def test_the_object_has_the_keys_that_the_readme_documents(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = told(capsys, "--json", "--stock-config")
     content = json.loads(out)
-    assert status == 1, "the paper build's sticks draw more than 0.6 A"
+    assert status == 1, "the paper build's sticks draw more than a Pi 2 gives"
     assert [one["build"] for one in content["budgets"]] == list(bom.BUILDS)
     readme = (HARDWARE / "README.md").read_text(encoding="utf-8")
     first = content["budgets"][0]
     for key in (*content, *first, *first["limits"][0], *first["warnings"][0], *first["current_a"]):
         assert f"`{key}`" in readme or key in readme.split("`--json` prints")[1].split("##")[0].split("`"), key
     assert first["warnings"][0]["level"] == "exceeded"
-    assert first["current_a"]["peak"] == pytest.approx(1.9)
+    assert first["current_a"]["peak"] == pytest.approx(2.9)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,12 @@ def test_the_object_has_the_keys_that_the_readme_documents(capsys: pytest.Captur
             1,
             "EXCEEDED: the supply supply-3a: 4.29 A at peak of 3.00 A",
         ),
-        (("--build", "paper", "--stock-config"), 1, "EXCEEDED: the USB ports of pi-2b"),
+        (("--build", "paper"), 1, "EXCEEDED: the USB ports of pi-2b, all together: 2.07 A at peak of 1.20 A"),
+        (
+            ("--build", "paper", "--stock-config"),
+            1,
+            "EXCEEDED: the USB ports of pi-2b, all together: 2.07 A at peak of 0.60 A",
+        ),
         (("--build", "5g", "--battery", "battery-10ah"), 1, "EXCEEDED: the battery battery-10ah"),
         (("--build", "bench"), 0, "no battery"),
         (("--build", "standard", "--duty", "0"), 0, "0% of the time measuring (as told)"),
@@ -111,7 +116,7 @@ def test_a_campaign_file_with_a_mistake_is_told_with_its_line(
 def test_it_draws_the_same_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     for name in ("one.svg", "two.svg", "three.png"):
-        assert told(capsys, "--plot", str(tmp_path / name))[0] == 0
+        assert told(capsys, "--plot", str(tmp_path / name))[0] == 1  # drawn, and the paper build's limits are exceeded
     drawn = (tmp_path / "one.svg").read_bytes()
     assert drawn == (tmp_path / "two.svg").read_bytes()
     assert (tmp_path / "three.png").read_bytes().startswith(b"\x89PNG")
