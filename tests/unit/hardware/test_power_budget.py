@@ -113,7 +113,8 @@ def test_the_paper_build_by_hand() -> None:
     """Pi 2 1.1, 1.75, 4.1; sticks 2 x (0.7, 1.8, 5.0); GNSS 0.15, 0.2, 0.35; LED 0.02, 0.03, 0.05 W.
     idle 1.1 + 1.4 + 0.15 + 0.02 = 2.67; measuring 1.75 + 3.6 + 0.2 + 0.03 = 5.58; peak 4.1 + 10.0 + 0.35 + 0.05 = 14.5 W = 2.9 A.
     Half the time measuring: (2.67 + 5.58) / 2 = 4.125 W = 0.825 A; 37 x 0.85 = 31.45 Wh; 31.45 / 4.125 = 7.624 h.
-    USB: (10.0 + 0.35) / 5 = 2.07 A: of 1.2 A 0.87 too much, of 0.6 A 1.47. Supply: 2.9 - 2.5 = 0.4 A too much; battery: 2.9 - 2.4 = 0.5 A."""
+    USB: (10.0 + 0.35) / 5 = 2.07 A: of 1.2 A 0.87 too much, of 0.6 A 1.47. Supply: 2.9 - 2.5 = 0.4 A too much;
+    battery: 2.9 - 2.4 = 0.5 A."""
     found = budget(PARTS, KNOWN, KNOWN.builds["paper"], 0.5)
     assert found.watts == pytest.approx({"idle": 2.67, "measuring": 5.58, "peak": 14.5})
     assert found.average_a == pytest.approx(0.825)
