@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tandem_hardware import bom, builds, wiring
 from tandem_hardware.errors import SourceError
+from tandem_hardware.places import ROOT
 
 PARTS = bom.load()
 BUILDS = builds.load(PARTS)
@@ -68,6 +69,14 @@ def test_the_status_leds_channels_are_at_their_pins(build: str) -> None:
         assert diagram.pieces["PI"].places[pin] == gpio
         assert ("LED", lead) in set(diagram.across("PI", pin))
         assert ("R" in {name for name, _ in diagram.across("PI", pin)}) == (lead != "K")
+
+
+def test_the_example_inventory_has_the_led_where_it_is_wired() -> None:
+    told = yaml.safe_load((ROOT / "ansible" / "inventories" / "example" / "group_vars" / "pi4.yml").read_text())
+    diagram = wiring.read("standard")
+    places = {word: place for place, word in diagram.pieces["PI"].places.items()}
+    for colour, lead in (("red", "R"), ("green", "G"), ("blue", "B")):
+        assert ("LED", lead) in set(diagram.across("PI", places[f"GPIO {told['tandem_status_led'][colour]}"]))
 
 
 def test_moving_a_label_is_no_drift_and_another_wire_is() -> None:

@@ -164,7 +164,8 @@ class Capture:
             if not _may_set_groups():
                 start = [sys.executable, "-I", "-S", stay_root.__file__, program]
         sizes = ["-s", str(self._snaplen), "-B", str(_KERNEL_BUFFER_KIB)]
-        return [*start, *stay, "-i", self._interface, "-n", *sizes, "-w", "-", *self._filter.split()]
+        # Not promiscuous (-p): in a Wi-Fi network others' packets are none of ours.
+        return [*start, *stay, "-i", self._interface, "-p", "-n", *sizes, "-w", "-", *self._filter.split()]
 
     def _listening(self) -> bool:
         return any(_LISTENING in message for message in self._messages)
