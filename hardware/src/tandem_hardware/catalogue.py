@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tandem_hardware import paper, wiring
+from tandem_hardware import case_products, paper, wiring
 from tandem_hardware.guides import products as guides
 from tandem_hardware.product import Product
 
 
 def products() -> list[Product]:
     """Each file that ``./kit hardware`` makes."""
-    return [*paper.products(), *wiring.products(), *guides.products()]
+    return [*paper.products(), *wiring.products(), *case_products.products(), *guides.products()]

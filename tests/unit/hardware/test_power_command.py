@@ -145,11 +145,11 @@ def test_what_is_committed_is_as_its_sources_make_it(product: object) -> None:
 
 def test_the_page_marks_estimates_and_sums() -> None:
     """The bench: 2 Pi Zero 18, 2 cards 12, hub 30, supply 9, 2 cables 4 EUR: 36 + 24 + 30 + 9 + 8 = 107;
-    22 + 1 + 100 + 100 + 24 = 247 g."""
+    22 + 1 + 100 + 100 + 32 = 255 g."""
     parts = bom.load()
     text = page(parts, builds.load(parts))
     bench = text.split("## Bench (`bench`)")[1].split("\n## ")[0]
-    assert "Together: ≈ 107 EUR (prices of 2025-06), ≈ 247 g." in bench
+    assert "Together: ≈ 107 EUR (prices of 2025-06), ≈ 255 g." in bench
     assert "| 2 | Raspberry Pi Zero 2 W (SC0510) | `pi-zero-2w` |" in bench
     assert "0.69 / 1.75 / ≈ 3" in bench
     assert "hub-powered (USB)" in bench
