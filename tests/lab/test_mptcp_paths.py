@@ -2,6 +2,7 @@
 
 import json
 import socket
+import struct
 import time
 
 import pytest
@@ -17,6 +18,9 @@ from tandem.mptcp.watch import APART_S, LONGEST_S, Watch
 
 UNFILTERED = (284, 1)
 """SOL_MPTCP, MPTCP_INFO: its first byte counts the subflows besides the first."""
+
+SOL_PACKET, PACKET_ADD_MEMBERSHIP, PACKET_MR_PROMISC = 263, 1, 1
+"""Of linux/socket.h and linux/if_packet.h: the socket module has no names for them."""
 
 LACK = why_not()
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
@@ -43,6 +47,13 @@ def told(two: Lab, paths: Paths) -> list[tuple[str, str]]:
 
 def dump(two: Lab) -> str:
     return two.probe.run("ip -4 rule; ip -4 route show table all type unicast; ip mptcp endpoint; ip mptcp limits")
+
+
+def promiscuous(interface: str) -> None:
+    """What another program's capture does to an interface (packet(7), PACKET_MR_PROMISC), begun and ended."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as capture:
+        asked = struct.pack("=iHH8s", socket.if_nametoindex(interface), PACKET_MR_PROMISC, 0, b"")
+        capture.setsockopt(SOL_PACKET, PACKET_ADD_MEMBERSHIP, asked)
 
 
 def connected(two: Lab, primary: str) -> Reader:
@@ -220,7 +231,7 @@ def test_an_ordinary_user_with_net_admin_can_configure(two):
     assert json.loads(two.probe.python(code, user=65534, capabilities="+net_admin")) == ADDRESS
 
 
-def test_a_capture_that_begins_and_ends_starts_no_check_and_a_change_of_the_link_does(two, tmp_path, monkeypatch):
+def test_captures_ours_and_others_start_no_check_and_a_change_of_the_link_does(two, tmp_path, monkeypatch):
     paths = up(two)
     watch, heard = two.probe.inside(lambda: (Watch(paths), hear_routes()))
     two.kept += [watch, heard]
@@ -240,7 +251,9 @@ def test_a_capture_that_begins_and_ends_starts_no_check_and_a_change_of_the_link
     capture = Capture("tmp5-a", tmp_path / "a.pcap", 128, Budget(10**6))
     two.probe.inside(capture.start)
     capture.stop(0.0)
+    assert not heard.read()[0], "our own captures leave the link's flags alone (tcpdump -p)"
+    two.probe.inside(lambda: promiscuous("tmp5-a"))
     assert watched(2 * LONGEST_S, 1) == 0
-    assert heard.read()[0], "the kernel told of no capture: nothing was tried"
+    assert heard.read()[0], "the kernel told of no promiscuous capture: nothing was tried"
     two.probe.run("ip link set tmp5-a mtu 1400")
     assert watched(2 * APART_S, 1) == 1
