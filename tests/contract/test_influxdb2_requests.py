@@ -142,3 +142,16 @@ def test_a_ping(stand_in):
     stand_in.script = lambda _: (204, {"X-Influxdb-Version": "v2.7.11"}, b"")
     assert stand_in.store.ping() == "v2.7.11"
     assert stand_in.seen[0][:2] == ("GET", "/ping")
+
+
+def test_a_probe_is_erased_by_a_delete_over_all_time(stand_in):
+    stand_in.store.erase("kit-01b")
+    ((method, path, headers, body),) = stand_in.seen
+    assert (method, path) == ("POST", WRITE.replace("/write?", "/delete?").replace("&precision=ns", ""))
+    assert headers["Content-Type"] == "application/json"
+    asked = json.loads(body)
+    assert asked["predicate"] == 'probe="kit-01b"'
+    assert (asked["start"], asked["stop"]) == ("1970-01-01T00:00:00Z", "2262-01-01T00:00:00Z")
+    stand_in.script = lambda _: told("unauthorized", "unauthorized access")
+    with pytest.raises(StoreDown, match="401"):
+        stand_in.store.erase("kit-01b")

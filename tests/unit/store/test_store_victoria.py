@@ -156,3 +156,11 @@ def test_any_line_becomes_lines_of_numbers(tags, texts):
     assert first.utc_ns == form.utc_ms == NOW // 10**6
     for one in form.lines:
         assert all(not isinstance(value, str) for value in parse(one).fields.values())
+
+
+def test_one_probe_is_erased_and_the_other_stays(store):
+    lines = [f"radio,boot=e,path=a,probe={probe} rsrp_dbm=-90,seq=1i {NOW}" for probe in ("erased", "kept-one")]
+    assert store.write(lines) == []
+    assert store.measurements_of("erased") == 2
+    store.erase("erased")
+    assert (store.measurements_of("erased"), store.measurements_of("kept-one")) == (0, 2)

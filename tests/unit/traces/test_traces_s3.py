@@ -229,3 +229,15 @@ def test_what_is_stored_is_read_from_any_byte_on(bucket, stream, offset):
     place = bucket.put(stream, "probe-1", "captures/a.pcap", SHA256, "identity").place
     with bucket.open(place, offset) as stored:
         assert stored.read() == CONTENT[offset:]
+
+
+def test_a_probe_is_erased_with_its_earlier_versions_and_no_other(bucket, s3, stream):
+    s3.put_bucket_versioning(Bucket="traces-here", VersioningConfiguration={"Status": "Enabled"})
+    for probe in ("probe-1", "probe-10"):
+        bucket.put(stream, probe, "a", SHA256, "identity")
+    s3.delete_object(Bucket="traces-here", Key="kit/traces/probe-1/a")  # leaves the version, and a mark
+    assert (bucket.held("probe-1").files, bucket.held("probe-1").bytes) == (2, len(CONTENT))
+    bucket.erase("probe-1")
+    assert bucket.held("probe-1").files == 0
+    assert bucket.held("probe-10").bytes == len(CONTENT)
+    bucket.erase("probe-10")

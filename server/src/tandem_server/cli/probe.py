@@ -1,4 +1,4 @@
-"""``tandem-server probe add|list|rotate|revoke``: who may send and measure; others are in probe_enrolment and probe_last."""
+"""``tandem-server probe add|list|rotate|revoke``: who may send and measure; others are in probe_enrolment, probe_last and probe_erase."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.probe_enrolment import add_actions, keep_peers
+from tandem_server.cli.probe_erase import add_action as add_erase
 from tandem_server.cli.probe_last import add_action
 from tandem_server.cli.secret_place import SecretPlace
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
@@ -65,6 +66,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         sub.set_defaults(func=_probe)
     add_actions(actions)
     add_action(actions)
+    add_erase(actions)
 
 
 @with_plain_ends

@@ -13,6 +13,7 @@ from tandem_server.registry import counted, enrolments, late, ledger_runs, probe
 from tandem_server.registry.campaigns import CampaignQueue
 from tandem_server.registry.counted import Counted
 from tandem_server.registry.enrolments import Enrolments
+from tandem_server.registry.erasure import Erasure, scrub
 from tandem_server.registry.late import LateHours
 from tandem_server.registry.ledger_runs import LedgerRuns
 from tandem_server.registry.probes import Probes
@@ -113,6 +114,7 @@ class Registry:
         self.counted = Counted(self._read, self._write)
         self.ledger_runs = LedgerRuns(self._read, self._write)
         self.late = LateHours(self._read, self._write)
+        self.erasure = Erasure(self._write)
         if read_only:
             self._check()
             return
@@ -136,6 +138,10 @@ class Registry:
         if version != _VERSION:
             mend = "start the gateway of this version, which brings it up to date"
             raise RegistryError(f"{self.file}: version {version}, this one reads {_VERSION}; mend: {mend}")
+
+    def scrub(self) -> None:
+        """What was deleted leaves the file, too. Waits for others' transactions; needs as much room as the file takes."""
+        scrub(self._connection())
 
     def close(self) -> None:
         """Close the connections of all threads; none may be in use."""

@@ -87,6 +87,14 @@ class Influx:
         except AnswerError as error:
             raise QueryError(str(error)) from error
 
+    def measurements_of(self, probe: str) -> int:
+        """See ``SeriesStore``."""
+        return sum(len(series.rows) for series in self.query(f"SHOW MEASUREMENTS WHERE \"probe\" = '{probe}'"))
+
+    def erase(self, probe: str) -> None:
+        """See ``SeriesStore``. Of all retention policies."""
+        self.query(f"DROP SERIES WHERE \"probe\" = '{probe}'")
+
     def close(self) -> None:
         """Close the connections kept alive; the client can be used again."""
         self._link.close()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import urlencode
 
 from tandem_server.store.http import Link
 from tandem_server.store.influx import Influx
+from tandem_server.store.kinds import StoreDown
+
+_EVER = {"start": "1970-01-01T00:00:00Z", "stop": "2262-01-01T00:00:00Z"}
 
 
 class Influx2(Influx):
@@ -16,3 +20,11 @@ class Influx2(Influx):
         self._link = Link(url, {"Authorization": f"Token {token}"}, timeout_s, 8086)
         self.url, self.database, self.user = self._link.url, bucket, ""
         self._write_path = "/api/v2/write?" + urlencode({"org": org, "bucket": bucket, "precision": "ns"})
+        self._delete_path = "/api/v2/delete?" + urlencode({"org": org, "bucket": bucket})
+
+    def erase(self, probe: str) -> None:
+        """See ``SeriesStore``. By ``/api/v2/delete``: its InfluxQL drops no series."""
+        body = json.dumps({**_EVER, "predicate": f'probe="{probe}"'}).encode()
+        status, _, answer = self._link.request("POST", self._delete_path, body, {"Content-Type": "application/json"})
+        if status != 204:
+            raise StoreDown(f"{self.url}: delete answered {status}: {answer[:200].decode(errors='replace').strip()}")

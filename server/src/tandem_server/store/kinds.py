@@ -46,6 +46,14 @@ class SeriesStore(Protocol):
         """One InfluxQL statement; ``params`` fill its ``$name`` placeholders. Times are ns since 1970 UTC. QueryError, StoreDown."""
         ...
 
+    def measurements_of(self, probe: str) -> int:
+        """In how many measurements (or series' names) there is anything of a probe, of any age. QueryError, StoreDown."""
+        ...
+
+    def erase(self, probe: str) -> None:
+        """Take out all series of a probe, its roll-ups too. ``probe``: a valid name. QueryError, StoreDown."""
+        ...
+
     def close(self) -> None:
         """Close the connections kept alive; the client can be used again."""
         ...

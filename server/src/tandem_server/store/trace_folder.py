@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tandem.schema.trace import Encoding
-from tandem_server.store.trace_store import NotTheFile, Stored, TraceStoreDown, TraceStoreFull, content_of, places
+from tandem_server.store.trace_store import Held, NotTheFile, Stored, TraceStoreDown, TraceStoreFull, content_of, places
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -61,6 +61,33 @@ class TraceFolder:
     def free_bytes(self) -> int | None:
         """See TraceStore."""
         return free_bytes(self.folder)
+
+    def held(self, probe: str) -> Held:
+        """See TraceStore."""
+        try:
+            return held(self.folder / probe)
+        except OSError as error:
+            raise TraceStoreDown(f"{error.filename}: {error.strerror}") from error
+
+    def erase(self, probe: str) -> None:
+        """See TraceStore."""
+        try:
+            erase(self.folder / probe)
+        except OSError as error:
+            raise TraceStoreDown(f"{error.filename}: {error.strerror}") from error
+
+
+def held(folder: Path) -> Held:
+    """All files below ``folder``, which need not exist; OSError."""
+    sizes = [path.lstat().st_size for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
+    return Held(len(sizes), sum(sizes))
+
+
+def erase(folder: Path) -> None:
+    """Take ``folder`` and all below it away, durably; it need not exist. OSError."""
+    if folder.is_dir():
+        shutil.rmtree(folder)
+        sync(folder.parent)
 
 
 def free_bytes(folder: Path) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from tandem.schema.trace import Encoding
-from tandem_server.store.trace_store import Stored, TraceStoreDown, places
+from tandem_server.store.trace_store import Held, Stored, TraceStoreDown, places
 
 _LOG = logging.getLogger("tandem.traces")
 PART_BYTES = 16 * 1024 * 1024
@@ -167,6 +167,29 @@ class TraceBucket:
     def free_bytes(self) -> int | None:
         """See TraceStore."""
         return None
+
+    def held(self, probe: str) -> Held:
+        """See TraceStore: every version, so what an object lock still holds is seen."""
+        sizes = [int(one.get("Size", 0)) for one in self._versions(probe)]
+        return Held(len(sizes), sum(sizes))
+
+    def erase(self, probe: str) -> None:
+        """See TraceStore. A version that an object lock holds stays until its time is over: TraceStoreDown says which."""
+        for one in self._versions(probe):
+            where = {"Key": one["Key"], "VersionId": one["VersionId"]}
+            try:
+                self._client.delete_object(Bucket=self._bucket, **where)
+            except (self._errors.ClientError, self._errors.BotoCoreError) as error:
+                raise TraceStoreDown(f"s3://{self._bucket}/{one['Key']}: {error}") from error
+
+    def _versions(self, probe: str) -> list[dict[str, Any]]:
+        """Versions and marks of deletion below the probe's name."""
+        below = "/".join(part for part in (self._prefix, probe) if part) + "/"
+        try:
+            pages = self._client.get_paginator("list_object_versions").paginate(Bucket=self._bucket, Prefix=below)
+            return [one for page in pages for kind in ("Versions", "DeleteMarkers") for one in page.get(kind, [])]
+        except (self._errors.ClientError, self._errors.BotoCoreError) as error:
+            raise TraceStoreDown(f"s3://{self._bucket}/{below}: {error}") from error
 
 
 class _Body(io.RawIOBase):

@@ -37,6 +37,14 @@ class Stored:
     stored_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Files, or versions of objects, and their bytes."""
+
+    files: int = 0
+    bytes: int = 0
+
+
 class TraceStore(Protocol):
     """Traces under names that are never used for another content."""
 
@@ -50,6 +58,12 @@ class TraceStore(Protocol):
 
     def free_bytes(self) -> int | None:
         """Room that is left; None: the store knows no bound."""
+
+    def held(self, probe: str) -> Held:
+        """What there is of a probe. TraceStoreDown."""
+
+    def erase(self, probe: str) -> None:
+        """Take out all of it, earlier versions too. TraceStoreDown."""
 
 
 def places(probe: str, name: str, sha256: str, encoding: Encoding) -> tuple[str, str]:

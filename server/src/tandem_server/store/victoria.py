@@ -80,6 +80,25 @@ class Victoria:
             "VictoriaMetrics has no InfluxQL: ledger and report need an InfluxDB ([store] kind private, running or influxdb2)"
         )
 
+    def measurements_of(self, probe: str) -> int:
+        """See ``SeriesStore``: names of series."""
+        told = json.loads(self._posted("/api/v1/series", {"match[]": self._all_of(probe), "start": "0"}, 200))
+        return len({one["__name__"] for one in told["data"]})
+
+    def erase(self, probe: str) -> None:
+        """See ``SeriesStore``. Its files lose the bytes when it merges them, by itself."""
+        self._posted("/api/v1/admin/tsdb/delete_series", {"match[]": self._all_of(probe)}, 204)
+
+    def _all_of(self, probe: str) -> str:
+        return f"{{db={json.dumps(self.database)},probe={json.dumps(probe)}}}"
+
+    def _posted(self, path: str, form: dict[str, str], good: int) -> bytes:
+        content_type = {"Content-Type": "application/x-www-form-urlencoded"}
+        status, _, body = self._link.request("POST", path, urlencode(form).encode(), content_type)
+        if status != good:
+            raise StoreDown(f"{self.url}: {path} answered {status}: {body[:200].decode(errors='replace').strip()}")
+        return body
+
     def close(self) -> None:
         """Close the connections kept alive; the client can be used again."""
         self._link.close()
@@ -163,12 +182,8 @@ class Victoria:
             "start": f"{near[0][1].utc_ms / 1000:.3f}",
             "end": f"{near[-1][1].utc_ms / 1000:.3f}",
         }
-        content_type = {"Content-Type": "application/x-www-form-urlencoded"}
-        status, _, body = self._link.request("POST", "/api/v1/export", urlencode(form).encode(), content_type)
-        if status != 200:
-            raise StoreDown(f"{self.url}: export answered {status}: {body[:200].decode(errors='replace').strip()}")
         held = set()
-        for line in body.splitlines():
+        for line in self._posted("/api/v1/export", form, 200).splitlines():
             series = json.loads(line)
             labels = frozenset(series["metric"].items())
             held |= {(labels, at) for at in series["timestamps"]}
