@@ -77,7 +77,7 @@ def reason(report: pytest.TestReport | pytest.CollectReport) -> tuple[str, str]:
     crash = getattr(told, "reprcrash", None)
     if crash is None:
         lines = [line for line in str(told).splitlines() if line.strip()]
-        return (lines[-1] if lines else "")[:WHY_LENGTH], ""
+        return (lines[-1].removeprefix("E").strip() if lines else "")[:WHY_LENGTH], ""
     return " ".join(crash.message.split())[:WHY_LENGTH], f"{crash.path}:{crash.lineno}"
 
 

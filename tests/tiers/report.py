@@ -50,7 +50,11 @@ class Report:
 
     @property
     def failed(self) -> list[dict[str, Any]]:
-        return [one for one in self.tests.values() if one["outcome"] == "failed"]
+        """Not what fell over because its job was stopped in the midst of it."""
+        ended = {name for job in self.jobs.values() for name in job["files"]} | self._whole().keys()
+        return [
+            one for one in self.tests.values() if one["outcome"] == "failed" and one["test"].partition("::")[0] in ended
+        ]
 
     @property
     def broken(self) -> list[dict[str, Any]]:
@@ -65,6 +69,10 @@ class Report:
 
     def files(self) -> dict[str, dict[str, Any]]:
         """File → seconds, tests, outcome, of those that ran to their end."""
+        broken = {name for job in self.broken for name in job["files"] if len(job["files"]) == 1}
+        return {name: of for name, of in self._whole().items() if name not in broken}
+
+    def _whole(self) -> dict[str, dict[str, Any]]:
         files: dict[str, dict[str, Any]] = {}
         for name, one in self.tests.items():
             of = files.setdefault(name.partition("::")[0], {"seconds": 0.0, "tests": 0, "outcome": "passed"})
@@ -72,8 +80,7 @@ class Report:
             of["tests"] += 1
             if one["outcome"] == "failed":
                 of["outcome"] = "failed"
-        broken = {name for job in self.broken for name in job["files"] if len(job["files"]) == 1}
-        return {name: of for name, of in files.items() if of["tests"] >= self.collected[name] and name not in broken}
+        return {name: of for name, of in files.items() if of["tests"] >= self.collected[name]}
 
     def passed(self) -> set[str]:
         """Files and jobs that need not run again for this tree."""
