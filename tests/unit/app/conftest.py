@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "export"))
 
 
 @pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[Gateway]:
-    """Accepts everything, unless the test scripts it."""
+def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
+    """Accepts everything, unless the test scripts it. A collector beside it does at once what is due once a second."""
     from https_gateway import Gateway
 
+    from tandem.export import Exporter
+
+    monkeypatch.setattr("tandem.app.collector.TICK_NS", 50_000_000)
+    monkeypatch.setattr("tandem.app.supervisor.Exporter", partial(Exporter, period_s=0.05))
     made = Gateway(tmp_path / "gateway")
     yield made
     made.close()

@@ -201,8 +201,8 @@ class Rehearsal:
         server = replace(config.server, ca_file=self.gateway.ca, token_file=self.gateway.token_file)
         # The doubles' records go over whatever route there is: there are no such interfaces here.
         paths = tuple(replace(p, interface="lo") if p.name == "a" else p for p in config.paths)
-        settings = {"seconds": 1.0, "pause_s": 0.05, "minimum_gap_s": 30.0, **runs}
-        return replace(config, server=server, paths=paths, runs=replace(config.runs, **settings), drain_s=10.0)
+        settings = {"seconds": 1.0, "pause_s": 0.05, "minimum_gap_s": 3600.0, **runs}
+        return replace(config, server=server, paths=paths, runs=replace(config.runs, **settings), drain_s=60.0)
 
     def _parts(self) -> Parts:
         def poller(path: PathConfig, period_s: float, on_poll: Callable[[PollLike], None]) -> FakePoller:
@@ -228,15 +228,20 @@ class Rehearsal:
         self.supervisor.start()
         self._thread.start()
 
-    def until(self, what: Callable[[], bool], timeout_s: float = 20.0) -> None:
+    def until(self, what: Callable[[], bool], timeout_s: float = 60.0) -> None:
         deadline = time.monotonic() + timeout_s
         while not what():
             assert time.monotonic() < deadline, self.supervisor.live.status()
             time.sleep(0.01)
 
+    def until_sampled(self) -> None:
+        """All that ``fake_experiment.py`` says before its end was heard: the last sample alone names a subflow 3."""
+        runs = lambda: (self.supervisor.answers.status()["run"] or {}).get("runs", [])  # noqa: E731
+        self.until(lambda: any(len(run["subflows"]) == 3 for run in runs()))
+
     def stop(self) -> bool:
         self.supervisor.stop()
-        self._thread.join(15)
+        self._thread.join(60)
         assert not self._thread.is_alive()
         return self.supervisor.close()
 

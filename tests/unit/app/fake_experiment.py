@@ -62,7 +62,7 @@ def main(how: str) -> None:
         line(type="sample", monotonic_ns=time.monotonic_ns(), connection=connection, subflows=subflows)
     line(type="sample", monotonic_ns=time.monotonic_ns(), connection={"bytes": -5}, subflows=[{"subflow": 3}, "x"])
     if how in ("long", "deaf"):
-        time.sleep(60)
+        time.sleep(600)
     if how == "nonsense":
         line(type="result", result={"bytes": -1}, failure=None, environment={})
         return

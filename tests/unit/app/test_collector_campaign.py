@@ -31,7 +31,7 @@ bytes = 1000
 pause_s = 0
 [step.trigger]
 on = "mobility_start"
-within_s = 30
+within_s = 300
 [[step]]
 name = "told"
 experiment = "download"
@@ -48,7 +48,7 @@ INSTEAD = {"scheduler": {"asked": "minsrtt", "used": "stock"}}
 
 
 def asked(folder: Path, **request: Any) -> dict[str, Any]:
-    (answer,) = ask(folder / "status.sock", {"op": "campaign", **request}, 10.0)
+    (answer,) = ask(folder / "status.sock", {"op": "campaign", **request}, 60.0)
     return answer
 
 
@@ -116,21 +116,17 @@ def test_by_hand_with_a_label_over_the_socket(tmp_path, gateway):
 
 
 @pytest.mark.usefixtures("collector")
-@pytest.mark.parametrize(
-    ("request_", "reason"),
-    [
+def test_what_cannot_be_is_refused_and_the_collector_lives(tmp_path):
+    refused = [
         ({"action": "jump"}, "action is none of"),
         ({"action": "begin", "text": 5}, "begin needs text"),
         ({"action": "begin", "text": "x", "file": "f.toml", "steps": []}, "f.toml:1: no TOML"),
         ({"action": "begin", "text": MOVED, "file": "f", "steps": [], "paths": {"left": "z"}}, "'z' is no path"),
         ({"action": "tell", "label": 5}, "label is no text"),
         ({"action": "tell", "label": "x"}, "no campaign is under way"),
-    ],
-)
-def test_what_cannot_be_is_refused_and_the_collector_lives(tmp_path, request_, reason):
-    answer = asked(tmp_path, **request_)
-    assert answer["type"] == "refused"
-    assert reason in answer["reason"]
+    ]
+    answers = [(asked(tmp_path, **request), reason) for request, reason in refused]
+    assert [(a, reason) for a, reason in answers if a["type"] != "refused" or reason not in a["reason"]] == []
     assert asked(tmp_path, action="status")["campaign"] is None
 
 
@@ -176,7 +172,7 @@ def record(kind: str, tags: dict[str, Any], fields: dict[str, Any]) -> Record:
 @pytest.mark.parametrize(
     ("trigger", "waits"),
     [
-        ('on = "event"\nevent = "handover"\nwithin_s = 60', "waits for handover"),
+        ('on = "event"\nevent = "handover"\nwithin_s = 600', "waits for handover"),
         ('on = "place"\nlatitude_deg = 60.2\nlongitude_deg = 24.9\nradius_m = 500', "where the probe is is not known"),
         ('on = "speed_class"\nspeed_class = "low"', "waits for speed class low"),
         ('on = "window"\nbetween = "{now}"', None),
@@ -229,6 +225,6 @@ def test_idle_while_nothing_is_measured_and_held_while_something_is(tmp_path, ga
         assert collector.supervisor.exporter.held()
         collector.supervisor.pairs.stop()
         collector.until(lambda: not collector.supervisor.pairs.running)
-        assert main(["campaign", "idle", *config, "--wait", "20"]) == 0
+        assert main(["campaign", "idle", *config, "--wait", "60"]) == 0
     finally:
         collector.stop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -112,16 +111,12 @@ def test_failure_is_a_result(tmp_path: Path, gateway: Gateway, how: str, reason:
 def test_stopping_in_the_middle_of_a_run_keeps_what_was_measured(
     tmp_path: Path, gateway: Gateway, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tandem.app.experiment_process.STOP_S", 0.5)
+    monkeypatch.setattr("tandem.app.experiment_process.STOP_S", 0.1 if how == "deaf" else 60.0)
     collector = Rehearsal(tmp_path, gateway, how)
     collector.start()
     collector.pollers["a"].poll(-70.0)
-    collector.until(
-        lambda: any(r["subflows"] for r in (collector.supervisor.answers.status()["run"] or {}).get("runs", []))
-    )
-    began = time.monotonic()
+    collector.until_sampled()
     assert collector.stop()
-    assert time.monotonic() - began < 10
     (manifest,) = manifests(tmp_path)
     assert manifest["failure"] == {"reason": "stopped", "retry": False}
     assert (manifest["result"] is not None) == (how == "long")
