@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from endpoint_on_loopback import Endpoint, head, read_answer, request, wait_until
+from endpoint_on_loopback import Endpoint, head, request, wait_until
 
 from tandem_server.endpoint.listener import Acceptor, listen
 from tandem_server.endpoint.pool import Pool, PoolError

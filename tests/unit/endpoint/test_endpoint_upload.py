@@ -19,6 +19,12 @@ def upload(here, session, query, body, length=None, kind="mptcp", half_close=Tru
     return status, answer
 
 
+def send_for_ever(client):
+    while True:
+        client.sendall(b"x" * 10_000)
+        time.sleep(0.0001)  # so that a session's time is over before its bytes are
+
+
 def is_cut(client):
     """Whether the endpoint resets the connection."""
     try:
@@ -119,9 +125,7 @@ def test_a_body_that_never_ends_is_cut_by_time_or_by_the_budget(endpoint, query,
     with here.connect() as client:
         client.sendall(head("POST", f"/v1/upload?seconds={query}", session.id))
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
-            while True:
-                client.sendall(b"x" * 10_000)
-                time.sleep(0.0001)  # so that the time is over before the session's bytes are
+            send_for_ever(client)
     summary = here.ended(session)
     assert summary["end"] == end
     assert summary["bytes_received"] == session.used_bytes
