@@ -145,7 +145,7 @@ def database(private_influx):
         client.query('DROP DATABASE "rolled"')
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(arrivals(), steps)
 def test_any_order_and_lateness_of_arrival_leaves_no_trace(database, made, taken):
     store = database()

@@ -212,7 +212,7 @@ with Registry(file) as registry:
 def test_several_processes_enrol_at_once_and_the_hubs_file_has_all(tmp_path):
     file = tmp_path / "registry.sqlite"
     processes = [subprocess.Popen([sys.executable, "-c", ENROL_MANY, str(file), name]) for name in ("a", "b", "c")]
-    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    assert [process.wait(180) for process in processes] == [0, 0, 0]
     with Registry(file) as registry:
         enrolled = registry.enrolments.all()
         assert len({one.address for one in enrolled}) == 36

@@ -42,20 +42,15 @@ def test_a_registry_of_before_has_every_run_to_be_looked_at(tmp_path):
         ]
         registry.ledger_runs.keep(done)
         (one,) = registry.ledger_runs.sums()
-        assert (one.campaign, one.state, one.runs, one.records_arrived, one.files_received) == (
-            "c",
-            "complete",
-            3,
-            12,
-            3,
-        )
+        assert (one.campaign, one.state, one.runs) == ("c", "complete", 3)
+        assert (one.records_arrived, one.files_received) == (12, 3)
 
 
 def test_several_processes_open_an_old_one_at_once(tmp_path):
     old(tmp_path / "r.sqlite")
     program = "import sys; from pathlib import Path; from tandem_server.registry import Registry; Registry(Path(sys.argv[1])).close()"
     started = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "r.sqlite")]) for _ in range(3)]
-    assert [one.wait(60) for one in started] == [0, 0, 0]
+    assert [one.wait(180) for one in started] == [0, 0, 0]
     with Registry(tmp_path / "r.sqlite") as registry:
         assert sum(one.runs for one in registry.ledger_runs.sums()) == 3
 

@@ -205,13 +205,13 @@ def test_a_request_that_two_readers_would_part_in_two_places(attacked, which):
 
 def test_what_follows_an_answer_and_is_no_http(attacked):
     head = "POST /v1/records HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-    for after in (b"zz\r\n", b"5\r\nabc", b"\x00\xff" * 10):
-        with attacked.tls(source="127.0.3.3") as connection:
+    with contextlib.ExitStack() as all_at_once:
+        for after in (b"zz\r\n", b"5\r\nabc", b"\x00\xff" * 10):
+            connection = all_at_once.enter_context(attacked.tls(source="127.0.3.3"))
+            all_at_once.callback(heard, connection)
             connection.sendall(head.encode())
-            told = connection.recv(65536)
-            assert statuses(told) == [401]
+            assert statuses(connection.recv(65536)) == [401]
             connection.sendall(after)
-            heard(connection)
 
 
 def test_http_of_before_and_half_a_connection(attacked):
