@@ -88,6 +88,7 @@ host = "127.0.0.1"
 gateway_port = {ports[0]}
 control_port = {ports[1]}
 measurement_port = {ports[2]}
+processes = 1
 [store]
 binary = "{binary}"
 port = {ports[3]}

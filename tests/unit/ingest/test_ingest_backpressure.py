@@ -1,7 +1,6 @@
 """While the database is slow the gateway holds a bounded number of bytes: what is more is told to come later, and loses nothing by it."""
 
 import asyncio
-import gzip
 import json
 import threading
 import time
@@ -133,11 +132,3 @@ def test_a_length_that_is_only_claimed_holds_nothing(registry, traces):
 
     held, good = asyncio.run(run())
     assert (held, good[0]) == (50 * 100, 200)
-
-
-def test_a_small_bomb_is_told_so_and_leaves_nothing_behind(registry, traces):
-    token, database = registry.probes.add("probe-1"), Slow()
-    gateway = Gateway(registry, database, GatewayLimits(), traces)
-    bomb = gzip.compress(bytes(32 << 20))
-    assert asyncio.run(post(gateway.app(), token, [bomb], [(b"content-encoding", b"gzip")]))[0] == 413
-    assert gateway._bytes.held == 0

@@ -127,32 +127,31 @@ def test_no_id_opens_anything(server, text):
     assert server.gateway("GET", place)[0] in (200, 307, 404)
 
 
-@pytest.mark.parametrize(
-    ("args", "reason"),
-    [
-        (("own.toml", "--probe", "nobody"), "--probe nobody: there is no such probe; mend: tandem-server probe list"),
-        (("own.toml", "--all", "--path", "lte=x"), "own.toml:4: 'lte' is no role of the campaign; mend: one of wifi"),
-        (("own.toml", "--all", "--path", "wifi"), "--path wifi: no ROLE=NAME; mend"),
-        (("own.toml", "--all", "--path", "wifi=x", "--path", "cellular=x"), "is named twice"),
-        (
-            ("own.toml", "--all", "--label", "flying"),
-            "own.toml:8: no step takes the label 'flying'; mend: one of still",
-        ),
-        (("own.toml", "--all", "--priority", "101"), "--priority 101; mend: 0 to 100"),
-        (("broken.toml", "--all"), "broken.toml:7: unknown key 'experimant' in [[step]]; mend"),
-        (("none.toml", "--all"), "none.toml: No such file or directory; mend"),
-        (
-            ("unheard-of", "--all"),
-            "unheard-of: there is no campaign of that name; mend: a file's path, or one of adarsh",
-        ),
-    ],
-)
-def test_a_mistake_is_one_line_with_its_mend(kit, own, monkeypatch, args, reason):
+MISTAKES = [
+    (("own.toml", "--probe", "nobody"), "--probe nobody: there is no such probe; mend: tandem-server probe list"),
+    (("own.toml", "--all", "--path", "lte=x"), "own.toml:4: 'lte' is no role of the campaign; mend: one of wifi"),
+    (("own.toml", "--all", "--path", "wifi"), "--path wifi: no ROLE=NAME; mend"),
+    (("own.toml", "--all", "--path", "wifi=x", "--path", "cellular=x"), "is named twice"),
+    (
+        ("own.toml", "--all", "--label", "flying"),
+        "own.toml:8: no step takes the label 'flying'; mend: one of still",
+    ),
+    (("own.toml", "--all", "--priority", "101"), "--priority 101; mend: 0 to 100"),
+    (("broken.toml", "--all"), "broken.toml:7: unknown key 'experimant' in [[step]]; mend"),
+    (("none.toml", "--all"), "none.toml: No such file or directory; mend"),
+    (
+        ("unheard-of", "--all"),
+        "unheard-of: there is no campaign of that name; mend: a file's path, or one of adarsh",
+    ),
+]
+
+
+def test_a_mistake_is_one_line_with_its_mend(kit, own, monkeypatch):
     (own.parent / "broken.toml").write_text(OWN.replace("experiment =", "experimant ="))
     monkeypatch.chdir(own.parent)
-    status, out, err = campaign(kit, "push", *args)
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert reason in err
+    for args, reason in MISTAKES:
+        status, out, err = campaign(kit, "push", *args)
+        assert (status, out, err.count("\n"), reason in err) == (2, "", 1, True), (args, err)
 
 
 def test_the_papers_campaigns_are_found_by_name(kit):

@@ -7,7 +7,6 @@ import ssl
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
 from serve_on_loopback import Server, await_ready, command, end, lay_out, start, wait_for
 from test_ingest_body import MANIFEST
 
@@ -38,21 +37,6 @@ def test_accepted_lines_are_in_the_database_under_the_tokens_probe(server):
         assert [one["line"] for one in answer["rejected"]] == [7, 9]
         assert all(one["reason"] for one in answer["rejected"])
         assert stored(server, "one") == {"probe-1": 298}
-
-
-def test_without_a_good_token_nothing_is_taken(server):
-    for token in ("", "tandem_" + "A" * 43, server.token[:-1], server.token + "x"):
-        for method, path in (("POST", "/v1/records"), ("PUT", "/v1/runs/run-1")):
-            status, _, answer = server.gateway(method, path, line(1), token=token)
-            assert (status, list(answer)) == (401, ["error"])
-
-
-def test_a_revoked_token_is_void_at_once(server):
-    config = server.folder / "server.toml"
-    token = command("probe", "add", "probe-9", "--config", config)[1].strip()
-    assert server.gateway("POST", "/v1/records", line(1), token=token)[0] == 200
-    assert command("probe", "revoke", "probe-9", "--config", config)[0] == 0
-    assert server.gateway("POST", "/v1/records", line(1), token=token)[0] == 401
 
 
 def test_bodies_that_cannot_be_read_or_are_too_large(server):
@@ -159,41 +143,6 @@ def test_nothing_is_acknowledged_while_the_database_is_away(tmp_path):
         assert stored(alone, "b") == {"probe-1": 2}
     finally:
         assert [end(gateway), end(database)] == [0, 0]
-
-
-def test_the_certificate_is_the_servers_and_the_keys_are_not_for_others(server):
-    assert (server.folder / "tls/server.key").stat().st_mode & 0o777 == 0o600
-    assert (server.folder / "token").stat().st_mode & 0o777 == 0o600
-    context = ssl.create_default_context(cafile=server.folder / "tls/ca.pem")
-    # What Python 3.13 asks of every certificate.
-    context.verify_flags |= ssl.VERIFY_X509_STRICT
-    for name in ("server.tandem.test", "127.0.0.1"):
-        raw = socket.create_connection(("127.0.0.1", server.gateway_port))
-        with context.wrap_socket(raw, server_hostname=name) as tls:
-            assert tls.version() in ("TLSv1.2", "TLSv1.3")
-
-
-def test_a_connection_that_says_nothing_keeps_nobody_waiting(server):
-    with socket.create_connection(("127.0.0.1", server.gateway_port)) as silent:
-        assert server.gateway("GET", "/v1/health")[0] == 200
-        silent.setblocking(False)
-        with pytest.raises(BlockingIOError):  # it is still there
-            silent.recv(1)
-
-
-def test_a_head_without_an_end_is_ended(server):
-    context = ssl.create_default_context(cafile=server.folder / "tls/ca.pem")
-    raw = socket.create_connection(("127.0.0.1", server.gateway_port))
-    with context.wrap_socket(raw, server_hostname="127.0.0.1") as tls:
-        tls.sendall(b"GET /v1/health HTTP/1.1\r\n")
-        tls.settimeout(60)
-        try:
-            for _ in range(12):
-                tls.sendall(b"X-More: " + b"x" * 8000 + b"\r\n")
-            assert tls.recv(100).startswith(b"HTTP/1.1 400 ")
-        except (ConnectionError, ssl.SSLError):
-            pass  # closed while we were still sending: an end as well
-    assert server.gateway("GET", "/v1/health", token="")[0] == 200
 
 
 def test_the_gateway_writes_the_expected_series_and_sees_who_asks(server):

@@ -1,11 +1,14 @@
 """The ledger's running sums: a registry of before gets them, and several processes may open it meanwhile."""
 
+import io
 import sqlite3
 import subprocess
 import sys
 
+import pytest
 from old_registry import to_version
 
+from tandem.schema.trace import offer_of
 from tandem_server.registry import JudgedRun, Registry
 
 BEFORE = 5
@@ -76,3 +79,22 @@ def test_the_hand_out_checks_session_is_no_run(tmp_path):
         assert [one.run for one in registry.sessions.lone()] == ["run-1"]
         assert [one.run for one in registry.ledger_runs.due(1, 10)] == ["run-1"]
         assert [one.run for one in registry.sessions.all()] == ["preflight", "run-1"]
+
+
+@pytest.mark.parametrize("version", [1, 2, 7])
+def test_a_registry_of_any_version_gets_what_it_lacks(tmp_path, version):
+    file = tmp_path / "r.sqlite"
+    with Registry(file) as made:
+        token = made.probes.add("probe-1")
+        with made._write() as connection:
+            to_version(connection, version)
+    with Registry(file) as opened:
+        assert opened.probes.of_token(token) == "probe-1"
+        assert opened.enrolments.all() == opened.campaigns.all() == opened.traces.received() == []
+        assert opened.enrolments.invite("probe-2", 60, None).code
+        how = {"short": False, "label": None, "paths": {}, "allow_substitutes": False, "priority": 1}
+        assert opened.campaigns.push(["probe-1"], "own", "own.toml", "t", **how)
+        offer = offer_of(io.BytesIO(b"packets"), "a.pcap", None, "identity", 4096)
+        opened.trace_offers.offer("probe-1", offer, 10)
+        row = opened.trace_offers.finish("probe-1", offer, "probe-1/a.pcap", "identity", offer.bytes)
+        assert opened.traces.received() == [row]

@@ -33,13 +33,15 @@ NO_TOKENS = [
 
 @BOTH
 def test_no_good_token(attacked, which):
-    path = {"gateway": "/v1/records", "endpoint": "/v1/sessions"}[which]
-    for number, authorization in enumerate(NO_TOKENS):
+    asks = {"gateway": ("POST /v1/records", "PUT /v1/runs/run-1"), "endpoint": ("POST /v1/sessions",)}[which]
+    nearly = [f"Bearer {attacked.token[:-1]}", f"Bearer {attacked.token}x"]
+    for number, authorization in enumerate([*NO_TOKENS, *nearly]):
         header = "" if authorization is None else f"Authorization: {authorization}\r\n"
-        ask = f"POST {path} HTTP/1.1\r\n{CLOSE}{header}Content-Length: 1\r\n\r\nx"
-        told = attacked.says(ask, which, f"127.0.2.{number + 1}")
-        assert statuses(told) in ([401], [400]), authorization
-        assert b"AAAA" not in told
+        for ask in asks:
+            whole = f"{ask} HTTP/1.1\r\n{CLOSE}{header}Content-Length: 1\r\n\r\nx"
+            told = attacked.says(whole, which, f"127.0.2.{number + 1}")
+            assert statuses(told) in ([401], [400]), (ask, authorization)
+            assert b"AAAA" not in told
 
 
 @BOTH
