@@ -134,7 +134,8 @@ def database(private_influx):
     """An empty database for each example."""
     with private_influx.client("admin") as admin:
         admin.query('DROP DATABASE "rolled"')
-    with Influx(private_influx.url, "rolled", "admin", account_password(private_influx.folder, "admin")) as client:
+    password = account_password(private_influx.folder, "admin")
+    with Influx(private_influx.url, "rolled", "admin", password, timeout_s=600) as client:
 
         def empty():
             client.query('DROP DATABASE "rolled"')
