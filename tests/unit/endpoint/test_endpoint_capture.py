@@ -60,7 +60,7 @@ def test_only_the_sessions_own_connections_are_kept(channel, kind):
     for session in (mine, other):
         assert len(ask.endpoint.get("/v1/download?bytes=100000", session["session"], kind)[2]) == 100_000
     taking = ask.endpoint.sessions.get(mine["session"]).capture
-    wait_until(lambda: taking._taken_bytes > HEADER_BYTES + 12 * 160)  # a dozen packets, of which mine are the first
+    wait_until(lambda: taking._taken_bytes > HEADER_BYTES + 12 * 80)  # a dozen packets, of which mine are the first
     assert ask("DELETE", f"/v1/sessions/{other['session']}")[1]["capture"] is None
     _, told = ask("DELETE", f"/v1/sessions/{mine['session']}")
     (connection,), capture = told["connections"], told["capture"]

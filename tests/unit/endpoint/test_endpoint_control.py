@@ -149,39 +149,28 @@ def test_more_than_a_probes_share_is_refused_with_the_reason(channel):
     assert "2 open sessions" in channel("POST", "/v1/sessions", ASK)[1]["error"]
 
 
-NO_ASKS = [
-    {"run": "../x"},
-    {"run": 5},
-    {"kind": "udp"},
-    {"bytes": 0},
-    {"bytes": True},
-    {"bytes": 1.5},
-    {"seconds": 5},
-    {"bytes": None, "seconds": -1},
-    {"bytes": None, "seconds": "5"},
-    {"budget_bytes": 5},
-    {"bytes": None, "budget_bytes": 0},
-    {"bytes": None, "budget_bytes": "5"},
-    {"bytes": 10**15},
-    {"options": []},
-    {"options": {"colour": "red"}},
-    {"options": {"congestion_control": "../x"}},
-    {"options": {"congestion_control": 5}},
-    {"options": {"congestion_control": "olia"}},
-    {"options": {"send_buffer_bytes": 1}},
-    {"options": {"receive_buffer_bytes": 2**31}},
-    {"options": {"send_buffer_bytes": True}},
-    {"options": {"nodelay": 1}},
-    {"path": ""},
-    {"path": "a\nb"},
-    {"path": "\ud800"},
-    {"colour": "red"},
-    {"paths": []},
-    {"paths": {"a": "1.2.3.4"}},
-    {"paths": {"a": {"address": "1.2.3"}}},
-    {"paths": {"a": {"address": 5}}},
-    {"paths": {"a": {"operator": "x" * 65}}},
-    {"paths": {str(i): {} for i in range(9)}},
+NO_OPTIONS = {
+    "colour": ["red"],
+    "congestion_control": ["../x", 5, "olia"],
+    "send_buffer_bytes": [1, True],
+    "receive_buffer_bytes": [2**31],
+    "nodelay": [1],
+}
+NO_VALUES = {
+    "run": ["../x", 5],
+    "kind": ["udp"],
+    "bytes": [0, True, 1.5, 10**15],
+    "seconds": [5],
+    "budget_bytes": [5],
+    "path": ["", "a\nb", "\ud800"],
+    "colour": ["red"],
+    "options": [[], *({name: value} for name, values in NO_OPTIONS.items() for value in values)],
+    "paths": [[], {"a": "1.2.3.4"}, {str(i): {} for i in range(9)}]
+    + [{"a": peer} for peer in ({"address": "1.2.3"}, {"address": 5}, {"operator": "x" * 65})],
+}
+NO_ASKS = [{name: value} for name, values in NO_VALUES.items() for value in values]
+NO_ASKS += [
+    {"bytes": None, **more} for more in ({"seconds": -1}, {"seconds": "5"}, {"budget_bytes": 0}, {"budget_bytes": "5"})
 ]
 
 

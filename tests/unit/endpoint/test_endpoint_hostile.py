@@ -47,14 +47,9 @@ def test_resets_at_every_point_leave_nothing_behind(attacked):
     here = attacked()
     session = here.session("any")
     upload = head("POST", "/v1/upload?bytes=100000", session.id, "Content-Length: 100000")
+    download = request("/v1/download?seconds=60", session.id)
     for kind in ("tcp", "mptcp"):
-        for sent in (
-            b"",
-            b"GET /v1",
-            request("/v1/whoami"),
-            request("/v1/download?seconds=60", session.id),
-            upload + b"x",
-        ):
+        for sent in (b"", b"GET /v1", request("/v1/whoami"), download, upload + b"x"):
             with here.connect(kind) as client:
                 client.sendall(sent)
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)

@@ -59,11 +59,8 @@ def test_a_run_goes_into_the_ledger_and_the_ledger_tells_what_is_missing(server)
     status, listed, _ = command("ledger", "--config", config, "--json", "--manifests")
     assert status == 1
     (row,) = [row for row in json.loads(listed)["runs"] if row["id"] == "run-l"]
-    assert (row["status"], row["records"], row["manifest"]) == (
-        "measured",
-        {"subflow": {"promised": 2, "arrived": 0}},
-        manifest,
-    )
+    assert (row["status"], row["manifest"]) == ("measured", manifest)
+    assert row["records"] == {"subflow": {"promised": 2, "arrived": 0}}
     assert [(lack["what"], lack["name"], lack["count"]) for lack in row["missing"]] == [("records", "subflow", 2)]
     now = time.time_ns()
     lines = [

@@ -20,20 +20,8 @@ from tandem_server.registry import CountedNumbers
 
 def report(boot: str, spool: str, made: int, first: int = 1, **counts: int) -> SpoolReport:
     told = {"sent": made - first + 1, "rejected": 0, "dropped": 0, "settled": made, **counts}
-    return SpoolReport(
-        "probe-1",
-        boot,
-        100,
-        spool,
-        first,
-        made,
-        told["sent"],
-        told["rejected"],
-        told["dropped"],
-        told["settled"],
-        None,
-        0,
-    )
+    numbers = (told[name] for name in ("sent", "rejected", "dropped", "settled"))
+    return SpoolReport("probe-1", boot, 100, spool, first, made, *numbers, None, 0)
 
 
 @given(st.sets(st.integers(1, 60)), st.integers(1, 20), st.integers(0, 60))

@@ -66,12 +66,8 @@ def append(place, offer, piece, offset=None):
 def test_a_trace_is_stored_under_its_name_read_only_as_it_came(place, encoding):
     offer, stream = offered(CONTENT, encoding=encoding)
     receipt = place.received("probe-1", offer, stream)
-    assert (receipt.probe, receipt.name, receipt.bytes, receipt.sha256) == (
-        "probe-1",
-        offer.name,
-        len(CONTENT),
-        offer.sha256,
-    )
+    assert (receipt.probe, receipt.name) == ("probe-1", offer.name)
+    assert (receipt.bytes, receipt.sha256) == (len(CONTENT), offer.sha256)
     stored = place.folder / "traces/probe-1" / (offer.name + (".gz" if encoding == "gzip" else ""))
     assert stored.read_bytes() == stream
     assert stored.stat().st_mode & 0o777 == 0o440
@@ -105,9 +101,8 @@ def test_what_a_power_cut_took_behind_what_was_told_is_found_out(place, tail):
     if tail == "zeros":
         os.truncate(file, 3 * CHUNK + 7)
     offset = place.desk.state("probe-1", offer.sha256).offset
-    assert offset == (
-        told if tail == "lost" else CHUNK
-    )  # the chunk with the zeros is cut off, though its beginning was told
+    # The chunk with the zeros is cut off, though its beginning was told.
+    assert offset == (told if tail == "lost" else CHUNK)
     assert append(place, offer, stream[offset:]) == len(stream)
 
 
