@@ -104,7 +104,7 @@ def test_cut_at_every_instant_and_started_again(gateway, tmp_path, keeps, monkey
     while whole is None or at < whole:
         at += 1
         root, name = tmp_path / str(at), f"cut-{at}-{'keeps' if keeps else 'loses'}"
-        folder = gateway.write_enrol(root, name, gateway.invite(name)["code"])
+        folder = gateway.write_enrol(root, name, gateway.code_for(name))
         card = Card(root, at, keeps)
         with monkeypatch.context() as patched:
             card.install(patched, module)
