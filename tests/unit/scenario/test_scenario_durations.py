@@ -10,7 +10,7 @@ from tandem_bench.scenario.route import lay_out, phase_starts
 
 
 @pytest.mark.parametrize("name", ["commute", "still", "walk", "drive"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(duration_s=st.floats(10, 3600))
 def test_phases_cover_the_duration(name, duration_s):
     scenario = load(name, duration_s, 1)
@@ -33,7 +33,7 @@ def test_shares_become_ticks(shares, ticks):
     assert (lengths >= 1).all()
 
 
-@pytest.mark.parametrize("duration_s", [30, 60, 95.5, 180, 600])
+@pytest.mark.parametrize("duration_s", [30, 95.5, 180])
 def test_whole_commutes_of_any_length(duration_s):
     played = play(load("commute", duration_s, 2))
     assert [p["activity"] for p in played.phases] == ["still", "walk", "tram", "drive", "still"]

@@ -56,51 +56,43 @@ def test_every_kind_of_event_has_a_meaning_and_no_other():
     assert set(EVENTS) == set(EVENT_KINDS)
 
 
-@pytest.mark.parametrize(
-    ("measurement", "field", "states"),
-    [
-        ("radio", "state", RADIO_STATES),
-        ("modem_health", "state", MODEM_STATES),
+def test_every_state_has_a_meaning_and_no_other():
+    for key, states in {
+        "radio.state": RADIO_STATES,
+        "modem_health.state": MODEM_STATES,
+        "probe_state.state": PROBE_STATES,
+        "health.mobile": ("true", "false"),
+        "dash_playback.state": PLAYBACK_STATES,
+        "campaign.state": CAMPAIGN_STATES,
+        "verdict.verdict": VERDICTS,
+        "verdict.role": VERDICT_ROLES,
+    }.items():
+        assert set(meanings(*key.split("."))) == set(states), key
+
+
+def test_a_code_means_what_its_word_means():
+    for measurement, name, words in (
         ("probe_state", "state", PROBE_STATES),
-        ("health", "mobile", ("true", "false")),
-        ("dash_playback", "state", PLAYBACK_STATES),
+        ("modem_health", "state", MODEM_STATES),
         ("campaign", "state", CAMPAIGN_STATES),
         ("verdict", "verdict", VERDICTS),
-        ("verdict", "role", VERDICT_ROLES),
-    ],
-)
-def test_every_state_has_a_meaning_and_no_other(measurement, field, states):
-    assert set(meanings(measurement, field)) == set(states)
+    ):
+        for number, word in enumerate(words):
+            assert meaning(measurement, f"{name}_code", number) == meaning(measurement, name, word)
 
 
-@pytest.mark.parametrize(
-    ("measurement", "name", "code", "words"),
-    [
-        ("probe_state", "state", "state_code", PROBE_STATES),
-        ("modem_health", "state", "state_code", MODEM_STATES),
-        ("campaign", "state", "state_code", CAMPAIGN_STATES),
-        ("verdict", "verdict", "verdict_code", VERDICTS),
-    ],
-)
-def test_a_code_means_what_its_word_means(measurement, name, code, words):
-    for number, word in enumerate(words):
-        assert meaning(measurement, code, number) == meaning(measurement, name, word)
-
-
-@pytest.mark.parametrize("key", sorted(STATES))
-def test_words_are_of_a_field_or_tag_of_the_schema_and_fit_it(key):
-    measurement, _, name = key.partition(".")
-    words = STATES[key]
-    assert all(m.words and m.words == m.words.strip() and "_" not in m.words for m in words.values())
-    if name in ALL[measurement].tags:
-        return
-    field = ALL[measurement].field(name)
-    if field.kind == "bool":
-        assert set(words) == {"true", "false"}
-    elif field.kind == "int":
-        assert set(words) == {str(n) for n in range(int(field.minimum or 0), int(field.maximum or 0) + 1)}
-    else:
-        assert field.kind == "str"
+def test_words_are_of_a_field_or_tag_of_the_schema_and_fit_it():
+    for key, words in STATES.items():
+        measurement, _, name = key.partition(".")
+        assert all(m.words and m.words == m.words.strip() and "_" not in m.words for m in words.values()), key
+        if name in ALL[measurement].tags:
+            continue
+        field = ALL[measurement].field(name)
+        assert field.kind in ("bool", "int", "str"), key
+        if field.kind == "bool":
+            assert set(words) == {"true", "false"}, key
+        elif field.kind == "int":
+            assert set(words) == {str(n) for n in range(int(field.minimum or 0), int(field.maximum or 0) + 1)}, key
 
 
 def test_a_yes_or_no_of_which_nothing_more_is_known_is_yes_or_no():
@@ -111,54 +103,46 @@ def test_a_yes_or_no_of_which_nothing_more_is_known_is_yes_or_no():
         meanings("radio", "nothing")
 
 
-@pytest.mark.parametrize("key", sorted(SCALES))
-def test_limits_lie_within_what_the_schema_admits_and_say_their_source(key):
-    field, limits = the_field(key), SCALES[key]
-    low, high = (
-        (-math.inf if field.minimum is None else field.minimum),
-        (math.inf if field.maximum is None else field.maximum),
-    )
-    assert field.kind in ("int", "float")
-    assert low <= limits.fair <= high
-    assert low <= limits.good <= high
-    assert limits.source
+def test_limits_lie_within_what_the_schema_admits_and_say_their_source():
+    for key, limits in SCALES.items():
+        field = the_field(key)
+        low = -math.inf if field.minimum is None else field.minimum
+        high = math.inf if field.maximum is None else field.maximum
+        assert field.kind in ("int", "float"), key
+        assert low <= limits.fair <= high, key
+        assert low <= limits.good <= high, key
+        assert limits.source, key
 
 
-@pytest.mark.parametrize("key", sorted(set(SCALES) & set(USUAL)))
-def test_limits_lie_within_the_usual_range(key):
-    shown = USUAL[key]
-    assert shown.low is not None
-    assert shown.high is not None
-    assert shown.low < min(SCALES[key].good, SCALES[key].fair) <= max(SCALES[key].good, SCALES[key].fair) < shown.high
+def test_limits_lie_within_the_usual_range_and_that_within_what_the_schema_admits():
+    for key, shown in USUAL.items():
+        field, low, high = the_field(key), shown.low, shown.high
+        assert low is None or field.minimum is None or low >= field.minimum, key
+        assert high is None or field.maximum is None or high <= field.maximum, key
+        assert low is None or high is None or low < high, key
+        if key in SCALES:
+            limits = sorted((SCALES[key].good, SCALES[key].fair))
+            assert low is not None, key
+            assert high is not None, key
+            assert low < limits[0] <= limits[1] < high, key
 
 
-@pytest.mark.parametrize("key", sorted(USUAL))
-def test_usual_ranges_lie_within_what_the_schema_admits(key):
-    field, shown = the_field(key), USUAL[key]
-    assert shown.low is None or field.minimum is None or shown.low >= field.minimum
-    assert shown.high is None or field.maximum is None or shown.high <= field.maximum
-    assert shown.low is None or shown.high is None or shown.low < shown.high
+def test_every_field_has_a_title_and_a_range():
+    for measurement, field in FIELDS:
+        assert title(measurement, field), (measurement, field)
+        usual(measurement, field)
 
 
-@pytest.mark.parametrize(("measurement", "field"), FIELDS)
-def test_every_field_has_a_title_and_a_range(measurement, field):
-    assert title(measurement, field)
-    usual(measurement, field)
+def test_rsrp_is_graded():
+    levels = (-80, -90, -90.1, -105, -105.5, None, True)
+    assert [tone_of("radio", "rsrp_dbm", level) for level in levels] == [
+        "good", "good", "fair", "fair", "poor", "quiet", "quiet",
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("level", "tone"),
-    [(-80, "good"), (-90, "good"), (-90.1, "fair"), (-105, "fair"), (-105.5, "poor"), (None, "quiet"), (True, "quiet")],
-)
-def test_rsrp_is_graded(level, tone):
-    assert tone_of("radio", "rsrp_dbm", level) == tone
-
-
-@pytest.mark.parametrize(
-    ("value", "tone"), [(59.9, "good"), (60, "fair"), (79.9, "fair"), (80, "poor"), ("80", "quiet")]
-)
-def test_where_less_is_better_the_order_turns(value, tone):
-    assert tone_of("health", "processor_temperature_degc", value) == tone
+def test_where_less_is_better_the_order_turns():
+    tones = [tone_of("health", "processor_temperature_degc", value) for value in (59.9, 60, 79.9, 80, "80")]
+    assert tones == ["good", "fair", "fair", "poor", "quiet"]
 
 
 @given(st.sampled_from([*SCALES.values(), *SHARES.values()]), st.floats(), st.floats())
@@ -171,12 +155,12 @@ def test_what_is_better_never_has_a_worse_grade(limits, one, other):
     assert low <= high if limits.more_is_better else low >= high
 
 
-@pytest.mark.parametrize("limits", [*SCALES.values(), *SHARES.values()])
-def test_steps_ascend_as_grafana_wants_them(limits):
-    values = [limit for limit, _ in limits.steps]
-    assert values[0] is None
-    assert values[1] <= values[2]
-    assert [limits.tone(v) for v in values[2:]] == [tone for _, tone in limits.steps[2:]]
+def test_steps_ascend_as_grafana_wants_them():
+    for key, limits in [*SCALES.items(), *SHARES.items()]:
+        values = [limit for limit, _ in limits.steps]
+        assert values[0] is None, key
+        assert values[1] <= values[2], key
+        assert [limits.tone(v) for v in values[2:]] == [tone for _, tone in limits.steps[2:]], key
 
 
 def test_an_ungraded_field_has_no_grade():
