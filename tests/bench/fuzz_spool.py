@@ -7,7 +7,7 @@ pages of one file put into another or elsewhere in the same, older copies of a f
 write-ahead logs (a spool whose process was killed has one), the account and its copy, rejected.jsonl.
 
 What must hold, whatever was damaged: the constructor gives a spool or a SpoolError; nothing else is raised by anything afterwards, and
-nothing takes longer than two minutes; ``made`` = ``sent`` + ``pending`` + ``rejected`` + ``dropped``, none negative, and as many records come out
+nothing takes two minutes; ``made`` = ``sent`` + ``pending`` + ``rejected`` + ``dropped``, none negative, and as many records come out
 as were pending; none twice; each with the content that its number was given; no number that was given out before is given out
 again (when the newest file and the note of the last number are both damaged nobody can know: such rounds are counted apart). Exit
 status 1 when not.
