@@ -87,6 +87,12 @@ class Probe:
         told["files"].append(row)
         manifest.write_text(json.dumps(told))
 
+    def send(self, name: str, content: bytes, **more: Any) -> None:
+        """Until its receipt is there."""
+        self.capture(name, content, **more)
+        self.uploader.start()
+        self.until("trace_received")
+
     def until(self, kind: str, count: int = 1) -> None:
         def there() -> bool:
             return sum(event[0] == kind for event in self.events) >= count
@@ -116,9 +122,7 @@ def noise(count: int) -> bytes:
 
 def test_a_file_goes_up_and_its_receipt_is_kept(probe: Probe, server: TraceServer) -> None:
     content = noise(3 * CHUNK_BYTES + 17)
-    probe.capture("a.pcap", content)
-    probe.uploader.start()
-    probe.until("trace_received")
+    probe.send("a.pcap", content)
     assert server.received == {"captures/a.pcap": content}
     receipt = probe.queue.receipts.of("captures/a.pcap")
     assert receipt is not None
@@ -131,9 +135,7 @@ def test_a_file_goes_up_and_its_receipt_is_kept(probe: Probe, server: TraceServe
 def test_gzip_makes_the_stream_shorter(tmp_path: Path, server: TraceServer) -> None:
     probe = Probe(tmp_path / "probe", server, "gzip")
     content = b"the same again " * 100_000
-    probe.capture("a.pcap", content)
-    probe.uploader.start()
-    probe.until("trace_received")
+    probe.send("a.pcap", content)
     probe.uploader.stop()
     assert server.received["captures/a.pcap"] == content
     assert server.body_bytes < len(content) / 20
@@ -173,9 +175,7 @@ def test_a_corrupted_chunk_alone_is_sent_again(probe: Probe, server: TraceServer
         return piece
 
     server.on_bytes = corrupts
-    probe.capture("a.pcap", content)
-    probe.uploader.start()
-    probe.until("trace_received")
+    probe.send("a.pcap", content)
     assert server.received["captures/a.pcap"] == content
     assert ("PATCH", 422) in server.requests
     assert 2 * CHUNK_BYTES in server.offsets
@@ -200,9 +200,7 @@ def test_an_offset_of_the_servers_is_followed(probe: Probe, server: TraceServer)
 
     server.reply = forgets  # type: ignore[assignment]
     content = noise(4 * CHUNK_BYTES)
-    probe.capture("a.pcap", content)
-    probe.uploader.start()
-    probe.until("trace_received")
+    probe.send("a.pcap", content)
     assert server.received["captures/a.pcap"] == content
     assert ("PATCH", 409) in server.requests
     assert 1000 in server.offsets
@@ -218,9 +216,7 @@ def test_a_server_that_forgot_the_offer_gets_it_again(probe: Probe, server: Trac
 
     server.reply = forgets  # type: ignore[assignment]
     content = noise(3 * CHUNK_BYTES)
-    probe.capture("a.pcap", content)
-    probe.uploader.start()
-    probe.until("trace_received")
+    probe.send("a.pcap", content)
     assert server.received["captures/a.pcap"] == content
     assert sum(method == "POST" for method, _ in server.requests) == 2
 
@@ -259,9 +255,7 @@ def test_a_file_damaged_on_the_card_goes_up_beside_the_promised_name_and_is_neve
 ) -> None:
     promised = noise(5000)
     content = promised[:100] + b"\0" * 900 + promised[1000:]
-    probe.capture("a.pcap", content, promised=promised)
-    probe.uploader.start()
-    probe.until("trace_received")
+    probe.send("a.pcap", content, promised=promised)
     assert server.received == {"damaged/captures/a.pcap": content}
     assert [kind for kind, _, _ in probe.events] == ["trace_damaged", "trace_received"]
     assert probe.queue.kept() == []
@@ -373,9 +367,7 @@ def test_what_deflates_was_brought_up_to_date(probe: Probe, server: TraceServer)
 
 
 def test_an_empty_file_has_a_receipt_too(probe: Probe, server: TraceServer) -> None:
-    probe.capture("a.pcap", b"")
-    probe.uploader.start()
-    probe.until("trace_received")
+    probe.send("a.pcap", b"")
     assert server.received == {"captures/a.pcap": b""}
 
 
