@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rated_links
 from run_experiment import run
 from two_paths import Lab, Space, why_not
 
@@ -34,7 +35,7 @@ class Routed(Lab):
         ):
             here, there = self.spaces[one], self.spaces[other]
             base = 4 * number
-            here.run(f"ip link add l{number} type veth peer name l{number}x netns {there.pid}")
+            rated_links.join(here.pid, f"l{number}", there.pid, f"l{number}x")
             here.run(f"ip addr add {NET}.{base + 1}/30 dev l{number} && ip link set l{number} up")
             there.run(f"ip addr add {NET}.{base + 2}/30 dev l{number}x && ip link set l{number}x up")
         for name in ("ra", "rb", "rc", "rd"):
