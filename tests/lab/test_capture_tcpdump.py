@@ -23,7 +23,7 @@ def send(count: int, to: str = "127.0.0.1") -> str:
 
 @pytest.fixture
 def space():
-    with lab() as made:
+    with lab(upwards=False) as made:
         yield made.probe
 
 

@@ -83,7 +83,7 @@ class Probe:
 
 @pytest.fixture
 def probe(tmp_path: Path) -> Iterator[Probe]:
-    with lab() as two:
+    with lab(upwards=False) as two:
         lack = two.probe.inside(lambda: kernel.missing(Shape(down_bit_per_s=1e6, up_bit_per_s=1e6)))
         if lack is not None:
             pytest.skip(lack)
