@@ -186,7 +186,17 @@ def play(tmp_path, probe, server, *more):
         "ANSIBLE_HOME": tmp_path / "ansible",
         "LC_ALL": "C.UTF-8",
     }
-    line = ["env", PATH, shutil.which("ansible-playbook"), "-i", inventory, PLAYBOOK, "-e", '{"decommission_power_off": false}', *more]
+    line = [
+        "env",
+        PATH,
+        shutil.which("ansible-playbook"),
+        "-i",
+        inventory,
+        PLAYBOOK,
+        "-e",
+        '{"decommission_power_off": false}',
+        *more,
+    ]
     environment = (
         os.environ | {name: str(value) for name, value in settings.items()} | {"ANSIBLE_STDOUT_CALLBACK": "json"}
     )
