@@ -25,7 +25,7 @@ def endpoints(kit: KitOnRig) -> int:
 
 
 def test_four_subflows_over_two_of_three_paths(kit: KitOnRig) -> None:
-    asked = ("--kind", "mptcp", "--path", "wifi", "--paths", "wifi,b", "--subflows", "4", "--seconds", "3")
+    asked = ("--kind", "mptcp", "--path", "wifi", "--paths", "wifi,b", "--subflows", "4", "--seconds", "5")
     (run,) = kit.measured(*asked)
     assert run["failure"] is None
     result = run["result"]
