@@ -89,17 +89,17 @@ def test_the_next_start_undoes_what_a_killed_collector_left(probe: Probe) -> Non
     socket = probe.folder / "status.sock"
     before = probe.sack()
     first = probe.start("run")
-    await_true(socket.exists, 60, "the collector answers")
+    await_true(socket.exists, 120, "the collector answers")
     shape = ("--shape", "a:down_bit_per_s=1e6,up_bit_per_s=1e6", "--sysctl", f"{SACK}={1 - int(before)}")
     probe.start("experiment", "run", "handshake", "--set", "times=1000", "--set", "pause_s=60", *shape)
-    await_true(lambda: probe.shown().count("htb") == 2 and probe.sack() != before, 60, "the conditions are made")
+    await_true(lambda: probe.shown().count("htb") == 2 and probe.sack() != before, 120, "the conditions are made")
     first.send_signal(signal.SIGKILL)
     first.wait(60)
     assert "tshape" in probe.shown()
     again = probe.start("run")
-    await_true(lambda: probe.shown() == "" and probe.sack() == before, 60, "all is as before")
+    await_true(lambda: probe.shown() == "" and probe.sack() == before, 120, "all is as before")
     again.terminate()
-    assert again.wait(60) == 0
+    assert again.wait(120) == 0
     log = (probe.folder / "run.log").read_text()
     assert "tmp5-a: shaping taken down" in log
     assert f"sysctl {SACK} = {before}" in log

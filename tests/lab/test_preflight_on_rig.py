@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from kit_on_rig import find_influxd
 from preflight_kit import PreflightKit, failed, preflight_kit, shown
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -20,10 +20,7 @@ PATIENT = ("--wait", "60")
 
 
 @pytest.fixture(scope="module")
-def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PreflightKit]:
-    influxd = find_influxd()
-    if influxd is None:
-        pytest.skip("no influxd; ./kit setup takes it out of the distribution's package")
+def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PreflightKit]:
     with preflight_kit(tmp_path_factory.mktemp("preflight"), influxd) as made:
         yield made
 

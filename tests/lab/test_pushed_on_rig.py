@@ -9,10 +9,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
-from kit_on_rig import PROBE, REPOSITORY, KitOnRig, awaited, find_influxd, kit_on_rig
+from kit_on_rig import PROBE, REPOSITORY, KitOnRig, awaited, kit_on_rig
 
 from tandem_bench.rig.rights import Owner, confined
 
@@ -36,10 +37,7 @@ path = "a"
 
 
 @pytest.fixture(scope="module")
-def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
-    influxd = find_influxd()
-    if influxd is None:
-        pytest.skip("no influxd; ./kit setup takes it out of the distribution's package")
+def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
     more = "\n[campaigns]\nask_every_s = 1\n"
     with kit_on_rig(tmp_path_factory.mktemp("rig"), influxd, more=more) as running:
         yield running

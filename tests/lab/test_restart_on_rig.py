@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit_on_rig import PROBE, KitOnRig, awaited, find_influxd, kit_on_rig
+from kit_on_rig import PROBE, KitOnRig, awaited, kit_on_rig
 
 from tandem_bench.scenario import load as load_scenario
 from tandem_bench.scenario import play
@@ -48,11 +48,8 @@ class Rebooted(InfluxSource):
         return Row(row.utc_ns, {**row.tags, "boot": OTHER}, {**row.fields, "monotonic_ns": monotonic_ns})
 
 
-def drive(folder: Path) -> int:
+def drive(folder: Path, influxd: Path) -> int:
     """Killed once; when it was up again, UTC ns."""
-    influxd = find_influxd()
-    if influxd is None:
-        pytest.skip("no influxd; ./kit setup takes it out of the distribution's package")
     scene = play(load_scenario("drive", duration_s=60.0, seed=4))
     with kit_on_rig(folder, influxd, scene=scene) as kit:
         began_ns = kit.rig.epoch_monotonic_ns
@@ -91,11 +88,9 @@ def kit_started(kit: KitOnRig) -> int:
     return int(found[0])
 
 
-def test_a_killed_collector_and_a_reboot_are_scored_rightly(tmp_path: Path) -> None:
+def test_a_killed_collector_and_a_reboot_are_scored_rightly(tmp_path: Path, influxd: Path) -> None:
     folder = tmp_path / "campaign"
-    started_utc_ns = drive(folder)
-    influxd = find_influxd()
-    assert influxd is not None
+    started_utc_ns = drive(folder, influxd)
     with Registry(folder / "server" / "registry.sqlite") as registry:
         ledger = {run.id for run in registry.runs.all(PROBE)}
     with PrivateInflux(influxd, folder / "server" / "influxdb", 0) as private, private.client() as store:

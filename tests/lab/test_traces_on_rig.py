@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit_on_rig import REPOSITORY, KitOnRig, awaited, find_influxd, kit_on_rig
+from kit_on_rig import REPOSITORY, KitOnRig, awaited, kit_on_rig
 
 from tandem.app.status_socket import NoCollectorError, ask
 from tandem_bench.rig.programs import READY_S
@@ -43,10 +43,7 @@ bytes = 3_000_000
 
 
 @pytest.fixture(scope="module")
-def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
-    influxd = find_influxd()
-    if influxd is None:
-        pytest.skip("no influxd; ./kit setup takes it out of the distribution's package")
+def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
     with kit_on_rig(tmp_path_factory.mktemp("rig"), influxd, more=TRACES.format(encoding="gzip")) as running:
         yield running
 
