@@ -4,18 +4,8 @@ import hashlib
 import io
 from dataclasses import replace
 
-import pytest
-
 from tandem.schema.trace import Receipt, offer_of
-from tandem_server.registry import Registry, TraceRow, Unfinished
-
-
-@pytest.fixture
-def registry(tmp_path):
-    with Registry(tmp_path / "registry.sqlite") as opened:
-        opened.probes.add("probe-1")
-        opened.probes.add("probe-2")
-        yield opened
+from tandem_server.registry import TraceRow, Unfinished
 
 
 def offer(content=b"packets" * 5000, name="captures/run-1-a.pcap", run="run-1"):
