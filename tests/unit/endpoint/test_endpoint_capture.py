@@ -118,7 +118,7 @@ def test_a_tcpdump_that_may_not_capture_is_a_refusal_and_leaves_no_session(chann
 
 
 def test_a_tcpdump_that_writes_nonsense_is_told(tmp_path, monkeypatch):
-    pretend(tmp_path, monkeypatch, "echo 'listening on any' >&2; head -c 100000 /dev/zero; sleep 60")
+    pretend(tmp_path, monkeypatch, "echo 'listening on any' >&2; head -c 100000 /dev/zero; exec sleep 60")
     captures = Captures(tmp_path / "captures", 10_000)
     told = captures.begin("probe-1", "run-1", "s", 8480).finish(set())
     assert (told["file"], told["truncated"]) == (None, True)

@@ -146,7 +146,10 @@ def database(private_influx):
         client.query('DROP DATABASE "rolled"')
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=settings.default.max_examples // 3,  # each is a database of its own, worked on for hours of its time
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(arrivals(), steps)
 def test_any_order_and_lateness_of_arrival_leaves_no_trace(database, made, taken):
     store = database()

@@ -60,20 +60,16 @@ def test_its_record_ends_it(registry, store, probe):
     assert now_at(registry, store, probe) is None
 
 
-def test_its_manifest_ends_it(registry, store, probe):
-    registry.runs.put("run-1", "probe-1", probe.run("run-1"))
-    probe.lines = probe.lines[:2]
-    assert now_at(registry, store, probe) is None
-
-
-def test_a_collector_that_began_anew_ends_it(registry, store, probe):
-    probe.record("event", {"kind": "collector_start"}, {"detail": "0.1"})
-    assert now_at(registry, store, probe) is None
-
-
-def test_a_machine_that_booted_anew_ends_it(registry, store, probe):
-    probe.boot = "b2"
-    probe.tell()
+@pytest.mark.parametrize("end", ["manifest", "collector begins anew", "machine boots anew"])
+def test_without_its_record_something_else_ends_it(registry, store, probe, end):
+    if end == "manifest":
+        registry.runs.put("run-1", "probe-1", probe.run("run-1"))
+        probe.lines = probe.lines[:2]
+    elif end == "collector begins anew":
+        probe.record("event", {"kind": "collector_start"}, {"detail": "0.1"})
+    else:
+        probe.boot = "b2"
+        probe.tell()
     assert now_at(registry, store, probe) is None
 
 

@@ -1,17 +1,9 @@
 """Hours that got lines late stay on the list until they were made again as they were noted last."""
 
-import pytest
-
 from tandem_server.registry import Registry, Ripening, Settled
 from tandem_server.registry.late import CONSUMERS, NOTED_AGAIN_S
 
 HOUR = 1_700_000_000 // 3600 * 3600
-
-
-@pytest.fixture
-def registry(tmp_path):
-    with Registry(tmp_path / "registry.sqlite") as opened:
-        yield opened
 
 
 def keys(found):

@@ -3,17 +3,9 @@
 import pytest
 
 from tandem.schema.campaign_queue import MOST_QUEUED
-from tandem_server.registry import QueueFull, Registry
+from tandem_server.registry import QueueFull
 
 HOW = {"short": False, "label": None, "paths": {}, "allow_substitutes": False}
-
-
-@pytest.fixture
-def registry(tmp_path):
-    with Registry(tmp_path / "registry.sqlite") as opened:
-        opened.probes.add("probe-1")
-        opened.probes.add("probe-2")
-        yield opened
 
 
 def push(registry, *probes, name="own", priority=50, text="t"):

@@ -22,12 +22,6 @@ def key():
     return base64.b64encode(os.urandom(32)).decode()
 
 
-@pytest.fixture
-def registry(tmp_path):
-    with Registry(tmp_path / "registry.sqlite") as opened:
-        yield opened
-
-
 def redeem(registry, name, code, its_key, network=NETWORK):
     return registry.enrolments.redeem(name, code, its_key, HOST_KEYS, network)
 
@@ -102,6 +96,11 @@ def test_every_other_code_is_refused_and_changes_nothing(registry):
 def test_no_text_is_a_code(text):
     with Registry(SHARED) as registry, pytest.raises(BadCode):
         redeem(registry, "probe-1", text, "k")
+
+
+@pytest.fixture
+def registry(empty):
+    return empty
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -15,12 +15,6 @@ from tandem_server.registry import Registry, RegistryError, valid_name
 from tandem_server.registry.bearer import probe_of
 
 
-@pytest.fixture
-def registry(tmp_path):
-    with Registry(tmp_path / "registry.sqlite") as opened:
-        yield opened
-
-
 def test_a_token_names_its_probe_until_it_is_rotated_or_revoked(registry):
     first = registry.probes.add("probe-1")
     other = registry.probes.add("probe-2")
@@ -75,6 +69,11 @@ def test_the_scheme_is_read_without_regard_to_case(registry):
     assert probe_of(registry, f"bearer {token}") == "probe-1"
     assert probe_of(registry, f"Basic {token}") is None
     assert probe_of(registry, token) is None
+
+
+@pytest.fixture
+def registry(empty):
+    return empty
 
 
 @pytest.fixture(scope="module", autouse=True)

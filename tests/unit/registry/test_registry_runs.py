@@ -4,15 +4,7 @@ import time
 
 import pytest
 
-from tandem_server.registry import LedgerConflict, Registry
-
-
-@pytest.fixture
-def registry(tmp_path):
-    with Registry(tmp_path / "registry.sqlite") as opened:
-        opened.probes.add("probe-1")
-        opened.probes.add("probe-2")
-        yield opened
+from tandem_server.registry import LedgerConflict
 
 
 def test_a_run_is_entered_once_and_its_last_manifest_holds(registry):

@@ -4,18 +4,8 @@ import hashlib
 import io
 from dataclasses import replace
 
-import pytest
-
 from tandem.schema.trace import Receipt, offer_of
-from tandem_server.registry import Registry, TraceRow, Unfinished
-
-
-@pytest.fixture
-def registry(tmp_path):
-    with Registry(tmp_path / "registry.sqlite") as opened:
-        opened.probes.add("probe-1")
-        opened.probes.add("probe-2")
-        yield opened
+from tandem_server.registry import TraceRow, Unfinished
 
 
 def offer(content=b"packets" * 5000, name="captures/run-1-a.pcap", run="run-1"):
@@ -64,3 +54,14 @@ def test_an_offer_goes_on_with_the_same_chunks_and_begins_anew_with_others(regis
     packed = offer_of(io.BytesIO(b"packets" * 5000), told.name, told.run, "gzip", 4096)
     anew = registry.trace_offers.offer("probe-1", packed, 10)
     assert (anew.checked_bytes, anew.failed) == (0, 0)
+
+
+def test_one_that_was_touched_since_it_was_looked_at_is_not_given_up(registry):
+    told = offer()
+    one = registry.trace_offers.offer("probe-1", told, 10)
+    assert registry.trace_offers.checked("probe-1", told.sha256, 4096, 4796) == 4796
+    assert registry.trace_offers.today_bytes("probe-1") == 4796
+    assert not registry.trace_offers.expire(one, 4096)
+    (touched,) = registry.trace_offers.unfinished()
+    assert registry.trace_offers.expire(touched, 4096)
+    assert registry.trace_offers.unfinished() == []
