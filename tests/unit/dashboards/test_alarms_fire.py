@@ -9,8 +9,9 @@ import json
 import time
 from base64 import b64encode
 from collections.abc import Callable
+from contextlib import closing
+from http.client import HTTPConnection
 from urllib.parse import urlencode
-from urllib.request import Request, urlopen
 
 import pytest
 from alarm_cases import CASES, Written
@@ -36,9 +37,9 @@ class World:
 
     taken = 0
 
-    def __init__(self, private, store, key) -> None:
+    def __init__(self, private, store, asking, key) -> None:
         World.taken += 1
-        self.private, self.store, self.rule = private, store, RULES[key]
+        self.private, self.store, self.asking, self.rule = private, store, asking, RULES[key]
         self.minute, self.watch = 0, self.rule.watch()
         self.begin_ns = (time.time_ns() // (60 * 10**9) - 60 * 24 * 60 * World.taken) * 60 * 10**9
         password = account_password(private.folder, "reader")
@@ -81,15 +82,19 @@ class World:
         return encode_point(Point(measurement, tags, fields, self.begin_ns + self.minute * 60 * 10**9))
 
     def _ask(self, influxql):
-        url = f"{self.private.url}/query?" + urlencode({"db": self.private.database, "epoch": "ms", "q": influxql})
-        with urlopen(Request(url, headers=self._login)) as answer:  # noqa: S310 the private database
-            return json.load(answer)
+        asked = urlencode({"db": self.private.database, "epoch": "ms", "q": influxql})
+        self.asking.request("GET", f"/query?{asked}", headers=self._login)
+        return json.load(self.asking.getresponse())
 
 
 @pytest.fixture(scope="module")
 def running(influx_binary, tmp_path_factory):
-    with PrivateInflux(influx_binary, tmp_path_factory.mktemp("alarms"), 0) as private, private.client() as store:
-        yield private, store
+    with (
+        PrivateInflux(influx_binary, tmp_path_factory.mktemp("alarms"), 0) as private,
+        private.client() as store,
+        closing(HTTPConnection(private.url.removeprefix("http://"))) as asking,
+    ):
+        yield private, store, asking
 
 
 @pytest.fixture
@@ -188,7 +193,7 @@ def test_a_database_that_does_not_answer_is_one_alarm_not_twenty() -> None:
 
 
 def test_without_grafana_the_command_line_says_what_would_fire(running, capsys) -> None:
-    private, store = running
+    private, store, _ = running
     at = time.time_ns()
     lines = [
         f"expected,probe=kit-9 seen=1i {at}",
@@ -210,7 +215,7 @@ def test_without_grafana_the_command_line_says_what_would_fire(running, capsys) 
 
 
 def test_every_query_of_every_alarm_is_asked_as_the_reader_without_an_error(running) -> None:
-    private, _ = running
+    private, *_ = running
     password = (private.folder / "reader.password").read_text().strip()
     with Influx(private.url, private.database, "reader", password) as database:
         answers = ask_alarms(database, time.time_ns() // 10**6)
