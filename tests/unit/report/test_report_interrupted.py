@@ -99,12 +99,6 @@ def test_run_without_manifest_is_named(folder):
     assert any(run in line and "cut off" in line for line in missing)
 
 
-def test_run_missing_in_the_ledger_is_named(folder):
-    run = MADE.manifests[0]["id"]
-    missing, _ = everything(folder, ledger=MADE.ledger() - {run})
-    assert missing == [f"run {run}: its manifest is not in the server's ledger"]
-
-
 def test_capture_of_another_size_is_named(folder):
     name = MADE.captures[0][0]
     with (folder / "probe" / PROBE / name).open("ab") as file:
