@@ -126,6 +126,9 @@ def test_it_fires_for_the_probe_that_is_wrong_after_its_time_and_ends_when_that_
     assert "[no value]" not in text
     assert "NaN" not in text
     print(f"{title}\n{text}")  # pytest -rP shows them: they are for people
+    if world.rule.no_data == "KeepLast":
+        world.goes_on(15)  # the server stops: what fired stays
+        assert world.firing == {labels_of(case)}
     if key == "probe-records-lost":
         world.minute += 24 * 60
     minutes = 190 if key == "probe-undervoltage" else 35  # one round a minute here, six there
@@ -154,16 +157,6 @@ def test_nothing_fires_where_nothing_is_wrong_and_a_server_that_stops_changes_no
     who = "kit-1" if case.probe else "server"
     assert world.goes_on(world.rule.for_s // 60 + 4, **{who: case.fine}) == []
     assert world.goes_on(15) == []
-
-
-@pytest.mark.parametrize("world", [key for key in CASES if RULES[key].no_data == "KeepLast"], indirect=True)
-def test_what_fired_stays_when_the_server_stops(world) -> None:
-    case = CASES[world.rule.labels["alarm"]]
-    who = "kit-1" if case.probe else "server"
-    world.goes_on(world.rule.for_s // 60 + 4, **{who: case.wrong})
-    assert world.firing == {labels_of(case)}
-    world.goes_on(15)
-    assert world.firing == {labels_of(case)}
 
 
 @pytest.mark.parametrize("world", ["server-dead"], indirect=True)
