@@ -43,30 +43,16 @@ def test_mean_lies_between_least_and_greatest(steps, start, length):
     assert held.down_bit_per_s.min() * 0.999999 - 1e-6 <= mean <= held.down_bit_per_s.max() * 1.000001 + 1e-6
 
 
-def test_everything_there():
-    counts = account(5, 5, 0, 0, 0, {"radio": [1, 2, 3], "event": [4, 5]})
-    assert (counts.in_database, counts.lost, counts.missing) == (5, 0, [])
-
-
-def test_missing_numbers_are_lost_and_listed():
-    counts = account(8, 8, 0, 0, 0, {"radio": [1, 2, 5, 6]})
-    assert (counts.lost, counts.missing) == (4, [(3, 4), (7, 8)])
-
-
-def test_rejected_and_dropped_are_not_lost():
-    assert account(8, 5, 0, 2, 1, {"radio": [1, 2, 3, 4, 5]}).lost == 0
-
-
-def test_the_same_number_twice_counts_once():
-    assert account(2, 2, 0, 0, 0, {"radio": [1, 1]}).lost == 1
-
-
-def test_without_the_probes_account_nobody_knows_what_is_lost():
-    counts = account(None, None, None, None, None, {"radio": [1, 4]})
-    assert (counts.in_database, counts.lost, counts.missing) == (2, None, [(2, 3)])
-
-
-def test_without_the_database_neither():
+def test_what_is_lost_is_what_was_made_and_neither_rejected_nor_dropped_nor_is_in_the_database():
+    for made, rows, expected in (
+        ((5, 5, 0, 0, 0), {"radio": [1, 2, 3], "event": [4, 5]}, (5, 0, [])),
+        ((8, 8, 0, 0, 0), {"radio": [1, 2, 5, 6]}, (4, 4, [(3, 4), (7, 8)])),
+        ((8, 5, 0, 2, 1), {"radio": [1, 2, 3, 4, 5]}, (5, 0, [(6, 8)])),
+        ((2, 2, 0, 0, 0), {"radio": [1, 1]}, (1, 1, [(2, 2)])),  # the same number twice counts once
+        ((None,) * 5, {"radio": [1, 4]}, (2, None, [(2, 3)])),  # without the probe's account nobody knows it
+    ):
+        counts = account(*made, rows)
+        assert (counts.in_database, counts.lost, counts.missing) == expected, made
     counts = account(7, 7, 0, 0, 0, None)
     assert (counts.in_database, counts.lost) == (None, None)
 

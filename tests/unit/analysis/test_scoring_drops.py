@@ -6,34 +6,26 @@ from tandem_server.analysis.handovers import FoundEvent
 from tandem_server.analysis.truth import Level, TrueDrop
 
 
-def test_event_on_either_side_of_the_steepest_moment_finds_the_drop():
-    true = [TrueDrop(10.0, "A", -7.0), TrueDrop(30.0, "A", -9.0)]
-    found = score(true, [FoundEvent(8.5, "A"), FoundEvent(31.5, "A")])
-    assert (len(found.found), len(found.missed), len(found.false_events)) == (2, 0, 0)
-
-
-def test_event_further_away_misses_it_and_is_false():
-    found = score([TrueDrop(10.0, "A", -7.0)], [FoundEvent(12.5, "A")])
-    assert (found.true, len(found.missed), len(found.false_events)) == (1, 1, 1)
-
-
-def test_two_events_of_one_long_fall_are_not_false():
-    assert not score([TrueDrop(10.0, "A", -14.0)], [FoundEvent(9.6, "A"), FoundEvent(10.6, "A")]).false_events
-
-
-def test_operators_are_told_apart():
-    assert score([TrueDrop(10.0, "A", -7.0)], [FoundEvent(10.0, "B")]).missed
-
-
 @pytest.mark.parametrize(
-    ("change", "name"), [(-6.0, "6-8"), (-7.99, "6-8"), (-8.0, "8-12"), (-11.9, "8-12"), (-12.0, "12+"), (-60.0, "12+")]
+    ("drops", "events", "seen"),
+    [
+        pytest.param(
+            [(10.0, -7.0), (30.0, -9.0)], [(8.5, "A"), (31.5, "A")], (2, 0, 0), id="on either side of the moment"
+        ),
+        pytest.param([(10.0, -7.0)], [(12.5, "A")], (0, 1, 1), id="further away it misses it and is false"),
+        pytest.param([(10.0, -14.0)], [(9.6, "A"), (10.6, "A")], (1, 0, 0), id="two of one long fall are not false"),
+        pytest.param([(10.0, -7.0)], [(10.0, "B")], (0, 1, 1), id="operators are told apart"),
+    ],
 )
-def test_edges_of_sizes(change, name):
-    assert {k for k, n in by_size([change]).items() if n} == {name}
+def test_events_find_drops(drops, events, seen):
+    found = score([TrueDrop(t, "A", db) for t, db in drops], [FoundEvent(*event) for event in events])
+    assert (len(found.found), len(found.missed), len(found.false_events)) == seen
+    assert found.true == len(drops)
 
 
-def test_smaller_changes_have_no_size():
-    assert sum(by_size([-5.9]).values()) == 0
+def test_edges_of_sizes():
+    edges = {-5.9: [], -6.0: ["6-8"], -7.99: ["6-8"], -8.0: ["8-12"], -11.9: ["8-12"], -12.0: ["12+"], -60.0: ["12+"]}
+    assert {change: [name for name, n in by_size([change]).items() if n] for change in edges} == edges
 
 
 def level(*steps: tuple[float, float]) -> Level:
@@ -48,21 +40,15 @@ def level(*steps: tuple[float, float]) -> Level:
 POLLS = np.arange(0.2, 19, 1.0)
 
 
-def test_a_fall_between_two_polls_is_true_and_stamped_at_the_later():
+def test_a_fall_between_two_polls_is_true_and_stamped_at_the_later_and_what_no_two_polls_saw_is_none():
     assert at_polls("A", level((0, -80.0), (5.5, -90.0)), POLLS, POLLS) == [TrueDrop(6.2, "A", -10.0)]
-
-
-def test_a_dip_that_no_poll_sees_is_no_drop():
-    assert at_polls("A", level((0, -80.0), (5.3, -95.0), (5.9, -80.0)), POLLS, POLLS) == []
-
-
-def test_polls_with_a_gap_between_them_are_not_successive():
-    polls = np.array([0.2, 1.2, 2.2, 6.2, 7.2])
-    assert at_polls("A", level((0, -80.0), (4.0, -95.0)), polls, polls) == []
-
-
-def test_nothing_is_true_where_the_radio_was_absent():
-    assert at_polls("A", level((0, -80.0), (4.0, float("nan")), (8.0, -95.0)), POLLS, POLLS) == []
+    gap = np.array([0.2, 1.2, 2.2, 6.2, 7.2])
+    for seen, polls in (
+        (level((0, -80.0), (5.3, -95.0), (5.9, -80.0)), POLLS),  # a dip between two polls
+        (level((0, -80.0), (4.0, -95.0)), gap),  # polls with a gap between them are not successive
+        (level((0, -80.0), (4.0, float("nan")), (8.0, -95.0)), POLLS),  # the radio was absent
+    ):
+        assert at_polls("A", seen, polls, polls) == []
 
 
 def test_a_fall_that_rounding_made_six_is_not_false():

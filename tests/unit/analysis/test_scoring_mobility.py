@@ -9,30 +9,18 @@ from tandem_server.analysis.mobility import score, score_lives, spans, state_at
 TRUE = [(0.0, False), (40.0, True), (80.0, False)]
 
 
-def test_late_start_and_late_stop_cost_their_time():
-    found = score(TRUE, [(50.0, True), (90.0, False)], 0.0, 100.0)
-    assert found.accuracy == pytest.approx(0.8)
-    assert (found.false_starts, found.missed_starts, found.lag_s) == (0, 0, [10.0])
-
-
-def test_start_while_standing_is_false():
-    found = score(TRUE, [(10.0, True), (20.0, False), (40.0, True), (80.0, False)], 0.0, 100.0)
-    assert (found.false_starts, found.missed_starts) == (1, 0)
-    assert found.accuracy == pytest.approx(0.9)
-
-
-def test_moving_span_never_noticed_is_missed():
-    found = score(TRUE, [], 0.0, 100.0)
-    assert (found.missed_starts, found.lag_s) == (1, [])
-    assert found.accuracy == pytest.approx(0.6)
-
-
-def test_only_the_time_between_first_and_last_poll_counts():
-    assert score(TRUE, [], 0.0, 40.0).accuracy == 1.0
-    assert score(TRUE, [], 40.0, 80.0).accuracy == 0.0
-
-
-def test_no_span_gives_no_accuracy():
+def test_accuracy_is_the_share_of_the_time_and_starts_are_false_or_missed():
+    for told, span, expected in (
+        ([(50.0, True), (90.0, False)], (0.0, 100.0), (0.8, 0, 0, [10.0])),  # late start and late stop cost their time
+        ([(10.0, True), (20.0, False), (40.0, True), (80.0, False)], (0.0, 100.0), (0.9, 1, 0, [0.0])),
+        ([], (0.0, 100.0), (0.6, 0, 1, [])),
+        # Only the time between first and last poll counts.
+        ([], (0.0, 40.0), (1.0, 0, 0, [])),
+        ([], (40.0, 80.0), (0.0, 0, 1, [])),
+    ):
+        found = score(TRUE, told, *span)
+        assert (found.false_starts, found.missed_starts, found.lag_s) == expected[1:], (told, span)
+        assert found.accuracy == pytest.approx(expected[0])
     assert score(TRUE, [], 5.0, 5.0).accuracy is None
 
 

@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpds import HERE, URL, one_period, representation
 
@@ -75,7 +75,6 @@ def test_trees_of_its_own_elements(node):
     value_or_refusal(text(node).encode())
 
 
-@settings(max_examples=50)  # one that asks for 20,000 segments takes a second
 @given(st.lists(TREES, max_size=3), st.dictionaries(st.sampled_from(ATTRIBUTES), VALUES, max_size=4))
 def test_anything_within_a_representation(nodes, attributes):
     more = "".join(f' {k}="{v}"' for k, v in attributes.items() if k not in ("id", "bandwidth"))

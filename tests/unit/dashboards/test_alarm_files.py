@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import pytest
@@ -22,6 +23,7 @@ from tandem_dashboards.alarms.tolerances import TOLERANCES
 from tandem_dashboards.alarms.yaml_text import to_yaml
 
 
+@functools.cache
 def committed(name):
     return yaml.safe_load((files.PROVISIONED / name).read_text(encoding="utf-8"))
 

@@ -43,18 +43,12 @@ def test_firing_is_told_once_and_its_end_once() -> None:
 
 
 def test_a_series_that_vanishes_while_others_are_there_is_resolved_after_two_evaluations() -> None:
+    """Why a silent probe needs a series of its own: a rule over what it sends takes back its alarm when it stops sending."""
     watch = Watch(0)
-    both, one = {P1: "Alerting", P2: "Normal"}, {P2: "Normal"}
-    assert of(watch, both, one, one) == ["Alerting", "Alerting", None]
-    assert P1 not in watch.states
-
-
-def test_why_a_silent_probe_needs_a_series_of_its_own() -> None:
-    """The trap: a rule over what the probe sends takes back its alarm when the probe stops sending."""
-    watch = Watch(0)
-    minutes(watch, {P1: "Alerting", P2: "Normal"}, {P2: "Normal"})
+    assert of(watch, {P1: "Alerting", P2: "Normal"}, {P2: "Normal"}) == ["Alerting", "Alerting"]
     (resolved,) = watch.told([Result(P2, "Normal")], 120_000)
     assert (resolved.labels, resolved.resolved, resolved.reason) == (P1, True, "MissingSeries")
+    assert P1 not in watch.states
 
 
 @pytest.mark.parametrize(

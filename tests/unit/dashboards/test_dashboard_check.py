@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from tandem_dashboards import generate, variables
+from tandem.schema import metrics
+from tandem_dashboards import generate, registry, variables
 from tandem_dashboards.asking import ask_board
 from tandem_dashboards.board import Board, Row
 from tandem_dashboards.cli import main
@@ -18,6 +20,7 @@ from tandem_dashboards.influxql import INTERVAL, select
 from tandem_dashboards.kinds import table, time_series
 from tandem_dashboards.look import Look
 from tandem_dashboards.target import series
+from tandem_dashboards.vocabulary import UnknownNameError
 from tandem_server.store import Influx as Writer
 from tandem_server.store.private import account_password
 
@@ -150,18 +153,17 @@ def test_a_wrong_account_or_address_is_one_line(private_influx, tmp_path, capsys
     assert "--var probe: not NAME=VALUE" in capsys.readouterr().err
 
 
-def test_a_renamed_field_breaks_the_board(monkeypatch):
+def test_a_renamed_field_or_tag_breaks_the_board(monkeypatch):
     """The schema is the contract: what it no longer has, no board can ask."""
-    from dataclasses import replace
-
-    from tandem.schema import metrics
-    from tandem_dashboards import registry
-    from tandem_dashboards.vocabulary import UnknownNameError
-
     radio = metrics.MEASUREMENTS["radio"]
     fields = tuple(replace(f, name="rsrp_now_dbm") if f.name == "rsrp_dbm" else f for f in radio.fields)
-    monkeypatch.setitem(metrics.MEASUREMENTS, "radio", replace(radio, fields=fields))
-    with pytest.raises(UnknownNameError, match="radio has no field 'rsrp_dbm'; did you mean 'rscp_dbm'"):
-        registry.load("radio")
+    tags = tuple("modem" if tag == "path" else tag for tag in radio.tags)
+    for other, told in (
+        (replace(radio, fields=fields), "radio has no field 'rsrp_dbm'; did you mean 'rscp_dbm'"),
+        (replace(radio, tags=tags), "radio.* has no tag 'path'; it has probe"),
+    ):
+        monkeypatch.setitem(metrics.MEASUREMENTS, "radio", other)
+        with pytest.raises(UnknownNameError, match=told):
+            registry.load("radio")
     monkeypatch.undo()
     assert generate.drift() == []

@@ -15,7 +15,10 @@ from tandem_dashboards.grafana.times import Range, TimeError, duration_ms, inter
 from tandem_dashboards.influx import AskError, AwayError, series_of
 
 SPAN = Range(1_000_000, 4_600_000)
-PLAIN = {"probe": Chosen(("p1",)), "path": Chosen(("a", "b/c"), multi=True)}
+PLAIN = {
+    "probe": Chosen(("p1",)), "path": Chosen(("a", "b/c"), multi=True), "every": Chosen(("a", "b"), True, ".*"),
+    "one": Chosen(("a.b",), True), "run": Chosen(("r.1",)), "number": Chosen(("1.5",)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -25,6 +28,12 @@ PLAIN = {"probe": Chosen(("p1",)), "path": Chosen(("a", "b/c"), multi=True)}
         ("x =~ /^${path:regex}$/", r"x =~ /^(a|b\/c)$/"),
         ("x =~ /^$path$/", r"x =~ /^(a|b\/c)$/"),
         ("x =~ /^[[path]]$/", r"x =~ /^(a|b\/c)$/"),
+        ("/^${every:regex}$/ /^$every$/", "/^.*$/ /^.*$/"),  # all is its own text, whatever the format
+        ("=~ /^$one$/ =~ /^${one:regex}$/", r"=~ /^(a\.b)$/ =~ /^a\.b$/"),
+        ("run =~ /^$run$/", r"run =~ /^r\.1$/"),
+        ("run = '$run'", "run = 'r.1'"),
+        # Grafana does not escape what begins with a number: why the boards always write ${run:regex}.
+        ("run =~ /^$number$/", "run =~ /^1.5$/"),
         ("$probe ${probe} [[probe:raw]] ${probe:singlequote}", "p1 p1 p1 'p1'"),
         ("$unknown ${unknown:regex}", "$unknown ${unknown:regex}"),
         ("$__to - $__from ${__from}", "4600000 - 1000000 1000000"),
@@ -35,24 +44,6 @@ PLAIN = {"probe": Chosen(("p1",)), "path": Chosen(("a", "b/c"), multi=True)}
 )
 def test_a_query_is_expanded(text, expected):
     assert expanded(text, PLAIN, SPAN, 10_000) == expected
-
-
-def test_all_is_its_own_text_whatever_the_format():
-    chosen = {"path": Chosen(("a", "b"), True, ".*")}
-    assert replaced("/^${path:regex}$/ /^$path$/", chosen, SPAN) == "/^.*$/ /^.*$/"
-
-
-def test_one_value_of_a_variable_of_several_stands_in_brackets_without_a_format():
-    assert replaced("=~ /^$path$/", {"path": Chosen(("a.b",), True)}, SPAN) == r"=~ /^(a\.b)$/"
-    assert replaced("=~ /^${path:regex}$/", {"path": Chosen(("a.b",), True)}, SPAN) == r"=~ /^a\.b$/"
-
-
-def test_a_single_value_is_escaped_only_within_a_regular_expression():
-    chosen = {"run": Chosen(("r.1",))}
-    assert replaced("run =~ /^$run$/", chosen, SPAN) == r"run =~ /^r\.1$/"
-    assert replaced("run = '$run'", chosen, SPAN) == "run = 'r.1'"
-    # Grafana does not escape what begins with a number: why the boards always write ${run:regex}.
-    assert replaced("run =~ /^$run$/", {"run": Chosen(("1.5",))}, SPAN) == "run =~ /^1.5$/"
 
 
 def test_a_format_that_is_not_known_is_refused():

@@ -113,7 +113,7 @@ def test_any_order_of_arrival_leaves_the_same(registry, store, rides, seed, tmp_
         # The loop turns, and is started anew, between the pieces.
         chance, rest = random.Random(seed), lines.copy()
         chance.shuffle(rest)
-        pieces = [rest[i::6] for i in range(6)]
+        pieces = [rest[i::4] for i in range(4)]
         for number, piece in enumerate(pieces):
             now = LATER + number * 600 * S
             send(store, piece)

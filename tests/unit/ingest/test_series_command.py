@@ -148,3 +148,9 @@ def test_stores_without_roll_ups_say_so(tmp_path, kind):
     (tmp_path / "server.toml").write_text(f'[store]\nkind = "{kind}"\nurl = "http://localhost:1"\n{more}\n')
     status, _, err = command("series", "status", "--config", tmp_path / "server.toml")
     assert (status, "has no roll-ups; mend: they need an InfluxDB 1.x" in err) == (2, True)
+
+
+def test_notes_that_never_stand_are_refused(tmp_path):
+    (tmp_path / "server.toml").write_text("[series]\nsettle_s = 0\n")
+    status, _, err = command("series", "status", "--config", tmp_path / "server.toml")
+    assert (status, "[series] settle_s is 0; mend: 1 to 3600 seconds" in err) == (2, True)

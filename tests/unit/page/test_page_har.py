@@ -6,7 +6,7 @@ import json
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_server.content.page import har
@@ -153,7 +153,6 @@ def places(value, path=()):
 PLACES = [path for path in places(whole()) if path]
 
 
-@settings(max_examples=400)
 @given(st.integers(min_value=0, max_value=2**32), st.integers(min_value=1, max_value=4))
 def test_a_hostile_archive_is_a_page_that_can_be_stored_or_one_error(seed, times):
     chance = random.Random(seed)

@@ -73,7 +73,7 @@ def test_every_column_is_told_with_its_unit(found):
 
 
 def test_without_a_database_the_tables_are_empty_and_it_says_so(tmp_path):
-    one = made()
+    one = Synthetic(seconds=40.0)
     c = load(write(one, tmp_path / "campaign"))
     assert len(c.radio) == 0
     assert "rsrp_dbm" in c.radio.columns
