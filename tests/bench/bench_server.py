@@ -1,109 +1,55 @@
-"""What the server does on this machine: lines a second through the gateway, download rates, the endpoint's CPU share.
+"""What the server does on this machine: lines checked a second, download rates over loopback, the endpoint's CPU share.
 
-Run it with ``python tests/bench/bench_server.py``; it starts a whole server in a temporary folder and prints JSON. Loopback only.
+    ./kit run python tests/bench/bench_server.py
+
+It starts a whole server in a temporary folder and prints JSON. What the gateway takes: ``bench_gateway.py``.
 """
 
-import gzip
-import http.client
 import json
+import random
 import socket
-import ssl
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit/ingest"))
+
+import gateway_batches
 from processes import cpu_s, rss_mib, tree
+from serve_on_loopback import Server, await_ready, end, lay_out, start
 
 from tandem.mptcp_abi import IPPROTO_MPTCP
 from tandem_server.ingest.lines import TimeWindow, sift
-from tandem_server.store import find_influxd
 
-FIELDS = (
-    "goodput_bit_per_s=12345678.9,bytes_received=123456789i,bytes_sent=123i,bytes_acked=123i,bytes_retrans=0i,rtt_ms=45.123,"
-    "rtt_min_ms=40,rcv_rtt_ms=55.5,cwnd_segments=10i,notsent_bytes=0i,retransmits_segments=0i,rcv_ooo_packets=12i"
-)
-
-
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
-def batch(first, lines):
-    now = time.time_ns()
-    tags = "subflow,boot=b4c1d0d2,end=probe,operator=A,path=a,probe=probe-1,run=run-0123456789ab,subflow=1"
-    return "\n".join(f"{tags} {FIELDS},seq={i + 1}i,monotonic_ns={i}i {now + i}" for i in range(first, first + lines))
+LIMITS = "[limits]\nsession_bytes = 10_000_000_000_000\nprobe_bytes_per_day = 100_000_000_000_000\n"
 
 
 class Bench:
     """A running server and requests to it."""
 
     def __init__(self, folder):
-        self.folder, self.ports = folder, free_ports(4)
-        (folder / "server.toml").write_text(
-            f'[listen]\nhost = "127.0.0.1"\ngateway_port = {self.ports[0]}\ncontrol_port = {self.ports[1]}\n'
-            f"measurement_port = {self.ports[2]}\n"
-            f'[store]\nport = {self.ports[3]}\nbinary = "{find_influxd()}"\n[limits]\nsession_bytes = 10_000_000_000_000\n'
-            "probe_bytes_per_day = 100_000_000_000_000\nnew_connections_per_address = 1_000_000\n"
-            "probe_requests_per_minute = 1_000_000\nprobe_lines_per_minute = 1_000_000_000\n"
-        )
-        program = [sys.executable, "-m", "tandem_server"]
-        config = ["--config", str(folder / "server.toml")]
-        subprocess.run(
-            [*program, "tls", "--folder", str(folder / "tls"), "--name", "x", "--address", "127.0.0.1"], check=True
-        )
-        added = subprocess.run(
-            [*program, "probe", "add", "probe-1", *config], check=True, capture_output=True, text=True
-        )
-        self.token = added.stdout.strip()
-        serve = [*program, "serve", *config]
-        self.process = subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        for line in self.process.stdout:
-            if line.startswith("ready endpoint"):
-                break
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        self.pids = dict(zip(("database", "gateway", "endpoint"), map(int, children), strict=True))
-        influxd = Path(f"/proc/{self.pids['database']}/task/{self.pids['database']}/children").read_text().split()
-        self.pids["influxd"] = int(influxd[0])
-        self.context = ssl.create_default_context(cafile=folder / "tls/ca.pem")
-
-    def https(self, port):
-        return http.client.HTTPSConnection("127.0.0.1", port, context=self.context)
+        ports = lay_out(folder)
+        settings = folder / "server.toml"
+        settings.write_text(settings.read_text().replace("[limits]\n", LIMITS))
+        self.process = start(folder)
+        await_ready(self.process, "endpoint")
+        self.server = Server(folder, *ports, self.process, (folder / "token").read_text().strip())
+        roles = ("database", "gateway", "endpoint")
+        self.pids = dict(zip(roles, tree(self.process.pid)[1:4], strict=True))
 
     def control(self, method, path, body=None):
-        connection = self.https(self.ports[1])
-        connection.request(method, path, body, {"Authorization": f"Bearer {self.token}"})
-        answer = json.loads(connection.getresponse().read())
-        connection.close()
-        return answer
-
-    def ingest(self, batches, lines):
-        bodies = [gzip.compress(batch(i * lines, lines).encode(), 1) for i in range(batches)]
-        connection = self.https(self.ports[0])
-        before, started = {n: cpu_s(p) for n, p in self.pids.items()}, time.monotonic()
-        for body in bodies:
-            headers = {"Authorization": f"Bearer {self.token}", "Content-Encoding": "gzip"}
-            connection.request("POST", "/v1/records", body, headers)
-            if json.loads(connection.getresponse().read())["accepted"] != lines:
-                raise SystemExit("lines were rejected")
-        elapsed = time.monotonic() - started
-        connection.close()
-        used = {n: round((cpu_s(p) - before[n]) / elapsed, 3) for n, p in self.pids.items()}
-        return {"lines_per_s": round(batches * lines / elapsed), "cpu_share": used}
+        return self.server.https(self.server.control_port, method, path, body)[2]
 
     def download(self, kind, seconds, rate, out):
+        """Bits a second of one download, limited to ``rate`` by reading slowly."""
         ask = json.dumps({"run": "run-1", "kind": kind, "path": "a", "seconds": seconds})
         session = self.control("POST", "/v1/sessions", ask)["session"]
         protocol = IPPROTO_MPTCP if kind == "mptcp" else socket.IPPROTO_TCP
         buffer, total = bytearray(1 << 20), 0
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol) as client:
-            client.connect(("127.0.0.1", self.ports[2]))
+            client.connect(("127.0.0.1", self.server.measurement_port))
             head = f"GET /v1/download?seconds={seconds} HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session}\r\n\r\n"
             client.sendall(head.encode())
             started = time.monotonic()
@@ -127,22 +73,27 @@ class Bench:
         share = (sum(map(cpu_s, pids)) - before) / (time.monotonic() - started)
         return {"gbit_per_s": [round(r / 1e9, 3) for r in out], "endpoint_cpu_share": round(share, 3)}
 
-    def stop(self):
-        self.process.terminate()
-        self.process.stdout.close()
-        self.process.wait()
+    def resident(self):
+        return {name: round(rss_mib(tree(pid))) for name, pid in self.pids.items()}
+
+
+def checked():
+    """Lines a second and core, as the exporter spells them."""
+    made, now = gateway_batches.template(random.Random(1), "probe-1", "boot-1", "run-1"), time.time_ns()
+    body = made % gateway_batches.numbers(1, now // 1000, now)
+    window, rounds = TimeWindow.at(now, 600.0, None), 500
+    started = time.process_time()
+    for _ in range(rounds):
+        sift(body, "probe-1", window)
+    return round(rounds * len(body.splitlines()) / (time.process_time() - started))
 
 
 def main():
-    body, window = batch(0, 10_000), TimeWindow.at(time.time_ns(), 600.0, None)
-    started = time.process_time()
-    sift(body, "probe-1", window)
-    results = {"check_lines_per_s": round(10_000 / (time.process_time() - started))}
+    results = {"check_lines_per_s": checked()}
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name))
         try:
-            results["idle_rss_mib"] = {n: round(rss_mib([p])) for n, p in bench.pids.items()}
-            results["ingest"] = bench.ingest(100, 1000)
+            results["idle_rss_mib"] = bench.resident()
             for label, kinds, rate in (
                 ("tcp", ["tcp"], None),
                 ("mptcp", ["mptcp"], None),
@@ -151,9 +102,9 @@ def main():
                 ("four_at_once_25_mbit_per_s", ["mptcp", "tcp", "tcp", "mptcp"], 25e6),
             ):
                 results[label] = bench.downloads(kinds, 3, rate)
-            results["rss_mib_after"] = {n: round(rss_mib([p])) for n, p in bench.pids.items()}
+            results["rss_mib_after"] = bench.resident()
         finally:
-            bench.stop()
+            end(bench.process)
     print(json.dumps(results, indent=1))
 
 

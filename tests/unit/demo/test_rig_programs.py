@@ -79,8 +79,8 @@ def test_output_after_ready_never_blocks_the_program(tmp_path: Path) -> None:
 def test_usage_counts_the_children_that_still_run(tmp_path: Path) -> None:
     busy = "import time\nwhile time.process_time()<0.3: pass\nprint('ready',flush=True)\ntime.sleep(600)"
     code = f"""import signal,subprocess,sys,time
-child=subprocess.Popen([sys.executable,'-c',{busy!r}])
 signal.signal(signal.SIGTERM, lambda *_: (child.kill(), sys.exit(0)))
+child=subprocess.Popen([sys.executable,'-c',{busy!r}])
 time.sleep(600)"""
     # The parent says nothing; its child's ready line comes through the same pipe.
     with Programs(tmp_path) as programs:

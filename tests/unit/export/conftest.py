@@ -1,15 +1,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from https_gateway import Gateway
 
+from tandem.export.gateway import Link
+
 
 @pytest.fixture
-def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
-    monkeypatch.setattr("tandem.export.paths.FIRST_S", 0.02)  # what waits longer is tried in test_export_paths.py
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No answer is too late on a busy machine; and a path that failed is tried again at once: see test_export_paths.py for its waits."""
+    monkeypatch.setattr("tandem.export.paths.FIRST_S", 0.02)
+    for module in ("any_path", "trace_paths"):
+        monkeypatch.setattr(f"tandem.export.{module}.Link", partial(Link, connect_s=60.0, answer_s=60.0))
+
+
+@pytest.fixture
+def gateway(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Gateway]:
+    request.getfixturevalue("patience")
     made = Gateway(tmp_path / "gateway")
     yield made
     made.close()

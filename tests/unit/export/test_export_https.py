@@ -73,6 +73,14 @@ class Setup:
             period_s=0.02,
             chance=random.Random(1),
         )
+        self.gateway = gateway
+
+    def send(self, records: list[Record], arrive: int) -> None:
+        """Until so many have arrived, and to the end."""
+        self.spool.append(records)
+        self.exporter.start()
+        self.gateway.until(lambda: len(self.gateway.lines) == arrive)
+        assert finish(self)
 
 
 @pytest.fixture
@@ -101,11 +109,8 @@ def test_everything_arrives_once_over_one_connection(setup: Setup, gateway: Gate
     assert point.utc_ns == UTC
 
 
-def test_control_bytes_are_what_tcp_moved(setup: Setup, gateway: Gateway) -> None:
-    setup.spool.append([radio(n) for n in range(400)])
-    setup.exporter.start()
-    gateway.until(lambda: len(gateway.lines) == 400)
-    finish(setup)
+def test_control_bytes_are_what_tcp_moved(setup: Setup) -> None:
+    setup.send([radio(n) for n in range(400)], 400)
     moved = setup.exporter.control_bytes()["a"]
     assert 2000 < moved < 100_000  # handshake and a compressed batch
 
@@ -152,10 +157,7 @@ def test_while_maintenance_is_held_off_the_newest_go_and_the_backlog_waits(setup
 
 def test_rejected_lines_go_to_quarantine_the_rest_counts_as_sent(setup: Setup, gateway: Gateway) -> None:
     gateway.answer = gateway.accept_but(lambda line: "eci=7i" in line)
-    setup.spool.append([radio(n) for n in range(20)])
-    setup.exporter.start()
-    gateway.until(lambda: len(gateway.lines) == 19)
-    assert finish(setup)
+    setup.send([radio(n) for n in range(20)], 19)
     counts = setup.spool.counts()
     assert (counts.sent, counts.rejected, counts.pending) == (19, 1, 0)
 
@@ -165,10 +167,7 @@ def test_an_unreadable_line_is_found_by_halving(setup: Setup, gateway: Gateway) 
         return (400, {"error": "unreadable"}, {}) if any("eci=77i" in line for line in lines) else None
 
     gateway.answer = answer
-    setup.spool.append([radio(n) for n in range(100)])
-    setup.exporter.start()
-    gateway.until(lambda: len(gateway.lines) == 99)
-    assert finish(setup)
+    setup.send([radio(n) for n in range(100)], 99)
     counts = setup.spool.counts()
     assert (counts.sent, counts.rejected) == (99, 1)
     told = json.loads((setup.spool.folder / "quarantine" / "rejected.jsonl").read_text())
@@ -178,10 +177,7 @@ def test_an_unreadable_line_is_found_by_halving(setup: Setup, gateway: Gateway) 
 
 def test_too_large_a_batch_is_halved(setup: Setup, gateway: Gateway) -> None:
     gateway.answer = lambda _m, _p, lines: (413, {"error": "too many lines"}, {}) if len(lines) > 30 else None
-    setup.spool.append([radio(n) for n in range(200)])
-    setup.exporter.start()
-    gateway.until(lambda: len(gateway.lines) == 200)
-    assert finish(setup)
+    setup.send([radio(n) for n in range(200)], 200)
     assert set(gateway.times_accepted.values()) == {1}
 
 
@@ -216,10 +212,7 @@ def test_an_answer_that_does_not_settle_the_batch_settles_nothing(
         {"rejected": {}},
     ]
     gateway.answer = lambda _m, _p, _l: (200, odd.pop(), {}) if odd else None  # type: ignore[return-value]
-    setup.spool.append([radio(1), radio(2), radio(3)])
-    setup.exporter.start()
-    gateway.until(lambda: len(gateway.lines) == 3)
-    assert finish(setup)
+    setup.send([radio(1), radio(2), radio(3)], 3)
     assert setup.spool.counts().rejected == 0
 
 
@@ -244,10 +237,7 @@ def test_an_answer_that_breaks_off_is_no_answer(setup: Setup, gateway: Gateway) 
 
 def test_a_path_that_is_out_is_left_for_the_other(gateway: Gateway, tmp_path: Path) -> None:
     setup = Setup(gateway, tmp_path, {"a": "no-such-if0", "b": "lo"})
-    setup.spool.append([radio(1)])
-    setup.exporter.start()
-    gateway.until(lambda: len(gateway.lines) == 1)
-    assert finish(setup)
+    setup.send([radio(1)], 1)
     assert setup.exporter.state.path == "b"
     moved = setup.exporter.control_bytes()
     assert moved["a"] == 0

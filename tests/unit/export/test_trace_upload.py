@@ -102,8 +102,8 @@ class Probe:
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TraceServer]:
-    monkeypatch.setattr("tandem.export.paths.FIRST_S", 0.02)
+def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[TraceServer]:
+    request.getfixturevalue("patience")
     made = TraceServer(tmp_path / "server")
     yield made
     made.close()

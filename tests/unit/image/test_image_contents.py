@@ -72,9 +72,14 @@ def prepared(stocks, operator_key, tmp_path_factory):
     return made
 
 
-@pytest.mark.parametrize("key", ALL)
-def test_the_root_does_not_grow_over_the_spool_at_the_first_start(prepared, key):
-    words = prepared[key].boot("cmdline.txt")
+@pytest.fixture(params=ALL)
+def probe(request, prepared):
+    """Each of the four."""
+    return prepared[request.param]
+
+
+def test_the_root_does_not_grow_over_the_spool_at_the_first_start(probe):
+    words = probe.boot("cmdline.txt")
     assert words.count("\n") == 1
     # What the initramfs of either release looks for: grep -q firstboot, grep -q ' resize'.
     assert "firstboot" not in words
@@ -83,9 +88,7 @@ def test_the_root_does_not_grow_over_the_spool_at_the_first_start(prepared, key)
     assert "rootwait" in words.split()
 
 
-@pytest.mark.parametrize("key", ALL)
-def test_partitions_go_by_the_new_disk_id_wherever_they_are_named(prepared, key):
-    probe = prepared[key]
+def test_partitions_go_by_the_new_disk_id_wherever_they_are_named(probe):
     with probe.image.open("rb") as file:
         disk_id = file.read(512)[440:444][::-1].hex()
     assert disk_id != f"{stock_images.DISK_ID:08x}"
@@ -106,9 +109,7 @@ def test_two_images_of_one_stock_have_different_disk_ids(prepared):
     assert len(ids) == len(prepared)
 
 
-@pytest.mark.parametrize("key", ALL)
-def test_what_both_releases_get(prepared, key):
-    probe = prepared[key]
+def test_what_both_releases_get(probe):
     assert probe.stat("/etc/sudoers.d/tandem") == ("440", 0, 0)
     # So that a probe's first play changes none of them.
     for place in (
@@ -135,9 +136,7 @@ def test_what_both_releases_get(prepared, key):
     assert "cfg80211.ieee80211_regdom=DE" in probe.boot("cmdline.txt").split()
 
 
-@pytest.mark.parametrize("key", ALL)
-def test_the_invitation_is_roots_alone_and_on_no_partition_that_any_computer_shows(prepared, key):
-    probe = prepared[key]
+def test_the_invitation_is_roots_alone_and_on_no_partition_that_any_computer_shows(probe):
     assert probe.stat("/etc/tandem/enrol.json") == ("600", 0, 0)
     assert json.loads(probe.root("/etc/tandem/enrol.json")) == {
         "probe": "probe-7",
@@ -155,16 +154,14 @@ def test_the_invitation_is_roots_alone_and_on_no_partition_that_any_computer_sho
     assert probe.image.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("key", ALL)
-def test_nowhere_on_the_image_is_the_wifi_password_itself(prepared, key):
-    assert b"correct horse" not in prepared[key].image.read_bytes()
+def test_nowhere_on_the_image_is_the_wifi_password_itself(probe):
+    assert b"correct horse" not in probe.image.read_bytes()
 
 
-@pytest.mark.parametrize("key", ALL)
-def test_modems_are_reached_before_the_playbook_has_run_and_no_pin_is_tried(prepared, key):
+def test_modems_are_reached_before_the_playbook_has_run_and_no_pin_is_tried(probe):
     path = "/etc/NetworkManager/system-connections/tandem-mobile-1.nmconnection"
-    assert prepared[key].stat(path) == ("600", 0, 0)
-    lines = prepared[key].root(path).splitlines()
+    assert probe.stat(path) == ("600", 0, 0)
+    lines = probe.root(path).splitlines()
     assert {"type=gsm", "apn=internet.example", "username=web", "password=p;w", "home-only=true"} <= set(lines)
     assert not any(line.startswith("pin") for line in lines)
 

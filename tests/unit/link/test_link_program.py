@@ -93,7 +93,7 @@ def test_a_program_that_ends_at_once_gives_its_last_line(monkeypatch, tmp_path):
     failing = program(tmp_path / "link", "#!/bin/sh\necho noise >&2\necho 'tandem-link: no TUN here' >&2\nexit 3\n")
     monkeypatch.setenv(build.VARIABLE, str(failing))
     with pytest.raises(LinkError, match=r"^tandem-link has ended: no TUN here$"):
-        LinkProcess(spec()).start()
+        LinkProcess(spec(), wait_s=60).start()
 
 
 def test_a_program_that_does_not_answer_is_ended(monkeypatch, tmp_path):
@@ -111,7 +111,7 @@ def test_answers_are_read_line_by_line(monkeypatch, tmp_path):
         '#!/bin/sh\nprintf "rea"; sleep 0.05; printf "dy\\n"\nread a; echo "ok"\nread b; echo "error: no $b"; read c\n'
     )
     monkeypatch.setenv(build.VARIABLE, str(program(tmp_path / "link", script)))
-    with LinkProcess(spec()) as link:
+    with LinkProcess(spec(), wait_s=60) as link:
         link.set("down", "rate", 5)
         with pytest.raises(LinkError, match=r"^tandem-link: no clear up loss$"):
             link.clear("up", "loss")

@@ -214,6 +214,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program.write_text(FAKE.format(log=log))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(netem, "_WAIT_S", 60.0)
     return log
 
 

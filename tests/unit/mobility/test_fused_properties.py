@@ -34,21 +34,18 @@ def series(path: str, polls: list[tuple[int, float | None, int | None, str | Non
     return out
 
 
-def lively(path: str, seconds: range, cell: int = 1) -> list[Record]:
+def radio(path: str, s: int, level: float, cell: int = 1, rat: str | None = None, name: str = "rsrp_dbm") -> Record:
+    fields = {"state": "idle", name: level, "eci" if name == "rsrp_dbm" else "ci": cell}
+    return Record.make("radio", {"path": path, "rat": rat}, fields, s * SECOND)
+
+
+def lively(path: str, seconds: range) -> list[Record]:
     """A level that goes up and down by 20 dB."""
-    return [
-        Record.make(
-            "radio", {"path": path}, {"state": "idle", "rsrp_dbm": -70.0 - 20 * (s // 2 % 2), "eci": cell}, s * SECOND
-        )
-        for s in seconds
-    ]
+    return [radio(path, s, -70.0 - 20 * (s // 2 % 2)) for s in seconds]
 
 
 def quiet(path: str, seconds: range, cell: int = 1) -> list[Record]:
-    return [
-        Record.make("radio", {"path": path}, {"state": "idle", "rsrp_dbm": -90.0, "eci": cell}, s * SECOND)
-        for s in seconds
-    ]
+    return [radio(path, s, -90.0, cell) for s in seconds]
 
 
 def fixes(seconds: range, speed_km_h: float, **other: Any) -> list[Record]:
@@ -160,29 +157,13 @@ def test_one_new_cell_starts_nothing_two_do_and_known_ones_are_nothing() -> None
 
 
 def test_a_standing_modem_between_two_cells_of_different_level_stays_still() -> None:
-    records = [
-        Record.make(
-            "radio",
-            {"path": "a"},
-            {"state": "idle", "rsrp_dbm": -80.0 - 12 * (s // 3 % 2), "eci": s // 3 % 2},
-            s * SECOND,
-        )
-        for s in range(300)
-    ]
+    records = [radio("a", s, -80.0 - 12 * (s // 3 % 2), s // 3 % 2) for s in range(300)]
     assert run(records, FusedSettings())[1] == []
 
 
 def test_a_5g_carrier_that_comes_and_goes_does_not_empty_the_window_but_3g_is_another_level() -> None:
     def alternate(rats: tuple[str, str], names: tuple[str, str]) -> list[Record]:
-        return [
-            Record.make(
-                "radio",
-                {"path": "a", "rat": rats[s % 2]},
-                {"state": "idle", names[s % 2]: -70.0 - 20 * (s % 2)},
-                s * SECOND,
-            )
-            for s in range(30)
-        ]
+        return [radio("a", s, -70.0 - 20 * (s % 2), rat=rats[s % 2], name=names[s % 2]) for s in range(30)]
 
     assert run(alternate(("LTE", "NR-NSA"), ("rsrp_dbm", "rsrp_dbm")))[1] != []
     assert run(alternate(("LTE", "WCDMA"), ("rsrp_dbm", "rscp_dbm")))[1] == []

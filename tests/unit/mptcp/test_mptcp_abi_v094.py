@@ -1,12 +1,12 @@
 """The layouts and files of the v0.9x kernel, packed here by hand after its public header and source; nothing of it ran there."""
 
 import contextlib
-import socket
 import struct
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from v094_tree import end, meta, tcp_info
 
 from tandem.mptcp_abi import AbiError, Address, v094
 
@@ -25,34 +25,8 @@ SIX = (
 HIDDEN = LINE.replace("2D0B85BA 39F8CCC5", "FFFFFFFF FFFFFFFF")
 
 
-def meta(acked=5_000_000, received=9_000_000_000) -> bytes:
-    """struct mptcp_meta_info: 4 u8, 6 u32 (28 bytes), padding to 32, 2 u64."""
-    return struct.pack("<BBBBIIIIIIIQQ", 1, 2, 0, 0, 204_000, 3, 11, 12, 13, 44, 0, acked, received)
-
-
-def tcp_info(rtt_us=40_000, received=77) -> bytes:
-    """struct tcp_info of Linux 4.14, field by field after its header: 104 bytes to total_retrans, 192 in all."""
-    head = struct.pack("<8B", 1, 0, 0, 0, 0, 0, 0, 0)
-    words = [0] * 24
-    words[15], words[16], words[18] = rtt_us, rtt_us // 8, 10  # rtt, rttvar, snd_cwnd
-    rest = struct.pack("<4Q6IQ3Q", 1000, 1 << 40, 66, received, 1, 2, 3, 39_000, 4, 5, 8_000, 9, 10, 11)
-    made = head + struct.pack("<24I", *words) + rest
-    assert len(made) == 192
-    return made
-
-
 def ends(local: str, remote: str, port=80) -> bytes:
-    """struct mptcp_sub_info: two unions as long as sockaddr_in6."""
-
-    def one(host: str, number: int) -> bytes:
-        if ":" in host:
-            packed = socket.inet_pton(socket.AF_INET6, host)
-            return struct.pack("<H", socket.AF_INET6) + struct.pack(">HI", number, 0) + packed + bytes(4)
-        return struct.pack("<H", socket.AF_INET) + struct.pack(">H", number) + socket.inet_aton(host) + bytes(20)
-
-    made = one(local, 40_000) + one(remote, port)
-    assert len(made) == 56
-    return made
+    return end(local, 40_000) + end(remote, port)
 
 
 def header(subflows: int, tcp_bytes=192, meta_bytes=48, ends_bytes=56) -> bytes:

@@ -26,7 +26,7 @@ def pair(
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, server_protocol) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        client = sockets.connect(client_kind, listener.getsockname(), sockets.Source("lo"), 5).socket
+        client = sockets.connect(client_kind, listener.getsockname(), sockets.Source("lo"), 60).socket
         server = listener.accept()[0]
         with client, server:
             server.sendall(bytes(sent))

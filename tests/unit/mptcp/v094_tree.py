@@ -13,6 +13,29 @@ NOMULTIPATH = 0x80000
 UP = 0x1003  # UP, BROADCAST, MULTICAST
 
 
+def meta(acked: int = 5_000_000, received: int = 9_000_000_000, retransmits: int = 44) -> bytes:
+    """struct mptcp_meta_info: 4 u8, 6 u32 (28 bytes), padding to 32, 2 u64."""
+    return struct.pack("<BBBBIIIIIIIQQ", 1, 2, 0, 0, 204_000, 3, 11, 12, 13, retransmits, 0, acked, received)
+
+
+def tcp_info(rtt_us: int = 40_000, received: int = 77) -> bytes:
+    """struct tcp_info of Linux 4.14, field by field after its header: 104 bytes to total_retrans, 192 in all."""
+    words = [0] * 24
+    words[15], words[16], words[18] = rtt_us, rtt_us // 8, 10  # rtt, rttvar, snd_cwnd
+    rest = struct.pack("<4Q6IQ3Q", 1000, 1 << 40, 66, received, 1, 2, 3, 39_000, 4, 5, 8_000, 9, 10, 11)
+    made = struct.pack("<8B", 1, *[0] * 7) + struct.pack("<24I", *words) + rest
+    assert len(made) == 192
+    return made
+
+
+def end(host: str, port: int) -> bytes:
+    """Half of struct mptcp_sub_info: a union as long as sockaddr_in6."""
+    if ":" in host:
+        packed = socket.inet_pton(socket.AF_INET6, host)
+        return struct.pack("<H", socket.AF_INET6) + struct.pack(">HI", port, 0) + packed + bytes(4)
+    return struct.pack("<H", socket.AF_INET) + struct.pack(">H", port) + socket.inet_aton(host) + bytes(20)
+
+
 class Tree:
     """``root``: give it to what reads the kernel's files."""
 
@@ -80,26 +103,19 @@ class Connection:
         info_len, sub_len, meta_len, ends_len, ends_all = struct.unpack_from("<5I", header)
         meta_at, first, tcp_at, ends_at = struct.unpack("<4Q" if pointer == 8 else "<4I", header[-4 * pointer :])
         assert first == 0, "that one may be gone"
-        received = sum(row[2] for row in self.rows)
-        meta = struct.pack("<BBBBIIIIIIIQQ", 1, 0, 0, 0, 200_000, 0, 1, 2, 3, 7, 0, 1234, received)[:meta_len]
-        ctypes.memmove(meta_at, meta, len(meta))
+        told_meta = meta(1234, sum(row[2] for row in self.rows), 7)[:meta_len]
+        ctypes.memmove(meta_at, told_meta, len(told_meta))
         stride = min(info_len, 192)
-        for number, (local, remote, size_received) in enumerate(self.rows):
-            words = [0] * 24
-            words[15], words[18] = 1000 * (number + 1), 10
-            tail = struct.pack("<4Q6I4Q", 0, 0, 0, size_received, 0, 0, 0, 500, 0, 0, 0, 0, 0, 0)
-            info = struct.pack("<8B", 1, *[0] * 7) + struct.pack("<24I", *words) + tail
-            assert len(info) == 192
-            ctypes.memmove(tcp_at + number * stride, info, stride)
-            ends = b"".join(
-                struct.pack("<H", 2) + struct.pack(">H", port) + socket.inet_aton(host) + bytes(20)
-                for host, port in (local, remote)
-            )
+        for number, (local, remote, received) in enumerate(self.rows):
+            ctypes.memmove(tcp_at + number * stride, tcp_info(1000 * (number + 1), received), stride)
+            ends = end(*local) + end(*remote)
             assert len(ends) == ends_len == 56
             ctypes.memmove(ends_at + number * 56, ends, 56)
         assert len(self.rows) * stride <= sub_len
         assert len(self.rows) * 56 <= ends_all
-        told = struct.pack("<5I", stride, stride * len(self.rows), len(meta), 56, 56 * len(self.rows)) + header[20:]
+        told = (
+            struct.pack("<5I", stride, stride * len(self.rows), len(told_meta), 56, 56 * len(self.rows)) + header[20:]
+        )
         ctypes.memmove(memory, told, size)
         length._obj.value = size
         return 0

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tandem_bench.scenario import load, play, replay, write_timelines
 
 PROGRAM = """
@@ -26,17 +24,12 @@ def digest(seed: int, duration_s: float = 40.0) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_same_seed_same_bytes():
-    assert digest(7) == digest(7)
-
-
 def test_other_seed_other_bytes():
     assert len({digest(seed) for seed in range(3)}) == 3
 
 
-@pytest.mark.parametrize(("hash_seed", "threads"), [("0", "1"), ("12345", "4")])
-def test_independent_of_hash_seed_and_threads(hash_seed, threads):
-    environment = dict(os.environ, PYTHONHASHSEED=hash_seed, OMP_NUM_THREADS=threads, OPENBLAS_NUM_THREADS=threads)
+def test_same_seed_same_bytes_whatever_the_hash_seed_and_the_threads():
+    environment = dict(os.environ, PYTHONHASHSEED="12345", OMP_NUM_THREADS="4", OPENBLAS_NUM_THREADS="4")
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     shown = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == digest(7)
