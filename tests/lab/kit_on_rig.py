@@ -79,7 +79,7 @@ class KitOnRig:
     def tool(self, namespace: str, program: str, *args: str) -> str:
         """Run one of the kit's own command lines in a namespace; its standard output."""
         argv = self.rig.command(namespace, confined([sys.executable, "-m", program, *args], Owner.of_caller()))
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -102,6 +102,16 @@ class KitOnRig:
         printed, errors = running.communicate(timeout=240)
         assert running.returncode == 0, printed + errors
         return [json.loads((self.probe / "runs" / f"{run}.json").read_text()) for run in json.loads(printed)["runs"]]
+
+    def stopped(self, running: subprocess.Popen[str]) -> dict[str, Any]:
+        """The manifest of an endless experiment, of one run, that another shell ends."""
+        self.tool("probe", "tandem", "experiment", "stop", "--config", str(self.probe / "config.toml"))
+        printed, errors = running.communicate(timeout=240)
+        assert running.returncode == 1, printed + errors
+        (run,) = json.loads(printed)["runs"]
+        told: dict[str, Any] = json.loads((self.probe / "runs" / f"{run}.json").read_text())
+        assert told["failure"]["reason"] == "stopped", told["failure"]
+        return told
 
     def measured(self, *args: str, name: str = "download") -> list[dict[str, Any]]:
         """The manifests of an experiment, made now."""

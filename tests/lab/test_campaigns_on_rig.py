@@ -87,7 +87,12 @@ def test_what_the_kernel_lacks_is_refused_plainly(kit: KitOnRig) -> None:
 
 def test_the_result_tables_are_there(kit: KitOnRig) -> None:
     """Of every campaign's experiments above, and of others that are measured by hand, a person's own among them."""
-    others = {"handshake": ("times=2",), "latency": ("seconds=1", "load=none"), "bandwidth": ("seconds=1",)}
+    others: dict[str, tuple[str, ...]] = {
+        "handshake": ("times=2",),
+        "latency": ("seconds=1", "load=none"),
+        "bandwidth": ("seconds=1",),
+        "traceroute": ("protocol=tcp", "tries=1"),
+    }
     for name, settings in others.items():
         kit.measured(*(word for one in settings for word in ("--set", one)), "--paths", "a,b", name=name)
     argv = [sys.executable, "-m", "tandem_server", "report", str(kit.folder), "--print-tables"]

@@ -23,7 +23,7 @@ def packets(file: Path) -> int:
 def test_a_capture_that_kill_9_left_is_kept_to_its_last_whole_packet(kit: KitOnRig) -> None:
     folder = kit.probe / "captures"
     closed = set(folder.glob("*.pcap"))
-    running = kit.experiment("--kind", "mptcp", "--path", "a", "--seconds", "30")
+    running = kit.experiment("--kind", "mptcp", "--path", "a", "--seconds", "3000")
     try:
         left = awaited(
             "every path's capture grows",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import nmea
 import pytest
-from test_gpsd_drive import NmeaPort
+from nmea_port import NmeaPort
+from test_gpsd_drive import until
 
 from tandem.app.clock import Clock
 from tandem.app.clock.watch import ClockWatch
@@ -16,13 +16,6 @@ from tandem.position.gpsd import Gpsd, GpsdMissingError, program
 from tandem.position.receiver import Receiver
 
 WRONG_NS = 40 * 365 * 86_400 * 10**9
-
-
-def until(what: Callable[[], bool], timeout_s: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_gpsd_tells_the_time_to_a_probe_whose_clock_is_forty_years_off(tmp_path: Path) -> None:

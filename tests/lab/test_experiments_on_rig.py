@@ -66,11 +66,10 @@ def under_way(kit: KitOnRig) -> bool:
 
 
 def test_another_shell_ends_what_is_measured(kit: KitOnRig) -> None:
-    running = kit.experiment("--kind", "tcp", "--path", "wifi", "--seconds", "60")
+    running = kit.experiment("--kind", "tcp", "--path", "wifi", "--seconds", "3000")
     awaited("it measures", lambda: under_way(kit))
-    told = json.loads(
-        kit.tool("probe", "tandem", "experiment", "stop", "--json", "--config", str(kit.probe / "config.toml"))
-    )
+    stop = ("experiment", "stop", "--json", "--config", str(kit.probe / "config.toml"))
+    told = json.loads(kit.tool("probe", "tandem", *stop))
     assert [r["failure"] for r in told["results"]] == ["stopped"]
     out, _ = running.communicate(timeout=120)
     assert running.returncode == 1
@@ -81,7 +80,7 @@ def test_ctrl_c_ends_what_was_begun(kit: KitOnRig) -> None:
     # A shell's background job ignores Ctrl-C, and hands that on to what it starts.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        running = kit.experiment("--kind", "tcp", "--path", "wifi", "--seconds", "60")
+        running = kit.experiment("--kind", "tcp", "--path", "wifi", "--seconds", "3000")
     finally:
         signal.signal(signal.SIGINT, before)
     awaited("it measures", lambda: under_way(kit))

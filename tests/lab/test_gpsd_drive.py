@@ -69,7 +69,7 @@ def route(request: pytest.FixtureRequest) -> Iterator[list[nmea.Place]]:
     yield places
 
 
-def until(what: Callable[[], bool], timeout_s: float = 60.0) -> None:
+def until(what: Callable[[], bool], timeout_s: float = 120.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not what():
         assert time.monotonic() < deadline
@@ -81,9 +81,8 @@ def test_a_replayed_drive_gives_fixes_that_join_to_radio_records(route: list[nme
     kept = Kept(port.device)
     radio: list[Record] = []
     try:
-        until(
-            lambda: len(kept.fixes()) >= 3
-        )  # gpsd probes a new device for some seconds, between its first reports too
+        # gpsd probes a new device for some seconds, between its first reports too.
+        until(lambda: len(kept.fixes()) >= 3)
         events = [r.tags["kind"] for r in kept.records if r.measurement == "event"]
         kept.records.clear()
         draw = Random(1)

@@ -63,20 +63,10 @@ class Card:
 
     def start(self, then: str = "/tandem-spool") -> subprocess.CompletedProcess[str]:
         self.root.mkdir(exist_ok=True)
-        words = [
-            "unshare",
-            "--mount",
-            "--propagation",
-            "private",
-            "sh",
-            "-c",
-            START,
-            "start",
-            str(self.file),
-            str(self.root),
-            then,
-        ]
-        return subprocess.run(words, capture_output=True, text=True, check=False)
+        words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", START, "start"]
+        return subprocess.run(
+            [*words, str(self.file), str(self.root), then], capture_output=True, text=True, check=False
+        )
 
     def good(self, then: str = "/tandem-spool") -> str:
         done = self.start(then)
