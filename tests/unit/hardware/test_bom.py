@@ -8,46 +8,18 @@ import tomllib
 import pytest
 
 from tandem_hardware import bom, builds
-from tandem_hardware.bom import Part
 from tandem_hardware.places import ROOT
 
 PARTS = bom.load()
 BUILDS = builds.load(PARTS)
 DRIVERS = ROOT / "collector" / "src" / "tandem" / "modem"
 WANTED = [
-    "pi-2b",
-    "pi-4b",
-    "pi-5",
-    "pi-zero-2w",
-    "sd-card",
-    "stick-zte-mf833v",
-    "stick-huawei-e3372",
-    "module-ec25",
-    "carrier-mpcie-usb",
-    "module-rm500q",
-    "carrier-m2-usb",
-    "hub-powered",
-    "battery-10ah",
-    "battery-20ah",
-    "battery-26ah",
-    "gnss-u-blox-7",
-    "rtc-battery",
-    "supply-2a5",
-    "supply-3a",
-    "supply-5a",
-    "antenna-lte",
-    "antenna-5g",
-    "status-led",
-    "led-resistors",
-    "case",
-    "strap",
-    "screws",
-    "cable-usb-a-short",
-    "cable-usb-c-short",
-    "e-paper-213",
-    "fan-40",
-    "dongle-usb-ethernet",
-]
+    "pi-2b", "pi-4b", "pi-5", "pi-zero-2w", "sd-card", "stick-zte-mf833v", "stick-huawei-e3372", "module-ec25",
+    "carrier-mpcie-usb", "module-rm500q", "carrier-m2-usb", "hub-powered", "battery-10ah", "battery-20ah",
+    "battery-26ah", "gnss-u-blox-7", "rtc-battery", "supply-2a5", "supply-3a", "supply-5a", "antenna-lte",
+    "antenna-5g", "status-led", "led-resistors", "case", "strap", "screws", "cable-usb-a-short", "cable-usb-c-short",
+    "e-paper-213", "fan-40", "dongle-usb-ethernet",
+]  # fmt: skip
 POWER = ("idle_w", "typical_w", "peak_w")
 SIZE = ("length_mm", "width_mm", "height_mm")
 MODEMS = [part for part in PARTS.values() if part.function.startswith("modem")]
@@ -64,63 +36,47 @@ def test_every_part_that_others_name_is_there() -> None:
     assert set(WANTED) <= set(PARTS)
 
 
-@pytest.mark.parametrize("part", MODEMS, ids=lambda part: part.id)
-def test_a_modem_names_a_driver_that_knows_its_usb_id(part: Part) -> None:
-    assert part.driver
-    assert part.usb_id in known_ids(part.driver)
-
-
-def test_the_modems_are_the_ones_with_drivers() -> None:
+def test_the_modems_are_the_ones_with_drivers_and_each_names_one_that_knows_its_usb_id() -> None:
     assert {part.id for part in PARTS.values() if part.driver} == {part.id for part in MODEMS}
     assert len(MODEMS) == 4
+    assert [part.id for part in MODEMS if part.usb_id not in known_ids(part.driver)] == []
 
 
-@pytest.mark.parametrize("part", MODEMS, ids=lambda part: part.id)
-def test_each_alternative_modem_names_a_driver_that_knows_its_usb_id(part: Part) -> None:
-    assert part.alternatives
-    for alternative in part.alternatives:
+def test_each_alternative_modem_names_a_driver_that_knows_its_usb_id_and_no_other_part_does() -> None:
+    wrong = [part.id for part in MODEMS if not part.alternatives]
+    for part, alternative in ((one, text) for one in PARTS.values() for text in one.alternatives):
         found = _BRACKETS.search(alternative)
-        assert found is not None, f"{part.id}: {alternative!r} names no [driver vendor:product]"
-        assert found[2] in known_ids(found[1]), alternative
+        if (found is None and (part in MODEMS or "[" in alternative)) or (
+            found and found[2] not in known_ids(found[1])
+        ):
+            wrong.append(f"{part.id}: {alternative!r} names no [driver vendor:product] that is known")
+    assert wrong == []
 
 
-def test_brackets_are_for_drivers_only() -> None:
+def test_each_figure_is_sourced_or_an_estimate() -> None:
+    wrong = [
+        f"{part.id}: {name} has no source and is no estimate"
+        for part in PARTS.values()
+        for names, source in (((*POWER, "feeds_a"), part.power_source), ((*SIZE, "mass_g"), part.size_source))
+        for name in names
+        if getattr(part, name) is not None and not source and name not in part.estimates
+    ]
+    assert wrong == []
+
+
+def test_prices_have_their_month_powers_grow_and_part_numbers_have_makers() -> None:
+    """A part number: one word of letters, digits and what makers put between."""
+    wrong = []
     for part in PARTS.values():
-        for alternative in part.alternatives:
-            assert ("[" in alternative) == (_BRACKETS.search(alternative) is not None), (part.id, alternative)
-
-
-@pytest.mark.parametrize("part", PARTS.values(), ids=lambda part: part.id)
-def test_each_figure_is_sourced_or_an_estimate(part: Part) -> None:
-    groups = (
-        (POWER, part.power_source),
-        (("feeds_a",), part.power_source),
-        (SIZE, part.size_source),
-        (("mass_g",), part.size_source),
-    )
-    for names, source in groups:
-        for name in names:
-            if getattr(part, name) is not None:
-                assert source or name in part.estimates, f"{part.id}: {name} has no source and is no estimate"
-
-
-@pytest.mark.parametrize("part", PARTS.values(), ids=lambda part: part.id)
-def test_a_price_has_its_month_and_a_month_a_price(part: Part) -> None:
-    assert (part.price_eur is None) == (part.price_date == "")
-
-
-@pytest.mark.parametrize("part", PARTS.values(), ids=lambda part: part.id)
-def test_power_grows_from_idle_to_peak(part: Part) -> None:
-    told = [getattr(part, name) for name in POWER]
-    assert told == [None] * 3 or (None not in told and told == sorted(told))
-
-
-@pytest.mark.parametrize("part", PARTS.values(), ids=lambda part: part.id)
-def test_maker_and_part_number(part: Part) -> None:
-    """One word of letters, digits and what makers put between, and never without a maker."""
-    if part.mpn:
-        assert part.maker
-        assert re.fullmatch(r"[A-Z0-9][A-Za-z0-9]*(?:[-/. ][A-Za-z0-9]+)*", part.mpn)
+        watts = [getattr(part, name) for name in POWER]
+        kept = {
+            "price and month": (part.price_eur is None) == (part.price_date == ""),
+            "idle <= typical <= peak": watts == [None] * 3 or (None not in watts and watts == sorted(watts)),
+            "maker and part number": not part.mpn
+            or (part.maker and re.fullmatch(r"[A-Z0-9][A-Za-z0-9]*(?:[-/. ][A-Za-z0-9]+)*", part.mpn)),
+        }
+        wrong += [(part.id, rule) for rule, holds in kept.items() if not holds]
+    assert wrong == []
 
 
 def test_what_goes_into_the_case_has_its_size_and_everything_a_mass() -> None:
