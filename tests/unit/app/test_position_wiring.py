@@ -171,7 +171,8 @@ def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
     collector._thread._target = collector.supervisor.run  # the rehearsal made its thread for the supervisor without
     collector.start()
     try:
-        gateway.until(lambda: gpsd.say(8.0, age_s) or sum("position," in line for line in gateway.lines.values()) >= 4)
+        wanted, enough = ("kind=mobility_start", 1) if moving else ("position,", 4)
+        gateway.until(lambda: gpsd.say(8.0, age_s) or sum(wanted in line for line in gateway.lines.values()) >= enough)
         assert collector.stop()
     finally:
         gpsd.close()

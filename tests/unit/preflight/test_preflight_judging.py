@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.app.config import Config, parse
@@ -307,7 +307,6 @@ def test_every_line_there_is_has_a_fault_here() -> None:
     assert {label.partition(":")[0] for _, labels in FAULTS.values() for label in labels} == set(TITLES)
 
 
-@settings(max_examples=60)
 @given(st.sampled_from(["modems", "paths", "clock", "position", "health", "spool"]))
 def test_what_an_older_collector_does_not_tell_fails_and_does_not_break(missing: str) -> None:
     kit = Kit()

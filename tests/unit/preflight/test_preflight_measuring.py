@@ -22,7 +22,7 @@ def collector(folder: Path, *answers: list[dict[str, Any]]) -> Iterator[list[dic
     """Gives ``answers`` to one connection after the other; the requests that came."""
     came: list[dict[str, Any]] = []
     listening = listen(folder / NAME)
-    listening.settimeout(30)
+    listening.settimeout(60)
 
     def serve() -> None:
         for lines in answers:
