@@ -8,8 +8,14 @@ from hypothesis import HealthCheck, settings
 from tandem_bench.rig.rights import Owner
 
 # No test is judged by the clock: on a busy machine, or a small one, an example may take what it takes.
-settings.register_profile("tandem", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("tandem")
+# Few examples while one works, the same ones each time; many, and new ones, in `./kit test --all`.
+settings.register_profile(
+    "test", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=25, derandomize=True
+)
+settings.register_profile(
+    "all", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=200, print_blob=True
+)
+settings.load_profile(os.environ.get("TANDEM_HYPOTHESIS", "test"))
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -26,17 +32,3 @@ def _own_folder(request: pytest.FixtureRequest) -> None:
     """The test's own folder belongs to whoever called sudo."""
     if "tmp_path" in request.fixturenames and os.geteuid() == 0:
         Owner.of_caller().give(request.getfixturevalue("tmp_path"))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that may take long begin first, so that a run does not end with one of them alone; each stays as it is in itself."""
-    items.sort(key=_patience, reverse=True)
-
-
-def _patience(item: pytest.Item) -> float:
-    """Seconds that the item's file asks for."""
-    module = item.getparent(pytest.Module)
-    if module is None or module.get_closest_marker("slow") is None:
-        return 0.0
-    timeout = module.get_closest_marker("timeout")
-    return float(timeout.args[0]) if timeout else 300.0

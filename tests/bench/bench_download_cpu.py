@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces and its endpoint
 
 from download_server import Behaviour, Endpoint
+from processes import cpu_s
 from run_download import Run
 from two_paths import SERVER, Space, await_true
 
@@ -66,12 +66,6 @@ def two_links(stack: ExitStack, binary: str, mbit: Sequence[float]) -> tuple[Spa
     return probe, server
 
 
-def cpu_of(pid: int) -> float:
-    """User and system seconds of a living process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def run(
     probe: Space, endpoint: Endpoint, kind: str, seconds: float, folder: Path, *, pause: bool, capture: bool
 ) -> dict[str, object]:
@@ -95,7 +89,7 @@ def run(
     begun = time.monotonic()
     line = Run(parameters, probe.enter).end(seconds + 60)
     wall = time.monotonic() - begun
-    dumps = sum(cpu_of(c._process.pid) for c in captures if c._process is not None)
+    dumps = sum(cpu_s(c._process.pid) for c in captures if c._process is not None)
     packets = [r.packets for r in stop_all(captures)] if captures else []
     result = line["result"]
     return {

@@ -10,7 +10,6 @@ The load, the client, the gateway and the database share the machine: ``cpu_shar
 """
 
 import argparse
-import contextlib
 import gzip
 import http.client
 import json
@@ -26,7 +25,8 @@ import time
 from pathlib import Path
 
 import gateway_batches
-from bench_server import cpu_s, free_ports
+from bench_server import free_ports
+from processes import cpu_s, rss_mib, tree
 
 from tandem_server.registry import Registry
 from tandem_server.store import Influx, find_influxd
@@ -38,24 +38,6 @@ WATCH_S = 0.1
 WARM_S = 15
 """Of load before anything is counted: the first batches of a thousand probes make all their series at once, as they never would again."""
 BATCH = 1000
-
-
-def tree(pid):
-    """The process and all that it started."""
-    found = [pid]
-    for one in found:
-        with contextlib.suppress(OSError):
-            found += map(int, Path(f"/proc/{one}/task/{one}/children").read_text().split())
-    return found
-
-
-def rss_mib(pids):
-    """Resident memory; pages that processes share count once for each."""
-    total = 0
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            total += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return total * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 class Rig:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
 
+from processes import cpu_s
 from two_ends import OPERATOR, PROBE, Timeline, TwoEnds, two_ends
 
 from tandem_bench.link.emulator import Constant, Played
@@ -25,11 +25,6 @@ from tandem_bench.link.emulator import Constant, Played
 TCP_ENDS = Path(__file__).resolve().parents[1] / "lab" / "mptcp_ends.py"
 SIZE = 1500
 HEADERS = 52 / 1500  # IPv4 and TCP with timestamps, of a full packet: what payload cannot reach
-
-
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -48,9 +43,9 @@ def lateness(ends: TwoEnds) -> dict[str, float]:
 def delay(rate: float, rtt_ms: float, seconds: float) -> dict[str, float]:
     """Half the capacity in evenly spaced packets: none waits, so each takes its bits over the rate and half the RTT."""
     with link(Constant(rate, rate, rtt_ms)) as ends:
-        before = cpu_seconds(ends.link.pid)
+        before = cpu_s(ends.link.pid)
         got = ends.datagrams(int(rate / 2 * seconds / 8 / SIZE), SIZE, rate / 2)
-        spent = cpu_seconds(ends.link.pid) - before
+        spent = cpu_s(ends.link.pid) - before
         ends.link.stop()
         ideal_ns = SIZE * 8e9 / rate + rtt_ms * 5e5
         errors = sorted((got_ns - sent_ns - ideal_ns) / 1e3 for _, sent_ns, got_ns in got)
@@ -81,7 +76,7 @@ def tcp(links: int, down: float, up: float, seconds: float) -> dict[str, float]:
     result: dict[str, float] = {}
     with ExitStack() as stack:
         pairs = [stack.enter_context(link(Constant(down, up, 40, 1_000_000, 1_000_000))) for _ in range(links)]
-        spent = -sum(cpu_seconds(ends.link.pid) for ends in pairs)
+        spent = -sum(cpu_s(ends.link.pid) for ends in pairs)
         for direction, capacity in (("down", down), ("up", up)):
             received = [0] * links
             running = []
@@ -103,7 +98,7 @@ def tcp(links: int, down: float, up: float, seconds: float) -> dict[str, float]:
                 sender.wait()
             shares = [total * 8 / seconds / capacity / (1 - HEADERS) for total in received]
             result[f"{direction}_share_min"] = min(shares)
-        spent += sum(cpu_seconds(ends.link.pid) for ends in pairs)
+        spent += sum(cpu_s(ends.link.pid) for ends in pairs)
         for ends in pairs:
             ends.link.stop()
         late = [lateness(ends) for ends in pairs]
@@ -113,9 +108,9 @@ def tcp(links: int, down: float, up: float, seconds: float) -> dict[str, float]:
 
 def idle(seconds: float) -> dict[str, float]:
     with link(Constant(100e6, 30e6)) as ends:
-        before = cpu_seconds(ends.link.pid)
+        before = cpu_s(ends.link.pid)
         time.sleep(seconds)
-        return {"cpu_s_per_s": (cpu_seconds(ends.link.pid) - before) / seconds}
+        return {"cpu_s_per_s": (cpu_s(ends.link.pid) - before) / seconds}
 
 
 def main() -> int:

@@ -6,7 +6,6 @@ Run it with ``python tests/bench/bench_server.py``; it starts a whole server in 
 import gzip
 import http.client
 import json
-import os
 import socket
 import ssl
 import subprocess
@@ -15,6 +14,8 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+
+from processes import cpu_s, rss_mib, tree
 
 from tandem.mptcp_abi import IPPROTO_MPTCP
 from tandem_server.ingest.lines import TimeWindow, sift
@@ -32,21 +33,6 @@ def free_ports(count):
     for s in sockets:
         s.close()
     return ports
-
-
-def cpu_s(pid):
-    """User and system time of a process so far, in s."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def family(pid):
-    """The process and its children."""
-    return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
-
-
-def rss_mib(pid):
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def batch(first, lines):
@@ -132,7 +118,7 @@ class Bench:
     def downloads(self, kinds, seconds, rate=None):
         out = []
         threads = [threading.Thread(target=self.download, args=(kind, seconds, rate, out)) for kind in kinds]
-        pids = family(self.pids["endpoint"])
+        pids = tree(self.pids["endpoint"])
         before, started = sum(map(cpu_s, pids)), time.monotonic()
         for thread in threads:
             thread.start()
@@ -155,7 +141,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name))
         try:
-            results["idle_rss_mib"] = {n: round(rss_mib(p)) for n, p in bench.pids.items()}
+            results["idle_rss_mib"] = {n: round(rss_mib([p])) for n, p in bench.pids.items()}
             results["ingest"] = bench.ingest(100, 1000)
             for label, kinds, rate in (
                 ("tcp", ["tcp"], None),
@@ -165,7 +151,7 @@ def main():
                 ("four_at_once_25_mbit_per_s", ["mptcp", "tcp", "tcp", "mptcp"], 25e6),
             ):
                 results[label] = bench.downloads(kinds, 3, rate)
-            results["rss_mib_after"] = {n: round(rss_mib(p)) for n, p in bench.pids.items()}
+            results["rss_mib_after"] = {n: round(rss_mib([p])) for n, p in bench.pids.items()}
         finally:
             bench.stop()
     print(json.dumps(results, indent=1))

@@ -20,8 +20,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces and its endpoint
 
-from bench_download_cpu import cpu_of
 from lone_endpoint import MEASUREMENT_TLS_PORT, lone_endpoint
+from processes import cpu_s
 from run_download import Run
 from two_paths import SERVER, Space
 
@@ -36,7 +36,7 @@ def endpoint_cpu_s(space: Space) -> float:
         try:
             command = (entry / "cmdline").read_bytes()
             if b"tandem_server" in command and (entry / "ns/net").stat().st_ino == inside:
-                total += cpu_of(int(entry.name))
+                total += cpu_s(int(entry.name))
         except (FileNotFoundError, ProcessLookupError):
             continue  # it has ended meanwhile
     return total

@@ -19,6 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "contract"))
 
+from processes import cpu_s
 from trace_gateway import TraceGateway
 
 from tandem.schema.trace import CHUNK_BYTES, Offer, encoded, offer_of
@@ -36,12 +37,6 @@ with open(sys.argv[3], "wb", 0) as file:
     os.fsync(file.fileno())
 connection.close()
 """
-
-
-def cpu_s(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def peak_mib(pid: int) -> float:

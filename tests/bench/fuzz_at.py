@@ -1,61 +1,41 @@
-"""Fuzz the AT engine: mutated dialogues of all families and pure garbage.
+"""The AT engine on mutated dialogues of all families and on pure garbage, in three ways: splitter and dialogue, a channel over a socket
+pair, one over a pseudo-terminal.
 
-usage: fuzz_at.py [--bytes N] [--seed S] [--json]
-
-Half of the bytes go through splitter and dialogue, a quarter each through a channel over a socket pair and over a pseudo-terminal.
-Exit status: 0 when every invariant held, 1 with the finding when one did not.
+    ./kit run python tests/bench/fuzz_at.py [--seconds 60] [--seed 1]
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import resource
 import sys
-import time
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "at"))
 
+import fuzzing
 from at_fuzzing import WAYS, Source, Violation
+
+EACH_BYTES = (200_000, 50_000, 50_000)
 
 
 def main() -> int:
     """Run it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bytes", type=int, default=12_000_000, help="in all; default: %(default)s")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", action="store_true")
-    args = parser.parse_args()
-    rows: list[dict[str, object]] = []
-    for (name, way), share in zip(WAYS.items(), (2, 4, 4), strict=True):
-        rss_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        began = time.monotonic()
-        try:
-            counts = way(Source(args.seed), args.bytes // share)
-        except Violation as found:
-            print(f"{name}: {found}", file=sys.stderr)
-            return 1
-        seconds = time.monotonic() - began
-        rows.append(
-            {
-                "way": name,
-                "fed_bytes": counts.fed_bytes,
-                "seconds": round(seconds, 1),
-                "bytes_per_s": round(counts.fed_bytes / seconds),
-                "rounds": counts.rounds,
-                "responses": counts.responses,
-                "unanswered": counts.unanswered,
-                "longest_line": counts.longest_line,
-                "rss_growth_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - rss_kib,
-            }
-        )
-    if args.json:
-        print(json.dumps(rows, indent=1))
-    else:
-        for row in rows:
-            print("  ".join(f"{key} {value}" for key, value in row.items()))
-        print(f"{sum(int(str(row['fed_bytes'])) for row in rows)} bytes, every invariant held")
+    args = fuzzing.parser(__doc__).parse_args()
+    done, longest = Counter[str](), 0
+    before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for number in fuzzing.rounds(args.seconds):
+        for (name, way), count in zip(WAYS.items(), EACH_BYTES, strict=True):
+            try:
+                counts = way(Source(args.seed * 1_000_003 + number), count)
+            except Violation as found:
+                print(f"{name}, seed {args.seed}, round {number}: {found}")
+                return 1
+            done += Counter(bytes=counts.fed_bytes, responses=counts.responses, unanswered=counts.unanswered)
+            longest = max(longest, counts.longest_line)
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib
+    answers = f"{done['responses']} responses, {done['unanswered']} unanswered, longest line {longest}"
+    print(f"seed {args.seed}: {done['bytes']} bytes, {answers}, memory {grown_kib} KiB more; every invariant held")
     return 0
 
 

@@ -1,16 +1,15 @@
 """Everything the gateway reads of strangers, mutated: batches of lines, bodies and gzip, manifests, offers of traces, reports of campaigns.
 
-PYTHONPATH=collector/src:server/src python tests/bench/fuzz_gateway.py [--seconds 60] [--seed 1]
+    ./kit run python tests/bench/fuzz_gateway.py [--seconds 60] [--seed 1]
 
 Each input must end in its answer or in one of the errors made for it, in bounded time and memory. Lines are judged twice, as the
-gateway does
-and without what it remembers of earlier lines; both must agree, and what passes is written to a real InfluxDB, which must take all of it.
+gateway does and without what it remembers of earlier lines; both must agree, and what passes is written to a real InfluxDB, which must
+take all of it.
 Exit status 1, and the input, when one of that fails.
 """
 
 from __future__ import annotations
 
-import argparse
 import copy
 import gzip
 import io
@@ -26,6 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit/ingest"))  # the manifest that the tests mutate
 
+import fuzzing
 import gateway_batches
 from test_ingest_body import MANIFEST
 
@@ -39,7 +39,7 @@ from tandem_server.ingest.run_manifest import NoManifest, read_manifest
 from tandem_server.store import PrivateInflux, find_influxd
 
 LIMIT_BYTES = 256 * 1024
-SLOWEST_S = 5.0
+SLOWEST_S = 60.0
 """No input here is large: what takes longer hangs, also on a busy machine."""
 MORE_MEMORY_BYTES = 200 * 2**20
 
@@ -214,11 +214,7 @@ def _same(one, other):
 
 def main() -> int:
     """See the module."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
-    until_s, slowest_s = time.monotonic() + args.seconds, 0.0
+    args, slowest_s = fuzzing.parser(__doc__).parse_args(), 0.0
     with (
         tempfile.TemporaryDirectory() as folder,
         PrivateInflux(find_influxd(), Path(folder) / "influxdb", 0) as database,
@@ -234,7 +230,7 @@ def main() -> int:
         }
         first_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         try:
-            while time.monotonic() < until_s:
+            for _ in fuzzing.rounds(args.seconds):
                 for name, part in (*parts.items(), *[("lines", fuzz.lines)] * 5):
                     begun_s = time.perf_counter()
                     fuzz.counts[f"{name}: {part()}"] += 1
@@ -251,9 +247,8 @@ def main() -> int:
     more_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - first_bytes
     print(json.dumps(dict(sorted(fuzz.counts.items())), indent=1))
     inputs = sum(count for name, count in fuzz.counts.items() if "InfluxDB" not in name)
-    print(
-        f"{inputs} inputs, slowest {slowest_s * 1000:.0f} ms, memory at most {more_bytes / 2**20:.0f} MiB more than at the start"
-    )
+    memory = f"memory at most {more_bytes / 2**20:.0f} MiB more than at the start"
+    print(f"seed {args.seed}: {inputs} inputs, slowest {slowest_s * 1000:.0f} ms, {memory}")
     return int(more_bytes > MORE_MEMORY_BYTES)
 
 

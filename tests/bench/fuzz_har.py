@@ -1,11 +1,10 @@
 """Mutated HTTP archives, by value and by byte: each is a page or one error, in bounded time.
 
-PYTHONPATH=collector/src:server/src python tests/bench/fuzz_har.py [--seconds 60] [--seed 1]
+./kit run python tests/bench/fuzz_har.py [--seconds 60] [--seed 1]
 """
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import random
@@ -15,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit/page"))  # the archive that the tests mutate
 
+import fuzzing
 from test_page_har import JUNK, PLACES, whole
 
 from tandem_server.content.page import har
@@ -40,14 +40,11 @@ def mutated(chance: random.Random) -> bytes:
 
 def main() -> int:
     """See the module."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
-    chance, until_s = random.Random(args.seed), time.monotonic() + args.seconds
-    count = size = pages = 0
+    args = fuzzing.parser(__doc__).parse_args()
+    chance = random.Random(args.seed)
+    size = pages = 0
     slowest_s = 0.0
-    while time.monotonic() < until_s:
+    for count in fuzzing.rounds(args.seconds):  # noqa: B007  told at the end
         raw = mutated(chance)
         begun_s = time.perf_counter()
         try:
@@ -58,8 +55,10 @@ def main() -> int:
                 print(f"more than one line: {error!r} of {raw!r}")
                 return 1
         slowest_s = max(slowest_s, time.perf_counter() - begun_s)
-        count, size = count + 1, size + len(raw)
-    print(f"{count} archives, {size} bytes: {pages} pages, the others one error; the slowest {slowest_s:.3f} s")
+        size += len(raw)
+    print(
+        f"seed {args.seed}: {count + 1} archives, {size} bytes: {pages} pages, the others one error; the slowest {slowest_s:.3f} s"
+    )
     return 0
 
 

@@ -1,6 +1,6 @@
-"""Mutated manifests for so many seconds: each must be a presentation or one MpdError, in bounded time.
+"""Mutated manifests: each must be a presentation or one MpdError, in bounded time.
 
-python tests/bench/fuzz_mpd.py [SECONDS] [SEED]
+./kit run python tests/bench/fuzz_mpd.py [--seconds 60] [--seed 1]
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import random
 import sys
 import time
+
+import fuzzing
 
 from tandem.experiment.dash.mpd import parse
 from tandem.experiment.dash.xml_reading import MpdError
@@ -47,18 +49,17 @@ def mutated(chance: random.Random, seed: bytes) -> bytes:
 
 def main() -> int:
     """Fuzz, and tell what was done."""
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
-    chance = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    args = fuzzing.parser(__doc__).parse_args()
+    chance = random.Random(args.seed)
     weights = complexity(60, 1)
     seeds = [
         manifest(kind, length, [track(rung, length, weights) for rung in LADDER[:3]]).encode()
         for kind in KINDS
         for length in (6, 15)
     ]
-    cases = size = played = 0
+    size = played = 0
     slowest_s = 0.0
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    for number in fuzzing.rounds(args.seconds):  # noqa: B007  told at the end
         document = mutated(chance, chance.choice(seeds))
         begun = time.monotonic()
         try:
@@ -66,13 +67,12 @@ def main() -> int:
             played += 1
         except MpdError as error:
             if "\n" in str(error):
-                raise
+                print(f"more than one line: {error!r} of {document!r}")
+                return 1
         slowest_s = max(slowest_s, time.monotonic() - begun)
-        cases += 1
         size += len(document)
-    print(
-        f"{cases} cases, {size} bytes: {played} presentations, {cases - played} refused; the slowest took {slowest_s:.3f} s"
-    )
+    tried = f"{number + 1} manifests, {size} bytes, {played} of them presentations, the others one error"
+    print(f"seed {args.seed}: {tried}; the slowest took {slowest_s:.3f} s")
     return 0
 
 

@@ -1,6 +1,6 @@
 """Torn and corrupted captures: each is cut to whole packets or removed, in bounded time; what stays is a beginning of what was.
 
-PYTHONPATH=collector/src python tests/bench/fuzz_salvage.py [--seconds 60] [--seed 1]
+    ./kit run python tests/bench/fuzz_salvage.py [--seconds 60] [--seed 1]
 
 Half of them end anywhere, in zeros or in noise, as after a power cut; half have up to eight bytes changed anywhere. What is kept is
 walked again without the code under test.
@@ -8,13 +8,14 @@ walked again without the code under test.
 
 from __future__ import annotations
 
-import argparse
 import random
 import struct
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+import fuzzing
 
 from tandem.capture.salvage import salvage
 
@@ -63,16 +64,13 @@ def packets(raw: bytes, order: str) -> int | None:
 
 def main() -> int:
     """See the module."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
-    chance, until_s = random.Random(args.seed), time.monotonic() + args.seconds
-    count = size = kept = 0
+    args = fuzzing.parser(__doc__).parse_args()
+    chance = random.Random(args.seed)
+    size = kept = 0
     slowest_s = 0.0
     with tempfile.TemporaryDirectory(prefix="tandem-fuzz-salvage-", dir="/dev/shm") as folder:
         left = Path(folder) / "x.pcap.tmp"
-        while time.monotonic() < until_s:
+        for count in fuzzing.rounds(args.seconds):  # noqa: B007  told at the end
             whole, order, ends = capture(chance)
             raw, same = chance.choice((torn, corrupted))(whole, chance)
             left.write_bytes(raw)
@@ -93,8 +91,10 @@ def main() -> int:
                 return 1
             if told.file is not None:
                 told.file.unlink()
-            kept, count, size = kept + told.packets, count + 1, size + len(raw)
-    print(f"{count} captures, {size} bytes, {kept} packets kept, slowest {slowest_s * 1e3:.1f} ms; seed {args.seed}")
+            kept, size = kept + told.packets, size + len(raw)
+    print(
+        f"seed {args.seed}: {count + 1} captures, {size} bytes, {kept} packets kept, slowest {slowest_s * 1e3:.1f} ms"
+    )
     return 0
 
 

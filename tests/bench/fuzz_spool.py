@@ -1,32 +1,34 @@
 """Damages spools at random and opens them with the real code: is every one read or refused by one error, in bounded time, exactly?
 
-``python tests/bench/fuzz_spool.py [--minutes N] [--seed N]``. Damage: flipped bits, cut and lengthened files, zeroed and random blocks,
+    ./kit run python tests/bench/fuzz_spool.py [--seconds 60] [--seed 1]
+
+Damage: flipped bits, cut and lengthened files, zeroed and random blocks,
 pages of one file put into another or elsewhere in the same, older copies of a file, files exchanged or gone; in SQLite files, their
 write-ahead logs (a spool whose process was killed has one), the account and its copy, rejected.jsonl.
 
 What must hold, whatever was damaged: the constructor gives a spool or a SpoolError; nothing else is raised by anything afterwards, and
-nothing takes longer than 20 s; ``made`` = ``sent`` + ``pending`` + ``rejected`` + ``dropped``, none negative, and as many records come out
+nothing takes two minutes; ``made`` = ``sent`` + ``pending`` + ``rejected`` + ``dropped``, none negative, and as many records come out
 as were pending; none twice; each with the content that its number was given; no number that was given out before is given out
 again (when the newest file and the note of the last number are both damaged nobody can know: such rounds are counted apart). Exit
 status 1 when not.
 """
 
-import argparse
 import random
 import shutil
 import signal
 import sys
 import tempfile
-import time
 import traceback
 from collections import Counter
 from pathlib import Path
+
+import fuzzing
 
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolError
 
 BOOT = "b1c0ffee-0000-4000-8000-000000000001"
-LONGEST_S = 20
+LONGEST_S = 120
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  its folder is made by mkdtemp
 """Where folders are made: in memory, where there is such a place."""
 DAY_NS = 86_400 * 10**9
@@ -184,12 +186,10 @@ class Fuzz:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=2.0)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--rounds", type=int, default=0, help="end after so many (0: by time)")
+    parser = fuzzing.parser(__doc__)
+    parser.add_argument("--rounds", type=int, help="end after so many, whatever the time")
     args = parser.parse_args()
-    until, bad, rounds = time.monotonic() + args.minutes * 60, 0, 0
+    bad = 0
     with tempfile.TemporaryDirectory(prefix="fuzz-spool-", dir=MEMORY) as name:
         fuzz = Fuzz(Path(name), random.Random(args.seed))
         models = fuzz.models()
@@ -198,10 +198,9 @@ def main():
             raise TimeoutError(f"longer than {LONGEST_S} s")
 
         signal.signal(signal.SIGALRM, slow)
-        while time.monotonic() < until and (not args.rounds or rounds < args.rounds):
+        for number in range(args.rounds) if args.rounds else fuzzing.rounds(args.seconds):
             model, marks = fuzz.chance.choice(models)
             others, _ = fuzz.chance.choice(models)
-            rounds += 1
             signal.alarm(LONGEST_S)
             try:
                 complaint = fuzz.round(model, marks, others)
@@ -210,10 +209,10 @@ def main():
             signal.alarm(0)
             if complaint:
                 bad += 1
-                print(f"round {rounds}, {model.name}: {complaint}", file=sys.stderr)
+                print(f"round {number}, {model.name}: {complaint}", file=sys.stderr)
                 if bad > 10:
                     break
-    print(f"seed {args.seed}: {rounds} damaged spools, {bad} wrong; {dict(fuzz.seen)}")
+    print(f"seed {args.seed}: {number + 1} damaged spools, {bad} wrong; {dict(fuzz.seen)}")
     return 1 if bad else 0
 
 

@@ -1,26 +1,24 @@
 """Offers and bytes of traces, mutated without end, through the gateway's own handlers: no answer but those of the spec, nothing stored
 that was not offered, nothing outside the folder.
 
-    PYTHONPATH=collector/src:server/src python tests/bench/fuzz_traces.py [--seconds 60] [--seed N]
+    ./kit run python tests/bench/fuzz_traces.py [--seconds 60] [--seed 1]
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import hashlib
 import json
 import logging
 import random
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "unit/traces"))
 
+import fuzzing
 from trace_desk_here import CHUNK, PLENTY, Place, offered
 
 from tandem_server.ingest.body import Unreadable
@@ -133,25 +131,19 @@ def check(place: Place) -> int:
 
 async def fuzz(seconds: float, seed: int, folder: Path) -> None:
     place, dice, answers = Place(folder, PLENTY), random.Random(seed), Counter[str]()
-    traces, until_s = ProbesTraces(place.desk, 60.0), time.monotonic() + seconds
-    while time.monotonic() < until_s:
+    traces = ProbesTraces(place.desk, 60.0)
+    for _ in fuzzing.rounds(seconds):
         answers[await asked(traces, place, dice)] += 1
         statuses = {int(word) for words in answers for word in words.split()}
         assert statuses <= {200, 400, 404, 409, 413, 422, 429}, answers
     received = check(place)
     place.registry.close()
-    print(
-        f"seed {seed}: {answers.total()} offers with bytes, {received} traces received and right; answers (offer, bytes):"
-    )
-    for words, count in answers.most_common():
-        print(f"  {words}  {count}")
+    print("answers (offer, bytes):", ", ".join(f"{words}: {count}" for words, count in answers.most_common()))
+    print(f"seed {seed}: {answers.total()} offers with bytes, {received} traces received and right")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=int(hashlib.sha256(str(time.time()).encode()).hexdigest()[:8], 16))
-    args = parser.parse_args()
+    args = fuzzing.parser(__doc__).parse_args()
     logging.disable()  # each refusal is logged
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(fuzz(args.seconds, args.seed, Path(folder)))

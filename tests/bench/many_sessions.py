@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import selectors
 import socket
 import ssl
@@ -14,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from processes import cpu_s
 from two_paths import Space
 
 from tandem.mptcp_abi import IPPROTO_MPTCP
@@ -65,12 +65,6 @@ class Reader:
 
     def may_read(self, now_s: float) -> bool:
         return self._bit_per_s is None or self.bytes * 8 < self._bit_per_s * (now_s - self.started_s)
-
-
-def cpu_s(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def family(pid: int) -> dict[str, list[int]]:

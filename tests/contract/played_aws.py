@@ -9,25 +9,29 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import boto3
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+PLAYBOOKS = REPOSITORY / "ansible/playbooks"
 REGION = "eu-central-1"
 OWNER = "123456789012"  # moto's account
 
 
 @dataclass(frozen=True)
 class Recap:
-    """What a playbook said at its end."""
+    """What one start said."""
 
     status: int
-    changed: int
+    changed: list[int]
+    """How many tasks changed something, by playbook."""
     text: str
 
-    def only(self) -> "Recap":
+    def well(self) -> "Recap":
         """It, if it ended well."""
         assert self.status == 0, self.text[-6000:]
         return self
@@ -35,10 +39,11 @@ class Recap:
 
 @dataclass(frozen=True)
 class Played:
-    """The service at ``url``; ``folder`` has the operator's key and gets the inventory."""
+    """The service at ``url``; ``folder`` has the operator's key and gets the inventory; the modules run with ``python``."""
 
     url: str
     folder: Path
+    python: Path
 
     @property
     def inventory(self) -> Path:
@@ -53,9 +58,9 @@ class Played:
             aws_secret_access_key="not a secret",  # noqa: S106 - moto takes any
         )
 
-    def play(self, playbook: str, *options: str, **variables: object) -> Recap:
-        """Run ``playbook`` as ``./kit provision`` does."""
-        said = {
+    def variables(self) -> dict[str, Any]:
+        return {
+            "ansible_python_interpreter": str(self.python),
             "aws_key_file": str(self.folder / "key.pub"),
             "aws_inventory": str(self.inventory),
             "aws_image_owner": OWNER,
@@ -63,15 +68,19 @@ class Played:
             "aws_dns_zone": "fleet.example",
             "tandem_server_name": "server.fleet.example",
             "aws_host_keys_wait_s": 30,
-            **variables,
         }
-        (self.folder / "said.yml").write_text(repr(said))  # Python's literals of these are YAML's
+
+    def play(self, *playbooks: str, options: Sequence[str] = (), **variables: object) -> Recap:
+        """Run the playbooks as ``./kit provision`` does, one after the other in one start."""
+        # Python's literals of these are YAML's.
+        (self.folder / "said.yml").write_text(repr({**self.variables(), **variables}))
+        paths = [str(PLAYBOOKS / f"{playbook}.yml") for playbook in playbooks]
+        return self.start(paths, ["-i", "localhost,", "-e", f"@{self.folder}/said.yml", *options])
+
+    def start(self, paths: list[str], options: list[str]) -> Recap:
+        """Run the playbooks at ``paths``."""
         ran = subprocess.run(
-            [
-                str(Path(sys.executable).with_name("ansible-playbook")),
-                str(REPOSITORY / f"ansible/playbooks/{playbook}.yml"),
-                *("-i", "localhost,", "-e", f"@{self.folder}/said.yml", *options),
-            ],
+            [str(Path(sys.executable).with_name("ansible-playbook")), *paths, *options],
             env={
                 **os.environ,
                 "ANSIBLE_CONFIG": str(REPOSITORY / "ansible/ansible.cfg"),
@@ -86,10 +95,11 @@ class Played:
             text=True,
             check=False,
         )
-        found = re.search(r"localhost\s.*changed=(\d+)", ran.stdout)
         with (self.folder / "played.log").open("a") as log:
-            log.write(f"== {playbook} {options}\n{ran.stdout}{ran.stderr}")
-        return Recap(ran.returncode, int(found[1]) if found else -1, ran.stdout + ran.stderr)
+            log.write(f"== {paths} {options}\n{ran.stdout}{ran.stderr}")
+        plays = re.split(r"^PLAY \[", ran.stdout, flags=re.M)[1:]
+        changed = [len(re.findall(r"^changed: \[", play, flags=re.M)) for play in plays]
+        return Recap(ran.returncode, changed, ran.stdout + ran.stderr)
 
     def left(self) -> dict[str, list[object]]:
         """What stands there now, by kind; not what each region has without anybody's doing."""

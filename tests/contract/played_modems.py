@@ -1,4 +1,4 @@
-"""Emulated modems of every family, each a process that plays the same short timeline, and the collector's poller at each.
+"""The bench's modems and the collector's drivers on one clock, which moves only as the modem takes its time; and as processes, polled.
 
 What a poll may tell is worked out here from the timeline and from what the makers' manuals say of each coding, not from a parser.
 """
@@ -7,24 +7,33 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import socket
 import subprocess
 import sys
 import threading
-import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tandem.modem.poll import Poll
+from tandem.at.dialogue import Dialogue, Response
+from tandem.at.errors import NoAnswer
+from tandem.at.grammar import Command
+from tandem.at.lines import LineSplitter
+from tandem.modem.identification import prepare
+from tandem.modem.poll import Poll, in_range
 from tandem.modem.poller import Poller
+from tandem.modem.web_faults import poll_failure
+from tandem_bench.modem.agenda import Agenda
+from tandem_bench.modem.dialogue import Modem
+from tandem_bench.modem.emulator import Emulator
+from tandem_bench.modem.families import FAMILIES as BENCH
+from tandem_bench.modem.faults import Fault
+from tandem_bench.modem.timeline import Timeline
 
-TICK_S, PERIOD_S, LENGTH_S = 0.1, 0.25, 120.0
-LEAD_S = 6.0
+TICK_S, LENGTH_S = 0.1, 30.0
 CELLS = (
     {"plmn": "00101", "tac": 0x1A2B, "eci": 0x05201002, "pci": 54, "earfcn": 1300, "band": 3},
     {"plmn": "00101", "tac": 0x0102, "eci": 0x0DD40301, "pci": 417, "earfcn": 6300, "band": 20},
@@ -162,74 +171,81 @@ FAMILIES = {
 }  # fmt: skip
 
 
-@dataclass
-class Polled:
-    """One modem and what was polled of it. A condition on the polls can be awaited."""
+class VirtualModem:
+    """One modem as its driver sees it, driver ``auto``; the wire is a buffer, and every wait is over at once."""
 
-    family: str
-    folder: Path
-    epoch_ns: int
-    made: list[Poll] = field(default_factory=list)
-    dropped: Counter[str] = field(default_factory=Counter)
-    pid: int = 0
-    _changed: threading.Condition = field(default_factory=threading.Condition)
+    def __init__(self, family: str, timeline: Timeline) -> None:
+        self.family, self.now_s = family, 0.0
+        self._agenda, self._wire, self._splitter = Agenda(), bytearray(), LineSplitter()
+        modem = Modem("004401010000017", "001010123456789", "89990010100000000012", "Alpha Mobile", "00101")
+        self._emulator = Emulator(
+            BENCH[family], modem, timeline, self, self._agenda, lambda: self.now_s, random.Random(1), lambda _fault: None
+        )  # fmt: skip
+        self._emulator.start()
+        self._identity, self._driver = prepare(self, "auto")  # type: ignore[arg-type]
 
-    @property
-    def port(self) -> Path:
-        """The link to its terminal."""
-        return self.folder / self.family
+    def write(self, sent: bytes) -> None:
+        self._wire += sent
 
-    def add(self, poll: Poll) -> None:
-        """Called by the poller."""
-        with self._changed:
-            self.made.append(poll)
-            self._changed.notify_all()
+    def unread(self) -> int:
+        return 0
 
-    def wait(self, condition: Callable[[list[Poll]], bool], seconds: float = 30.0) -> list[Poll]:
-        """All polls so far, once ``condition`` holds of them."""
-        with self._changed:
-            assert self._changed.wait_for(lambda: condition(self.made), seconds), [shown(p) for p in self.made[-8:]]
-            return list(self.made)
+    def ask(self, command: str, deadline_s: float) -> Response:
+        """As ``at.channel.Channel`` does."""
+        until_s, dialogue = self.now_s + deadline_s, Dialogue(Command(command))
+        self._emulator.received(command.encode() + b"\r")
+        while True:
+            received = bytes(self._wire)
+            self._wire.clear()
+            for line in self._splitter.feed(received):
+                if (response := dialogue.feed(line)) is not None:
+                    return response
+            due_s = self._agenda.next_due_s()
+            if due_s is None or due_s > until_s:
+                raise NoAnswer(command)
+            self.advance(due_s)
 
-    def play(self, fault: dict[str, Any]) -> None:
-        """A fault by the control socket."""
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(self.folder / f"{self.family}.sock"))
-            client.sendall(json.dumps(fault).encode() + b"\n")
-            with client.makefile() as answers:
-                assert json.loads(answers.readline()) == {"ok": True}
+    def advance(self, until_s: float) -> None:
+        while (due_s := self._agenda.next_due_s()) is not None and due_s <= until_s:
+            self.now_s = max(self.now_s, due_s)
+            self._agenda.run(self.now_s)
+        self.now_s = max(self.now_s, until_s)
 
-    def seconds(self, monotonic_ns: int) -> float:
-        """Since the timeline's start."""
-        return (monotonic_ns - self.epoch_ns) / 1e9
+    def play(self, fault: Fault) -> None:
+        self._emulator.play(fault)
 
-    def true(self, poll: Poll) -> list[dict[str, Any]]:
-        """The ticks that held from the poll's beginning to its end."""
-        first, last = (
-            max(0, math.floor(self.seconds(at) / TICK_S + 1e-9))
-            for at in (poll.began_monotonic_ns, poll.ended_monotonic_ns)
-        )
-        return TICKS[first : last + 1]
+    def poll(self) -> Poll:
+        began_s = self.now_s
+        answers = [self.ask(command, 10.0) for command in self._driver.poll_commands(self._identity)]
+        reading, out_of_range = in_range(self._driver.decode(answers, self._identity))
+        assert out_of_range == (), answers
+        failure = poll_failure(self._driver, answers, reading)
+        began_ns, ended_ns = round(began_s * 1e9), round(self.now_s * 1e9)
+        kept = reading if failure is None else None
+        return Poll("a", "A", self._driver.name, None, began_ns, began_ns, ended_ns, kept, failure)
 
-    def wrong(self, poll: Poll, *, registered: bool = True, whole: bool = True) -> list[str]:
+    def wrong(self, poll: Poll, *, registered: bool = True) -> list[str]:
         """Quantities of the poll's record that no tick from its beginning to its end explains.
 
-        What the family tells must be there, unless the technology changed meanwhile, some answers did not come (not ``whole``) or, for
-        the cell, it was not ``registered``.
+        What the family tells must be there, unless the technology changed meanwhile or, for the cell, it was not ``registered``.
         """
-        record, ticks, tells = poll.record(), self.true(poll), FAMILIES[self.family]
+        record, tells = poll.record(), FAMILIES[self.family]
+        first, last = (
+            math.floor(at / 1e9 / TICK_S + 1e-9) for at in (poll.began_monotonic_ns, poll.ended_monotonic_ns)
+        )
+        ticks = TICKS[first : last + 1]
         changed = len({true["rat"] for true in ticks}) > 1
         found = []
         for key in (*KEYS, *(key for key in OLDER if key in tells.older)):
             value = record.fields.get(key)
-            absent_is_fine = changed or not whole or (not registered and tells.lte.get(key, ()) is None)
+            absent_is_fine = changed or (not registered and tells.lte.get(key, ()) is None)
             if (value is None and absent_is_fine) or any(
                 explained(tells.of(true["rat"]), key, value, true.get(OLDER.get(key, key)), loosely=changed)
                 for true in ticks
             ):
                 continue
             found.append(f"{key} {value}, not {[true.get(OLDER.get(key, key)) for true in ticks]}: {shown(poll)}")
-        if record.tags.get("rat") not in {*(true["rat"] for true in ticks), *(() if whole else (None,))}:
+        if record.tags.get("rat") not in {true["rat"] for true in ticks}:
             found.append(f"rat {record.tags.get('rat')}: {shown(poll)}")
         return found
 
@@ -253,37 +269,62 @@ def shown(poll: Poll) -> str:
     return f"{poll.failure} {fields}"
 
 
-@contextmanager
-def polled_modems(folder: Path) -> Iterator[dict[str, Polled]]:
-    """Every family of the bench at once, polled with driver ``auto``; the timeline begins ``LEAD_S`` after entering."""
-    from tandem_bench.modem.families import FAMILIES as BENCH
+@dataclass
+class Polled:
+    """One modem's process and what was polled of it. A condition on the polls can be awaited."""
 
-    epoch_ns = time.monotonic_ns() + round(LEAD_S * 1e9)
-    timeline = write_timeline(folder / "timeline.jsonl", TICKS)
+    family: str
+    folder: Path
+    pid: int
+    made: list[Poll] = field(default_factory=list)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    @property
+    def port(self) -> Path:
+        """The link to its terminal."""
+        return self.folder / self.family
+
+    def add(self, poll: Poll) -> None:
+        """Called by the poller."""
+        with self._changed:
+            self.made.append(poll)
+            self._changed.notify_all()
+
+    def wait(self, condition: Callable[[Poll], bool], since: int = 0) -> int:
+        """How many polls there are once one since the ``since``-th is as wanted."""
+        with self._changed:
+            wanted = lambda: any(map(condition, self.made[since:]))  # noqa: E731 - twice, here
+            assert self._changed.wait_for(wanted, 120), [shown(p) for p in self.made[-8:]]
+            return len(self.made)
+
+    def play(self, fault: dict[str, Any]) -> None:
+        """A fault by the control socket."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self.folder / f"{self.family}.sock"))
+            client.sendall(json.dumps(fault).encode() + b"\n")
+            with client.makefile() as answers:
+                assert json.loads(answers.readline()) == {"ok": True}
+
+
+@contextmanager
+def polled_modems(folder: Path, period_s: float) -> Iterator[list[Polled]]:
+    """Every family of the bench at once, each a process whose timeline is its first tick for ever, polled with driver ``auto``."""
+    timeline = write_timeline(folder / "timeline.jsonl", TICKS[:1])
     with ExitStack() as stack:
-        modems = {family: Polled(family, folder, epoch_ns) for family in BENCH}
-        processes = []
-        for number, (family, polled) in enumerate(modems.items()):
+        processes = {}
+        for family in BENCH:
             argv = [
                 *(sys.executable, "-m", "tandem_bench", "modem", "--family", family, "--timeline", str(timeline)),
-                *("--epoch-ns", str(epoch_ns), "--link", str(polled.port), "--control", str(folder / f"{family}.sock")),
-                *("--seed", str(number)),
+                *("--link", str(folder / family), "--control", str(folder / f"{family}.sock")),
             ]
-            process = stack.enter_context(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
-            polled.pid = process.pid
-            stack.callback(process.terminate)
-            processes.append(process)
-        for process in processes:
-            assert process.stdout is not None
-            assert process.stdout.readline().startswith("ready")
-        for family, polled in modems.items():
-            poller = Poller(family, "A", str(polled.port), "auto", PERIOD_S, polled.add)
-            stack.callback(poller.stop)
+            processes[family] = stack.enter_context(subprocess.Popen(argv, stdout=subprocess.PIPE, text=True))
+            stack.callback(processes[family].terminate)
+        modems = [Polled(family, folder, process.pid) for family, process in processes.items()]
+        for polled in modems:
+            ready = processes[polled.family].stdout
+            assert ready is not None
+            assert ready.readline().startswith("ready")
+            poller = Poller(polled.family, "A", str(polled.port), "auto", period_s, polled.add)
+            stack.callback(poller.stop, 60.0)
             poller.start()
-            polled.dropped = poller.dropped
         yield modems
-
-
-def steps_ns(polls: list[Poll]) -> set[int]:
-    """Between due times, those passed over counted: one period, whatever happened."""
-    return {b.due_monotonic_ns - a.due_monotonic_ns - b.skipped * round(PERIOD_S * 1e9) for a, b in pairwise(polls)}

@@ -18,27 +18,27 @@ from filled_database import Filled, filled_database
 from kit_on_rig import KitOnRig, find_influxd, kit_on_rig
 
 
-def _influxd() -> Path:
-    influxd = find_influxd()
-    if influxd is None:
+@pytest.fixture(scope="session")
+def influxd() -> Path:
+    found = find_influxd()
+    if found is None:
         pytest.skip("no influxd; ./kit setup takes it out of the distribution's package")
-    return influxd
+    return found
 
 
 @pytest.fixture(scope="module")
-def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
-    influxd = _influxd()
+def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
     with kit_on_rig(tmp_path_factory.mktemp("rig"), influxd) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def eventful(tmp_path_factory: pytest.TempPathFactory) -> Eventful:
+def eventful(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Eventful:
     """Played once for all files that ask for it, also when several processes run them; ``TANDEM_EVENTFUL``: the folder of one that was
     played before (``run`` in it), while you write what reads it."""
     if kept := os.environ.get("TANDEM_EVENTFUL"):
         return Eventful.read(Path(kept) / "run")
-    influxd, base = _influxd(), tmp_path_factory.getbasetemp()
+    base = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         base = base.parent
     folder = base / "eventful"
@@ -47,12 +47,12 @@ def eventful(tmp_path_factory: pytest.TempPathFactory) -> Eventful:
         if not (folder / "run" / "eventful.json").exists():
             shutil.rmtree(folder, ignore_errors=True)  # another process's, which failed there
             folder.mkdir()
-            play(folder, influxd)
+            play(folder, request.getfixturevalue("influxd"))
     return Eventful.read(folder / "run")
 
 
 @pytest.fixture(scope="session")
-def filled(eventful: Eventful, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
+def filled(eventful: Eventful, influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
     """The database that the eventful run left, running."""
-    with filled_database(eventful, _influxd(), tmp_path_factory.mktemp("filled") / "influxdb") as running:
+    with filled_database(eventful, influxd, tmp_path_factory.mktemp("filled") / "influxdb") as running:
         yield running

@@ -12,7 +12,7 @@ from pathlib import Path
 from kit_on_rig import REPOSITORY, KitOnRig
 
 from tandem_bench.demo.configuration import GATEWAY_PORT
-from tandem_bench.rig.programs import Program
+from tandem_bench.rig.programs import READY_S, Program
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
 from tandem_bench.topology.spec import SERVER_NAME
 
@@ -75,7 +75,7 @@ class SecondProbe:
     def clock_set(self) -> None:
         """From now on chronyd answers, and vouches for the time."""
         argv = [sys.executable, str(CHRONYD), "323"]
-        self.kit.programs.start("chronyd", self.kit.rig.command(PLACE, argv), 10)
+        self.kit.programs.start("chronyd", self.kit.rig.command(PLACE, argv), READY_S)
 
     def silent(self) -> None:
         """Its power goes."""
@@ -86,7 +86,7 @@ class SecondProbe:
         """As a probe whose software the server does not know; how many lines were rejected."""
         argv = [sys.executable, "-c", REFUSED, str(self.folder / "ca.pem"), (self.folder / "token").read_text().strip()]
         command = self.kit.rig.command(PLACE, [*argv, SERVER_NAME, str(GATEWAY_PORT)])
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
         return len(json.loads(done.stdout)["rejected"])
 
@@ -102,4 +102,4 @@ def second_probe(kit: KitOnRig) -> SecondProbe:
     text = CONFIG.format(name=NAME, server=SERVER_NAME, interface=INTERFACE, server_address=kit.rig.server_address)
     (folder / "config.toml").write_text(text)
     argv = confined([sys.executable, "-m", "tandem", "run", "--config", str(folder / "config.toml")], owner, COLLECTOR)
-    return SecondProbe(kit, folder, kit.programs.start("collector-2", kit.rig.command(PLACE, argv), 20))
+    return SecondProbe(kit, folder, kit.programs.start("collector-2", kit.rig.command(PLACE, argv), READY_S))

@@ -18,6 +18,7 @@ from eventful_stage import TOO_LOW, WELL, Machine, SmallDisk
 from kit_on_rig import PROBE, KitOnRig, awaited
 
 from tandem.app.status_socket import ask
+from tandem_bench.rig.programs import READY_S
 from tandem_server.registry import Registry
 
 CAMPAIGN = """
@@ -47,6 +48,13 @@ REFUSES = "chain on { type filter hook output priority 0; oifname wwan1 tcp dpor
 CUT = "chain on { type filter hook output priority 0; tcp dport 8443 drop; }"
 """The gateway is not reached."""
 
+
+GONE_S = 20.0
+OF_FIRST_LIFE = {
+    "handover", "mobility_start", "mobility_stop", "modem_back", "modem_lost", "recovered", "recovery_step", "service_back",
+    "service_lost", "signal_drop", "undervoltage",
+}  # fmt: skip
+"""Events that the scenario and the faults lead to before the reboot."""
 
 At = Callable[..., None]
 """When in the scenario, the span's name, what is done."""
@@ -102,26 +110,44 @@ class Story:
         )
         self.left.spans["clock_unset"] = Span(time.time_ns())
         second = second_probe(kit)
-        with self._second_probes_faults(second), self._faults(second):
+        with self._faults_of_the_second(second), self._faults_of_the_server(second), self._faults_of_the_probe():
             self._runs()
             self._campaign()
+            # What the alarms call gone it is only after a while.
+            awaited("the second probe is silent", lambda: self._lasted("second_silent", GONE_S), 120)
             self._cut()
             self._reboot()
         self._arrived()
 
-    def _faults(self, second: SecondProbe) -> Faults:
+    def _faults_of_the_probe(self) -> Faults:
+        """These, as those below, have a thread of their own: each lasts until somebody has noticed it, however slow the machine."""
         faults, begin, end = self._scheduled()
+
+        def supply_well() -> None:
+            self._stored('SELECT count("seq") FROM "health" WHERE "undervoltage" = true')
+            self.machine.supply(WELL)
+
+        hang = {"fault": "hang", "seconds": 3600, "cured_by": "AT+CFUN"}
         begin(3, "undervoltage", lambda: self.machine.supply(TOO_LOW))
-        end(14, "undervoltage", lambda: self.machine.supply(WELL))
-        begin(20, "refused", second.sends_what_is_refused)
-        end(21, "refused")
-        begin(48, "modem_hangs", lambda: self.kit.play("a", {"fault": "hang", "seconds": 40, "cured_by": "AT+CFUN"}))
-        begin(30, "disk_full", lambda: self.disk.fill(1_000_000))
-        end(46, "disk_full", self.disk.clear)
+        end(4, "undervoltage", supply_well)
+        begin(48, "modem_hangs", lambda: self.kit.play("a", hang))
         return faults
 
-    def _second_probes_faults(self, second: SecondProbe) -> Faults:
-        """On a thread of their own: each lasts until the server has noticed it, however slow the machine."""
+    def _faults_of_the_server(self, second: SecondProbe) -> Faults:
+        faults, begin, end = self._scheduled()
+
+        def disk_cleared() -> None:
+            full = """"place" = 'traces' AND "free_bytes" < 2000000"""
+            self._stored(f'SELECT count("free_bytes") FROM "server_disk" WHERE {full}')  # noqa: S608
+            self.disk.clear()
+
+        begin(20, "refused", second.sends_what_is_refused)
+        end(21, "refused", lambda: self._stored('SELECT sum("lines_rejected") FROM "gateway"', 3))
+        begin(30, "disk_full", lambda: self.disk.fill(1_000_000))
+        end(31, "disk_full", disk_cleared)
+        return faults
+
+    def _faults_of_the_second(self, second: SecondProbe) -> Faults:
         faults, begin, end = self._scheduled()
 
         def clock_set() -> None:
@@ -138,11 +164,22 @@ class Story:
         begin(45, "second_silent", bool)
         return faults
 
+    def _lasted(self, span: str, seconds: float) -> bool:
+        return span in self.left.spans and time.time_ns() > self.left.spans[span].begin_utc_ns + seconds * 1e9
+
+    def _stored(self, select: str, least: int = 1) -> None:
+        """The database counts as much."""
+
+        def stored() -> bool:
+            return sum(int(series["rows"][0][1]) for series in self.kit.query(select)) >= least
+
+        awaited(select, stored, 120)
+
     def _noticed(self, probe: str, state: str, span: str) -> None:
         """The server has told of this state since the span began."""
         told = 'SELECT last("state_code") FROM "probe_state" WHERE "state" = $state AND "probe" = $probe AND time >= '
         told += str(self.left.spans[span].begin_utc_ns)
-        awaited(f"{probe} is {state}", lambda: self.kit.query(told, probe=probe, state=state), 60)
+        awaited(f"{probe} is {state}", lambda: self.kit.query(told, probe=probe, state=state), 120)
 
     def _scheduled(self) -> tuple[Faults, At, At]:
         """What happens beside the runs, and what begins and ends a span there."""
@@ -166,7 +203,7 @@ class Story:
 
     def _asked(self, **request: Any) -> Iterator[dict[str, Any]]:
         """Answers of the collector's status socket, which ``tandem experiment`` and ``tandem status`` ask."""
-        return ask(self.kit.probe / "status.sock", request, 90.0)
+        return ask(self.kit.probe / "status.sock", request, 180.0)
 
     def _ran(self, what: str, experiment: str = "download", *, ok: bool = True, **asked: Any) -> None:
         answers = list(self._asked(op="start", experiment=experiment, parameters={"paths": ["a", "b"], **asked}))
@@ -199,9 +236,9 @@ class Story:
                 assert told.state in ("queued", "taken", "running", "done"), told
                 return told.state == "done"
 
-            awaited("the campaign is done", done, 60)
+            awaited("the campaign is done", done, 180)
         told = """SELECT last("made") FROM "campaign" WHERE "state" = 'done'"""
-        awaited("the database has its end", lambda: self.kit.query(told), 20)
+        awaited("the database has its end", lambda: self.kit.query(told), 120)
 
     @contextmanager
     def _ruled(self, namespace: str, ruleset: str) -> Iterator[None]:
@@ -219,13 +256,19 @@ class Story:
         """The gateway is not reached while pairs are measured, and starts anew meanwhile: the spool reaches its cap."""
         with self.left.span("gateway_cut"), self._ruled("probe", CUT):
             (gateway,) = (program for program in self.kit.programs.started if program.name == "gateway")
-            self.kit.programs.end(gateway, 20)
-            self.kit.programs.start("gateway", gateway.argv, 30)
+            self.kit.programs.end(gateway, 60)
+            self.kit.programs.start("gateway", gateway.argv, READY_S)
             while not next(self._asked(op="status"))["spool"]["dropped"]:
                 self._ran("cut", pairing="simultaneous", seconds=9)
             full = self._polls()
             # Health is told every ten seconds: in so many polls of two modems once.
-            awaited("the probe tells of its full spool", lambda: self._polls() >= full + 24, 90)
+            awaited("the probe tells of its full spool", lambda: self._polls() >= full + 24, 180)
+        # The next life sees nothing of these any more.
+        awaited("the first life's events are in the database", self._first_life_told, 180)
+
+    def _first_life_told(self) -> bool:
+        told = self.kit.query('SELECT count("seq") FROM "event" WHERE "probe" = $probe GROUP BY "kind"', probe=PROBE)
+        return {series["tags"]["kind"] for series in told} >= OF_FIRST_LIFE
 
     def _polls(self) -> int:
         return int(next(self._asked(op="status"))["polls"]["made"])
@@ -241,10 +284,10 @@ class Story:
             told = next(self._asked(op="status"))
             return bool(told["polls"]["made"] >= 8 and told["spool"]["pending"] < 60)
 
-        awaited("nothing waits to be sent", sent, 60)
+        awaited("nothing waits to be sent", sent, 180)
         self._noticed(NAME, "silent", "second_silent")
         told = 'SELECT last("runs_missing") FROM "ledger" WHERE "runs_missing" > 0'
-        awaited("the ledger says what is missing", lambda: self.kit.query(told), 60)
+        awaited("the ledger says what is missing", lambda: self.kit.query(told), 180)
         config = ("--config", str(self.kit.folder / "server" / "server.toml"))
         hour = datetime.fromtimestamp(self.left.spans["all"].begin_utc_ns / 1e9, UTC).isoformat(timespec="seconds")
         self.kit.tool("server", "tandem_server", "series", "recompute", "--from", hour, *config)

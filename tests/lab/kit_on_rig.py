@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tandem_bench.demo import configuration
-from tandem_bench.rig.programs import Program, Programs
+from tandem_bench.rig.programs import READY_S, Program, Programs
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
 from tandem_bench.scenario import Played, load, play
@@ -44,7 +44,7 @@ def find_influxd() -> Path | None:
     return next((Path(p) for p in there if p and os.access(p, os.X_OK)), None)
 
 
-def awaited(what: str, condition: Callable[[], T], seconds: float = 60.0) -> T:
+def awaited(what: str, condition: Callable[[], T], seconds: float = 120.0) -> T:
     """What ``condition`` gives once it is true; AssertionError after ``seconds``."""
     until = time.monotonic() + seconds
     while not (met := condition()):
@@ -99,7 +99,7 @@ class KitOnRig:
 
     def manifests(self, running: subprocess.Popen[str]) -> list[dict[str, Any]]:
         """What the runs left, once the experiment has ended well."""
-        printed, errors = running.communicate(timeout=90)
+        printed, errors = running.communicate(timeout=240)
         assert running.returncode == 0, printed + errors
         return [json.loads((self.probe / "runs" / f"{run}.json").read_text()) for run in json.loads(printed)["runs"]]
 
@@ -111,7 +111,7 @@ class KitOnRig:
         """The collector ends as with the power, and is started again."""
         os.kill(self.collector.pid, signal.SIGKILL)
         self.programs.end(self.collector)
-        self.collector = self.programs.start("collector", self.collector.argv, 30)
+        self.collector = self.programs.start("collector", self.collector.argv, READY_S)
 
     def play(self, path: str, fault: dict[str, Any]) -> None:
         """Let a path's modem fail."""
@@ -125,7 +125,9 @@ class KitOnRig:
         """InfluxQL with ``$name`` for ``values`` to the server's own database: series with ``tags`` and ``rows``."""
         folder = str(self.folder / "server" / "influxdb")
         argv = [sys.executable, "-c", QUERY, folder, statement, json.dumps(values)]
-        done = subprocess.run(self.rig.command("server", argv), capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(
+            self.rig.command("server", argv), capture_output=True, text=True, timeout=120, check=False
+        )
         assert done.returncode == 0, done.stderr
         told: list[dict[str, Any]] = json.loads(done.stdout)
         return told
@@ -194,21 +196,23 @@ def kit_on_rig(
             serve("dash", "build", *config, "--seconds", "60"),
             serve("page", "build", *config, "--objects", "12", "--bytes", "150000", "--origins", "3"),
         ):
-            subprocess.run(once, check=True, capture_output=True, timeout=60)
+            subprocess.run(once, check=True, capture_output=True, timeout=120)
         for part in ("database", "gateway", "endpoint"):
-            programs.start(part, serve("serve", part, *config), 30)
+            programs.start(part, serve("serve", part, *config), READY_S)
         (probe / "ca.pem").write_text((server / "tls" / "ca.pem").read_text())
         rig.start_radio()
         own = f'\n[experiments]\nfolder = "{REPOSITORY / "collector/examples/experiments"}"\n'
         text = configuration.collector_toml(PROBE, rig.probe_paths(), 3.0, 1.0, 1)
         (probe / "config.toml").write_text(edited(text) + own + more)
         argv = [*tandem, "run", "--config", str(probe / "config.toml")]
-        collector = programs.start("collector", rig.command("probe", [*around, *confined(argv, owner, COLLECTOR)]), 20)
+        collector = programs.start(
+            "collector", rig.command("probe", [*around, *confined(argv, owner, COLLECTOR)]), READY_S
+        )
         kit = KitOnRig(rig, folder, programs, collector)
         awaited("the scenario begins", lambda: time.monotonic_ns() > rig.epoch_monotonic_ns)
         yield kit
         assert programs.watch() is None
         assert rig.failed() is None
-        assert programs.end(kit.collector, 45).exit == 0
+        assert programs.end(kit.collector, 90).exit == 0
     text = (logs / "collector.log").read_text()
     assert "Traceback" not in text, text

@@ -63,7 +63,7 @@ class Polled:
             self.states.append((state, detail))
             self._changed.notify_all()
 
-    def wait(self, condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    def wait(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
         """Until ``condition`` holds; looked at after each poll and each state."""
         with self._changed:
             assert self._changed.wait_for(condition, seconds), (self.states, self.made[-3:])
@@ -109,7 +109,7 @@ class Desk:
         with open_dbus_connection(self.address) as connection:
             name = "org.freedesktop.ModemManager1"
             bus = DBusAddress("/org/freedesktop/DBus", "org.freedesktop.DBus", "org.freedesktop.DBus")
-            until = time.monotonic() + 20
+            until = time.monotonic() + 60
             while not connection.send_and_get_reply(new_method_call(bus, "NameHasOwner", "s", (name,))).body[0]:
                 assert time.monotonic() < until
                 assert self.manager.poll() is None, self.log()
@@ -167,7 +167,7 @@ class Desk:
         )
         with open_dbus_connection(self.address) as connection:
             message = new_method_call(test, "SetProfile", "ssas", (name, "generic", ports))
-            assert connection.send_and_get_reply(message, timeout=10).body == ()
+            assert connection.send_and_get_reply(message, timeout=60).body == ()
 
     def poller(self, name: str, period_s: float, into: Polled, **more: Any) -> ManagedPoller:
         """The D-Bus back-end at one modem, by its device."""

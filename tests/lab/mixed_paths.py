@@ -9,6 +9,7 @@ from pathlib import Path as Folder
 from typing import Any
 
 from download_server import IPPROTO_MPTCP, Endpoint
+from run_experiment import asked
 from two_paths import PATHS, Lab, lab, why_not
 
 from tandem.mptcp import sockets
@@ -44,20 +45,9 @@ class Both(Endpoint):
         return listen(host or "::", 0, multipath=protocol == IPPROTO_MPTCP)
 
 
-def parameters(paths: Paths, folder: Folder, endpoint: Endpoint, url: str, **more: Any) -> dict[str, Any]:
-    """Of a download over ``paths`` from ``endpoint``; ``url``: up to its port."""
-    token = folder / "token"
-    token.write_text("secret")
-    return {
-        "run": "run-1",
-        "kind": "mptcp",
-        "path": "a",
-        "paths": [{"name": p.name, "interface": p.interface, "address": paths.addresses[p.name]} for p in paths.paths],
-        "server": {
-            "control": f"{url}{endpoint.control_port}",
-            "measurement": f"{url}{endpoint.measurement_port}",
-            "token_file": str(token),
-        },
-        "whoami": False,
-        **more,
-    }
+def parameters(paths: Paths, folder: Folder, endpoint: Endpoint, host: str, **more: Any) -> dict[str, Any]:
+    """Of a download over ``paths`` from ``endpoint`` at ``host``."""
+    told = asked(folder, endpoint, host, paths.paths, **{"kind": "mptcp", "path": "a", "whoami": False, **more})
+    for path in told["paths"]:
+        path["address"] = paths.addresses[path["name"]]
+    return told

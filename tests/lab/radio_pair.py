@@ -119,7 +119,7 @@ def _linked(binary: str, offers: Callable[[Space], Mapping[str, list[str]]], que
             links[name] = made
         paths = Paths([ProbePath(n, f"tmp5-{n}") for n in "ab"])
         probe.inside(paths.apply)
-        await_true(lambda: probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both paths up")
+        await_true(lambda: probe.inside(paths.check) is not None and len(paths.addresses) == 2, 60, "both paths up")
         # what one connection learns of a path must not speed up the next
         settings = {"net.mptcp.blackhole_timeout": 0, "net.ipv4.tcp_no_metrics_save": 1}
         for space in (probe, server):

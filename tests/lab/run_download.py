@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +32,15 @@ class Run:
         self.process.stdin = None  # communicate() must not flush it again
         self.lines: list[dict[str, Any]] = []
 
-    def until(self, samples: int) -> None:
-        """Read lines until so many samples came."""
+    def until(self, seen: Callable[[dict[str, Any]], object]) -> None:
+        """Read lines until a sample for which ``seen`` holds."""
         assert self.process.stdout is not None
-        while sum(line["type"] == "sample" for line in self.lines) < samples:
+        while not (self.samples and seen(self.samples[-1])):
             text = self.process.stdout.readline()
             assert text, f"ended after {self.lines}: {self.process.stderr and self.process.stderr.read()}"
             self.lines.append(json.loads(text))
 
-    def end(self, seconds: float = 60) -> dict[str, Any]:
+    def end(self, seconds: float = 240) -> dict[str, Any]:
         """Wait for the end; the result line. The exit status is in ``process.returncode``."""
         out, self.stderr = self.process.communicate(timeout=seconds)
         self.lines += [json.loads(line) for line in out.splitlines()]

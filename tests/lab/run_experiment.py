@@ -6,9 +6,38 @@ import json
 import os
 import subprocess
 import sys
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
-from two_paths import REPOSITORY, Lab
+from two_paths import PATHS, REPOSITORY, SERVER, Lab
+
+from tandem.mptcp.paths import Path as ProbePath
+
+
+class Serving(Protocol):
+    """An endpoint; its ``token``, where it has one, is its one probe's."""
+
+    control_port: int
+    measurement_port: int
+
+
+def asked(
+    folder: Path, endpoint: Serving, host: str = SERVER, paths: Sequence[ProbePath] = PATHS, /, **more: Any
+) -> dict[str, Any]:
+    """The parameters of a run over ``paths`` from ``endpoint`` at ``host``; ``folder`` takes the token's file."""
+    token = folder / "token"
+    token.write_text(getattr(endpoint, "token", "secret"))
+    return {
+        "run": "run-1",
+        "paths": [{"name": p.name, "interface": p.interface, "operator": p.name.upper()} for p in paths],
+        "server": {
+            "control": f"http://{host}:{endpoint.control_port}",
+            "measurement": f"http://{host}:{endpoint.measurement_port}",
+            "token_file": str(token),
+        },
+        **more,
+    }
 
 
 def start(made: Lab, name: str, parameters: dict[str, Any]) -> subprocess.Popen[str]:
@@ -28,7 +57,7 @@ def start(made: Lab, name: str, parameters: dict[str, Any]) -> subprocess.Popen[
     return process
 
 
-def run(made: Lab, name: str, parameters: dict[str, Any], seconds: float = 90) -> dict[str, Any]:
+def run(made: Lab, name: str, parameters: dict[str, Any], seconds: float = 240) -> dict[str, Any]:
     """The result line, with the exit status as ``status`` and the lines before it as ``lines``."""
     process = start(made, name, parameters)
     try:

@@ -16,20 +16,11 @@ from tandem_bench.rig.rights import COLLECTOR, Owner, confined
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
-CAMPAIGNS = (
-    "adarsh-controlled",
-    "adarsh-field",
-    "adarsh-survey",
-    "chen-sizes",
-    "cordero-bandwidth",
-    "cordero-delay",
-    "mohan-congestion",
-    "mohan-dash",
-    "mohan-dual-lte",
-)
+CAMPAIGNS = ("adarsh-survey", "chen-sizes", "cordero-delay", "mohan-dash")
+"""Each with experiments of its own. The last test plays adarsh-field; tests/system/test_example_campaign.py the others' kinds."""
 
 
-def campaign(kit: KitOnRig, *args: str, seconds: float = 240) -> subprocess.CompletedProcess[str]:
+def campaign(kit: KitOnRig, *args: str, seconds: float = 600) -> subprocess.CompletedProcess[str]:
     """``tandem campaign`` as a person on the probe types it."""
     argv = [sys.executable, "-m", "tandem", "campaign", *args, "--config", str(kit.probe / "config.toml")]
     command = kit.rig.command("probe", confined(argv, Owner.of_caller()))
@@ -55,16 +46,8 @@ def strays(told: object) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", CAMPAIGNS)
 def test_a_short_form_runs_to_its_end(kit: KitOnRig, name: str) -> None:
     if name == "mohan-dash":
-        kit.tool(
-            "server",
-            "tandem_server",
-            "dash",
-            "build",
-            "--config",
-            str(kit.folder / "server" / "server.toml"),
-            "--seconds",
-            "30",
-        )
+        config = ("--config", str(kit.folder / "server" / "server.toml"))
+        kit.tool("server", "tandem_server", "dash", "build", *config, "--seconds", "30")
     if name == "adarsh-survey":
         (kit.probe / "names.csv").write_text("".join(f"{n},{site}\n" for n, site in enumerate(SITES, 1)))
     done = campaign(kit, "run", name, "--short", "--allow-substitutes", "--wait", "--json")
@@ -104,12 +87,12 @@ def test_what_the_kernel_lacks_is_refused_plainly(kit: KitOnRig) -> None:
 
 def test_the_result_tables_are_there(kit: KitOnRig) -> None:
     """Of every campaign's experiments above, and of others that are measured by hand, a person's own among them."""
-    others = {"handshake": ("times=2",), "latency": ("seconds=1", "load=none")}
+    others = {"handshake": ("times=2",), "latency": ("seconds=1", "load=none"), "bandwidth": ("seconds=1",)}
     for name, settings in others.items():
         kit.measured(*(word for one in settings for word in ("--set", one)), "--paths", "a,b", name=name)
     argv = [sys.executable, "-m", "tandem_server", "report", str(kit.folder), "--print-tables"]
     command = kit.rig.command("server", confined(argv, Owner.of_caller()))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 1, done.stderr  # a rig writes no campaign.json, which the report misses
     assert {line.partition("missing: ")[2] for line in done.stderr.splitlines()} >= {"campaign.json is not there"}
     told = json.loads((kit.folder / "summary.json").read_text())
@@ -127,11 +110,10 @@ def test_the_result_tables_are_there(kit: KitOnRig) -> None:
     }
     assert {t["experiment"] for t in told["tables"].values()} == measured
     assert measured >= {"download", "bandwidth", "delay", "dash", "reachability", "traceroute", "latency", "handshake"}
-    assert {r["campaign"] for r in rows["download"]} >= {"chen-sizes", "mohan-congestion", "mohan-dual-lte"}
+    assert {r["campaign"] for r in rows["download"]} == {"chen-sizes"}
     assert {r["segment_s"] for r in rows["dash"]} == {1, 6, 15}
     assert all(r["bitrate_bit_per_s"] > 0 and r["startup_delay_ms"] > 0 for r in rows["dash"])
-    assert {round(r["ratio"]) for r in rows["bandwidth"] if r["step"] == "ratios"} >= {1, 4}
-    assert all(r["c_max_bit_per_s"] < r["c_total_bit_per_s"] and r["benefit"] is not None for r in rows["bandwidth"])
+    assert all(r["c_max_bit_per_s"] > 0 and r["benefit"] is not None for r in rows["bandwidth"])
     assert {r["timed_at"] for r in rows["delay"]} == {"agent", "server"}
     page = (kit.folder / "report.html").read_text()
     for table in told["tables"].values():
@@ -143,43 +125,36 @@ def test_the_result_tables_are_there(kit: KitOnRig) -> None:
 
 def test_without_a_collector_and_after_a_power_cut_it_goes_on_where_it_was(kit: KitOnRig) -> None:
     """The last of this module: it ends the collector, whose place the command line takes."""
-    kit.programs.end(kit.collector, 45)
+    kit.programs.end(kit.collector, 90)
     owner = Owner.of_caller()
     config = ["--config", str(kit.probe / "config.toml")]
-    argv = [
-        sys.executable,
-        "-m",
-        "tandem",
-        "campaign",
-        "run",
-        "adarsh-field",
-        "--short",
-        "--allow-substitutes",
-        "--anew",
-        "--json",
-    ]
-    command = kit.rig.command("probe", confined([*argv, *config], owner, COLLECTOR))
+    argv = [sys.executable, "-m", "tandem", "campaign", "run", "adarsh-field", "--short", "--allow-substitutes"]
+    argv += ["--json", *config]
+    command = kit.rig.command("probe", confined([*argv, "--anew"], owner, COLLECTOR))
     lines = kit.probe / "campaigns" / "adarsh-field" / "runs.jsonl"
     begun = kit.probe / "campaigns" / "adarsh-field" / "begun.json"
     earlier = begun.read_text() if begun.exists() else ""
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+
+    def held_in_a_run() -> bool:
+        """Two runs are whole, and another is under way: an odd number of lines, while it stands still."""
+        if not begun.exists() or begun.read_text() == earlier or not lines.exists() or noted() < 5:
+            return False
+        os.killpg(first.pid, signal.SIGSTOP)
+        if noted() % 2 == 0:
+            os.killpg(first.pid, signal.SIGCONT)
+        return noted() % 2 == 1
+
+    def noted() -> int:
+        return len(lines.read_bytes().splitlines())
+
     try:
-        # Two runs are whole and the third is under way: five lines.
-        awaited(
-            "the third run begins",
-            lambda: (
-                begun.exists()
-                and begun.read_text() != earlier
-                and lines.exists()
-                and len(lines.read_bytes().splitlines()) == 5
-            ),
-            90,
-        )
+        awaited("a third run begins", held_in_a_run, 240)
     finally:
         os.killpg(first.pid, signal.SIGKILL)
         first.communicate()
-    again = kit.rig.command("probe", confined([a for a in argv if a != "--anew"] + config, owner, COLLECTOR))
-    done = subprocess.run(again, capture_output=True, text=True, timeout=240, check=False)
+    again = kit.rig.command("probe", confined(argv, owner, COLLECTOR))
+    done = subprocess.run(again, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert told["state"] == "done"

@@ -35,7 +35,7 @@ def test_a_capture_that_kill_9_left_is_kept_to_its_last_whole_packet(kit: KitOnR
         )
         kit.collector_cut()
     finally:
-        running.communicate(timeout=30)  # it was handed over to the collector, and ends with it
+        running.communicate(timeout=120)  # it was handed over to the collector, and ends with it
     assert list(folder.glob("*.pcap.tmp")) == []
     salvaged = {file: packets(file) for file in sorted(set(folder.glob("*.pcap")) - closed)}
     assert [file.name for file in salvaged] == [file.name.removesuffix(".tmp") for file in left]

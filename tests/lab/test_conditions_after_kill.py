@@ -59,15 +59,8 @@ class Probe:
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
-        argv = [
-            *self._two.probe.enter,
-            sys.executable,
-            "-m",
-            "tandem",
-            *words,
-            "--config",
-            str(self.folder / "config.toml"),
-        ]
+        argv = [*self._two.probe.enter, sys.executable, "-m", "tandem", *words]
+        argv += ["--config", str(self.folder / "config.toml")]
         log = self.programs.enter_context((self.folder / f"{words[0]}.log").open("a"))
         program = subprocess.Popen(argv, stdout=log, stderr=log, text=True, env=environment)
         self.programs.callback(program.wait, 20)
@@ -83,7 +76,7 @@ class Probe:
 
 @pytest.fixture
 def probe(tmp_path: Path) -> Iterator[Probe]:
-    with lab() as two:
+    with lab(upwards=False) as two:
         lack = two.probe.inside(lambda: kernel.missing(Shape(down_bit_per_s=1e6, up_bit_per_s=1e6)))
         if lack is not None:
             pytest.skip(lack)
@@ -96,17 +89,17 @@ def test_the_next_start_undoes_what_a_killed_collector_left(probe: Probe) -> Non
     socket = probe.folder / "status.sock"
     before = probe.sack()
     first = probe.start("run")
-    await_true(socket.exists, 15, "the collector answers")
+    await_true(socket.exists, 120, "the collector answers")
     shape = ("--shape", "a:down_bit_per_s=1e6,up_bit_per_s=1e6", "--sysctl", f"{SACK}={1 - int(before)}")
     probe.start("experiment", "run", "handshake", "--set", "times=1000", "--set", "pause_s=60", *shape)
-    await_true(lambda: probe.shown().count("htb") == 2 and probe.sack() != before, 15, "the conditions are made")
+    await_true(lambda: probe.shown().count("htb") == 2 and probe.sack() != before, 120, "the conditions are made")
     first.send_signal(signal.SIGKILL)
-    first.wait(5)
+    first.wait(60)
     assert "tshape" in probe.shown()
     again = probe.start("run")
-    await_true(lambda: probe.shown() == "" and probe.sack() == before, 15, "all is as before")
+    await_true(lambda: probe.shown() == "" and probe.sack() == before, 120, "all is as before")
     again.terminate()
-    assert again.wait(20) == 0
+    assert again.wait(120) == 0
     log = (probe.folder / "run.log").read_text()
     assert "tmp5-a: shaping taken down" in log
     assert f"sysctl {SACK} = {before}" in log

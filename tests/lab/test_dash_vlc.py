@@ -96,7 +96,9 @@ def test_vlc_goes_over_both_paths_within_the_session(token, content):
     with lab() as made:
         paths = Paths(PATHS)
         made.probe.inside(paths.apply)
-        await_true(lambda: made.probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both paths up")
+        await_true(
+            lambda: made.probe.inside(paths.check) is not None and len(paths.addresses) == 2, 60, "both paths up"
+        )
         made.probe.inside(lambda: sysctls.apply({"net.mptcp.blackhole_timeout": 0}))
         endpoint = made.server.inside(lambda: DashEndpoint(served(content, lambda *_: 0.1), 262, ""))
         try:
@@ -240,13 +242,13 @@ def test_no_vlc_outlives_the_experiment(token, public, number):
         process.stdin.write(json.dumps(asked(endpoint, token, player="vlc")))
         process.stdin.close()
         await_true(
-            lambda: (public / "pid").exists() and (public / "pid").read_text().strip() != "", 10, "it is started"
+            lambda: (public / "pid").exists() and (public / "pid").read_text().strip() != "", 60, "it is started"
         )
         process.send_signal(number)
         with process.stdout as lines:
             out = lines.read()
         process.wait(15)
-    await_true(lambda: gone(public), 5, "it has gone")
+    await_true(lambda: gone(public), 60, "it has gone")
     if number == signal.SIGTERM:
         assert json.loads(out.splitlines()[-1])["failure"]["reason"] == "stopped"
 

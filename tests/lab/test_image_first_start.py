@@ -28,9 +28,12 @@ START = r"""
 set -eu
 card=$1 root=$2 then=$3
 loop=$(losetup --show --find "$card")
-letgo() { partx --delete "$loop" 2>/dev/null || true; losetup --detach "$loop"; }
-trap 'umount --recursive "$root" 2>/dev/null || true; letgo' EXIT
+# What a killed script had started, or udev, may still use it; partitions that stay would meet the device's next user.
+once_free() { for _ in $(seq 600); do "$@" 2>/dev/null && return; sleep 0.1; done; "$@"; }
+undo="losetup --detach $loop"
+trap 'eval "$undo"' EXIT
 partx --add "$loop"
+undo="once_free partx --delete $loop; $undo"
 mount -t tmpfs none /dev
 for name in "${loop##*/}" "${loop##*/}p1" "${loop##*/}p2" "${loop##*/}p3"; do
     IFS=: read -r major minor <"/sys/class/block/$name/dev"
@@ -38,6 +41,7 @@ for name in "${loop##*/}" "${loop##*/}p1" "${loop##*/}p2" "${loop##*/}p3"; do
 done
 mknod /dev/null c 1 3
 mount "/dev/${loop##*/}p2" "$root"
+undo="once_free umount --recursive $root; $undo"
 cp "$root/usr/local/sbin/tandem-spool" "$root/tandem-spool" 2>/dev/null || true
 mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/tmp" "$root/run"
 for folder in bin sbin lib lib64; do [ -L "$root/$folder" ] || ln -s "usr/$folder" "$root/$folder"; done

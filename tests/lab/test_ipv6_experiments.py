@@ -7,16 +7,18 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
+from pathlib import Path as Folder
 from typing import Any
 
 import pytest
+import rated_links
 from mixed_paths import why_not6
 from real_endpoint import RealEndpoint
-from run_experiment import run
+from run_experiment import asked, run
 from two_paths import REPOSITORY, Lab, Space
 
 from tandem.mptcp import sysctls
+from tandem.mptcp.paths import Path
 
 LACK = why_not6()
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
@@ -37,8 +39,8 @@ class Routed6(Lab):
             )
             space.run("ip link set lo up")
             space.inside(lambda: sysctls.apply({"net.ipv4.tcp_congestion_control": "cubic"}))
-        self.probe.run(f"ip link add six0 type veth peer name r0 netns {router.pid}")
-        self.server.run(f"ip link add s0 type veth peer name r1 netns {router.pid}")
+        rated_links.join(self.probe.pid, "six0", router.pid, "r0")
+        rated_links.join(self.server.pid, "s0", router.pid, "r1")
         for space, link, address in (
             (self.probe, "six0", PROBE),
             (router, "r0", ROUTER),
@@ -58,17 +60,12 @@ class Routed6(Lab):
 
 
 class Six:
-    def __init__(self, made: Lab, folder: Path, endpoint: RealEndpoint) -> None:
+    def __init__(self, made: Lab, folder: Folder, endpoint: RealEndpoint) -> None:
         self.lab, self.folder, self.endpoint = made, folder, endpoint
 
     def measure(self, name: str, **own: Any) -> dict[str, Any]:
-        server = {
-            "control": f"http://[{SERVER}]:{self.endpoint.control_port}",
-            "measurement": f"http://[{SERVER}]:{self.endpoint.measurement_port}",
-            "token_file": str(self.folder / "token"),
-        }
-        paths = [{"name": "six", "interface": "six0", "operator": "A"}]
-        line = run(self.lab, name, {"run": "run-1", "paths": paths, "server": server, **own})
+        wanted = asked(self.folder, self.endpoint, f"[{SERVER}]", (Path("six", "six0"),), **own)
+        line = run(self.lab, name, wanted)
         assert not line.get("failed_phases")
         assert line["failure"] is None
         assert "result_faults" not in line
@@ -79,21 +76,20 @@ class Six:
 @pytest.fixture(scope="module")
 def six() -> Iterator[Six]:
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder = Folder(stack.enter_context(tempfile.TemporaryDirectory()))
         folder.chmod(0o755)
         made = stack.enter_context(closing(Routed6()))
         endpoint = made.server.inside(lambda: RealEndpoint(folder, host="::"))
         stack.callback(endpoint.close)
-        (folder / "token").write_text(endpoint.token)
         yield Six(made, folder, endpoint)
 
 
 @pytest.mark.parametrize("kind", ["mptcp", "tcp"])
 def test_a_download(six, kind):
-    result = six.measure("download", kind=kind, path="six", bytes=5_000_000)
-    assert (result["bytes"], result["fallback"]) == (5_000_000, False)
+    result = six.measure("download", kind=kind, path="six", bytes=2_000_000)
+    assert (result["bytes"], result["fallback"]) == (2_000_000, False)
     (connection,) = result["sender"]["connections"]
-    assert (connection["peer"]["address"], connection["bytes_acked"]) == (PROBE, 5_000_000)
+    assert (connection["peer"]["address"], connection["bytes_acked"]) == (PROBE, 2_000_000)
     assert [flow["path"] for flow in connection["subflows"]] == ["six"]
     assert [flow["path"] for flow in result["subflows"]] == ["six"]
 
@@ -111,17 +107,20 @@ def test_an_upload(six):
 
 
 def test_latency_idle_and_loaded(six):
-    # On a machine that does other work a third of the answers came later than 0.3 s after the last question.
-    result = six.measure("latency", seconds=0.5, settle_s=0.3, linger_s=3)
-    assert len(result["streams"]) == 2
-    for stream in result["streams"]:
+    """Loaded, the link's queue may drop any of them: loss is asserted idle only."""
+    plan = {"seconds": 0.5, "settle_s": 0.3}
+    (idle,) = six.measure("latency", load="none", linger_s=60, **plan)["streams"]
+    (loaded,) = six.measure("latency", load="only", linger_s=2, **plan)["streams"]
+    for stream in (idle, loaded):
         assert (stream["path"], stream["error"]) == ("six", None)
-        assert stream["received"] > 0.8 * stream["sent"] > 0
+        assert stream["sent"] >= stream["received"] > 0
         assert stream["rtt_ms"]["p50"] > 0
+    assert idle["lost_share"] == 0
+    assert loaded["load_goodput_bit_per_s"] > 0
 
 
 def test_the_router_is_found_by_both_protocols(six):
-    result = six.measure("traceroute", probe_timeout_s=1)
+    result = six.measure("traceroute", probe_timeout_s=10)
     traces = {trace["protocol"]: trace for trace in result["traces"]}
     assert set(traces) == {"udp", "tcp"}
     for trace in traces.values():
@@ -147,8 +146,8 @@ def test_names_are_asked_for_and_addresses_pinged(six, tmp_path):
             names=str(tmp_path / "list.csv"),
             folder=str(tmp_path / "run"),
             resolvers={"six": [SERVER]},
-            ping_timeout_s=1,
-            dns_timeout_s=0.5,
+            ping_timeout_s=30,
+            dns_timeout_s=2,
             dns_tries=2,
             pings=3,
         )

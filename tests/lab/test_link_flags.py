@@ -15,7 +15,7 @@ NAME = "flags0"
 
 @pytest.fixture
 def interface() -> Iterator[str]:
-    subprocess.run(["ip", "link", "add", NAME, "type", "veth", "peer", "name", "flags1"], check=True)
+    subprocess.run(["ip", "tuntap", "add", NAME, "mode", "tun"], check=True)
     yield NAME
     subprocess.run(["ip", "link", "delete", NAME], check=True)
 

@@ -3,13 +3,14 @@
 import socket
 
 import pytest
+from download_lab import SIZE
 from download_server import Behaviour
 from mixed_paths import B6, HOP6, PROBE6, SERVER6, Both, mixed, parameters, why_not6
 from run_download import Run
-from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true
+from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, up
 
 from tandem.mptcp import sockets
-from tandem.mptcp.paths import Path, Paths
+from tandem.mptcp.paths import Paths
 
 LACK = why_not6()
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
@@ -21,13 +22,6 @@ def two():
         yield made
 
 
-def up(two: Lab, *wanted: Path) -> Paths:
-    paths = Paths(wanted)
-    two.probe.inside(paths.apply)
-    await_true(lambda: two.probe.inside(paths.check) is not None and len(paths.addresses) == len(wanted), 5, "all up")
-    return paths
-
-
 def everything(two: Lab) -> list[str]:
     return sorted(
         two.probe.run("ip rule; ip -6 rule; ip route; ip -6 route; ip mptcp endpoint; ip mptcp limits").splitlines()
@@ -36,7 +30,7 @@ def everything(two: Lab) -> list[str]:
 
 def download(two: Lab, paths: Paths, tmp_path, kind: str, primary: str, server: str) -> dict:
     endpoint = two.server.inside(lambda: Both(Behaviour()))
-    wanted = parameters(paths, tmp_path, endpoint, f"http://{server}:", kind=kind, path=primary, bytes=200_000_000)
+    wanted = parameters(paths, tmp_path, endpoint, server, kind=kind, path=primary, bytes=SIZE)
     line = Run(wanted, two.probe.enter).end()
     endpoint.close()
     return line
@@ -45,7 +39,7 @@ def download(two: Lab, paths: Paths, tmp_path, kind: str, primary: str, server: 
 def test_an_ipv4_connection_takes_the_ipv6_only_path_too(two, tmp_path):
     """Its server must tell its IPv6 address (``ip mptcp endpoint add … signal``): the kernel pairs addresses of one family."""
     before = everything(two)
-    paths = up(two, PATHS[0], B6)
+    paths = up(two, (PATHS[0], B6))
     assert paths.addresses == {"a": ADDRESS["a"], "b": PROBE6}
     line = download(two, paths, tmp_path, "mptcp", "a", SERVER)
     assert line["failure"] is None
@@ -57,10 +51,10 @@ def test_an_ipv4_connection_takes_the_ipv6_only_path_too(two, tmp_path):
 
 @pytest.mark.parametrize("kind", ["mptcp", "tcp"])
 def test_with_ipv6_alone_the_download_connects_by_it(two, tmp_path, kind):
-    paths = up(two, B6)
+    paths = up(two, (B6,))
     line = download(two, paths, tmp_path, kind, "b", f"[{SERVER6}]")
     assert line["failure"] is None
-    assert [(s["path"], s["bytes"] >= 200_000_000) for s in line["result"]["subflows"]] == [("b", True)]
+    assert [(s["path"], s["bytes"] >= SIZE) for s in line["result"]["subflows"]] == [("b", True)]
     assert (line["connection"] is None) == (kind == "tcp")
 
 
@@ -76,7 +70,7 @@ def test_a_name_is_resolved_to_what_the_path_has(two):
 
 def test_where_both_are_there_ipv4_is_taken(two):
     two.probe.run(f"ip address add {ADDRESS['b']}/24 dev tmp5-b")
-    paths = up(two, *PATHS)
+    paths = up(two)
     assert paths.addresses == ADDRESS
     two.probe.run(
         f"ip address del {ADDRESS['b']}/24 dev tmp5-b; ip -6 route add default via {HOP6} dev tmp5-b proto ra"
@@ -91,7 +85,7 @@ def test_a_kernel_without_it_leaves_a_named_state(two, monkeypatch):
     monkeypatch.setattr(sockets, "multipath6", lambda: False)
     paths = Paths((PATHS[0], B6))
     two.probe.inside(paths.apply)
-    await_true(lambda: two.probe.inside(paths.check) is not None and "a" in paths.addresses, 5, "a up")
+    await_true(lambda: two.probe.inside(paths.check) is not None and "a" in paths.addresses, 60, "a up")
     status = paths.statuses["b"]
     assert status.state == "ipv6_only_unusable"
     assert PROBE6 in status.detail

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 from twin_modems import HOST, MODEM, Twins, twins
-from two_paths import await_true, why_not
+from two_paths import await_true, up, why_not
 
 from tandem.mptcp import sockets
 from tandem.mptcp.iproute import ip_json
 from tandem.mptcp.nat import Nat
-from tandem.mptcp.paths import Path, PathEvent, Paths
+from tandem.mptcp.paths import Path, PathEvent
 from tandem.mptcp.watch import Watch
 
 LACK = why_not() or next((f"{p} is not installed" for p in ("nft", "dnsmasq") if shutil.which(p) is None), None)
@@ -49,9 +49,7 @@ class Following:
     """Both sticks up, watched by a thread."""
 
     def __init__(self, lab: Twins) -> None:
-        self.lab, self.paths = lab, Paths(STICKS)
-        lab.probe.inside(self.paths.apply)
-        await_true(lambda: lab.probe.inside(self.paths.check) is not None and len(self.paths.addresses) == 2, 5, "up")
+        self.lab, self.paths = lab, up(lab, STICKS)
         self.watch = lab.probe.inside(lambda: Watch(self.paths))
         self.events: list[PathEvent] = []
         self._stop = threading.Event()
@@ -75,7 +73,7 @@ class Following:
         assert reach is not None
         source = sockets.Source(reach.interface)
         try:
-            self.lab.probe.inside(lambda: sockets.connect("tcp", (str(reach.address), 80), source, 2)).socket.close()
+            self.lab.probe.inside(lambda: sockets.connect("tcp", (str(reach.address), 80), source, 30)).socket.close()
         except OSError:
             return False
         return True
@@ -99,7 +97,7 @@ def test_the_address_it_has_is_kept_alive(lab, tmp_path):
     with giving(lab, HOST, tmp_path, "--dhcp-authoritative"):
         following = Following(lab)
         try:
-            await_true(lambda: HOST in (tmp_path / HOST).read_text(), 10, "the lease")
+            await_true(lambda: HOST in (tmp_path / HOST).read_text(), 60, "the lease")
             assert following.inside() == ([HOST], [MODEM])
             assert [e for e in following.events if "now" in e.detail] == []
         finally:
@@ -111,10 +109,10 @@ def test_another_address_is_taken(lab, tmp_path, server):
     with giving(lab, OTHER, tmp_path, *server), lab.pages():
         following = Following(lab)
         try:
-            await_true(lambda: following.inside() == ([OTHER], [MODEM]), 15, "the other address")
-            await_true(lambda: any(e.path == "b" and OTHER in e.detail for e in following.events), 5, "the event")
+            await_true(lambda: following.inside() == ([OTHER], [MODEM]), 60, "the other address")
+            await_true(lambda: any(e.path == "b" and OTHER in e.detail for e in following.events), 60, "the event")
             assert following.paths.addresses == {"a": HOST, "b": Nat(1).address}
-            await_true(following.asked, 5, "an answer over the path")
+            await_true(following.asked, 60, "an answer over the path")
         finally:
             following.close()
 
@@ -125,14 +123,14 @@ def test_a_modem_that_began_anew_is_asked_when_its_link_is_back(lab, tmp_path):
     try:
         with giving(lab, HOST, tmp_path, "--dhcp-authoritative"):
             following = Following(lab)
-            await_true(lambda: HOST in (tmp_path / HOST).read_text(), 10, "the lease")
+            await_true(lambda: HOST in (tmp_path / HOST).read_text(), 60, "the lease")
         modem = lab.modems["b"]
         modem.run("ip link set lan down; ip address add 192.168.8.254/24 dev lan")
-        await_true(lambda: "b" not in following.paths.addresses, 5, "the link's end")
+        await_true(lambda: "b" not in following.paths.addresses, 60, "the link's end")
         with giving(lab, OTHER, tmp_path, "--dhcp-authoritative", router="192.168.8.254"):
             modem.run("ip link set lan up")
-            await_true(lambda: following.inside() == ([OTHER], ["192.168.8.254"]), 15, "what it gives now")
-            await_true(lambda: "b" in following.paths.addresses, 5, "the path")
+            await_true(lambda: following.inside() == ([OTHER], ["192.168.8.254"]), 60, "what it gives now")
+            await_true(lambda: "b" in following.paths.addresses, 60, "the path")
             reach = following.paths.reach("b")
             assert reach is not None
             assert reach.address == "192.168.8.254"
@@ -144,9 +142,9 @@ def test_a_modem_that_began_anew_is_asked_when_its_link_is_back(lab, tmp_path):
 def test_where_nobody_answers_all_stays(lab):
     following = Following(lab)
     try:
-        await_true(lambda: following.watch._leases._open(), 5, "the client")
+        await_true(lambda: following.watch._leases._open(), 60, "the client")
         lease = following.watch._leases._open()[0][1]
-        await_true(lambda: lease._lease._asked >= 3, 10, "three questions")
+        await_true(lambda: lease._lease._asked >= 3, 60, "three questions")
         assert following.inside() == ([HOST], [MODEM])
         assert following.paths.addresses["b"] == Nat(1).address
     finally:

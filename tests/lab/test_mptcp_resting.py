@@ -34,20 +34,20 @@ def test_a_resting_path_gets_no_subflow_and_has_them_again_afterwards(watched):
     running = Transfer(watched.two, "a")
     later = []
     try:
-        await_true(lambda: set(running.carrying()) == set(ADDRESS.values()), 5, "both subflows")
+        await_true(lambda: set(running.carrying()) == set(ADDRESS.values()), 60, "both subflows")
         rest(watched, "b")
         assert ADDRESS["b"] not in endpoints(watched.two)
-        await_true(lambda: set(running.carrying()) == {ADDRESS["a"]}, 5, "the resting path's subflow ends")
+        await_true(lambda: set(running.carrying()) == {ADDRESS["a"]}, 60, "the resting path's subflow ends")
         later.append(Transfer(watched.two, "a"))
         before = running.received
-        await_true(lambda: running.received > before + 1_000_000, 5, "bytes over the other")
+        await_true(lambda: running.received > before + 1_000_000, 60, "bytes over the other")
         assert set(later[0].carrying()) == {ADDRESS["a"]}
         # Routes stay: the control channel, and a connection's first subflow.
         later.append(Transfer(watched.two, "b"))
         assert ADDRESS["b"] in later[1].carrying()
         rest(watched)
         assert ADDRESS["b"] in endpoints(watched.two)
-        await_true(lambda: set(running.carrying()) == set(ADDRESS.values()), 5, "both subflows again")
+        await_true(lambda: set(running.carrying()) == set(ADDRESS.values()), 60, "both subflows again")
     finally:
         for one in (running, *later):
             one.close()
@@ -58,9 +58,9 @@ def test_a_resting_path_gets_no_subflow_and_has_them_again_afterwards(watched):
 def test_a_path_that_comes_back_while_it_rests_goes_on_resting(watched):
     rest(watched, "b")
     watched.two.probe.run("ip addr del 10.71.2.1/24 dev tmp5-b")
-    await_true(lambda: watched.of("path_down"), 5, "it is gone")
+    await_true(lambda: watched.of("path_down"), 60, "it is gone")
     watched.two.probe.run("ip addr add 10.71.2.1/24 dev tmp5-b")
-    await_true(lambda: "b" in watched.paths.addresses, 5, "it is back")
+    await_true(lambda: "b" in watched.paths.addresses, 60, "it is back")
     assert ADDRESS["b"] not in endpoints(watched.two)
     rest(watched)
     assert ADDRESS["b"] in endpoints(watched.two)

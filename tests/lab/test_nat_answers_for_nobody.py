@@ -13,10 +13,10 @@ import sys
 
 import pytest
 from twin_modems import MODEM, twins
-from two_paths import SERVER, await_true, why_not
+from two_paths import SERVER, up, why_not
 
 from tandem.mptcp.nat import Nat
-from tandem.mptcp.paths import Path, Paths
+from tandem.mptcp.paths import Path
 from tandem_bench.link.emulator import Constant
 from tandem_bench.topology.spec import TopologySpec, commuting
 from tandem_bench.topology.topology import Topology
@@ -39,7 +39,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener, socket.socke
     connection, (peer, port) = listener.accept()
     connection.sendall(b"one")
     raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
-    seen.settimeout(5)
+    seen.settimeout(60)
     while True:
         packet, place = seen.recvfrom(65536)
         head = packet[(packet[0] & 15) * 4 :][:20]
@@ -63,7 +63,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener, socket.socke
 CLIENT = """
 import socket, sys
 with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as client:
-    client.settimeout(5)
+    client.settimeout(60)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, sys.argv[2].encode())
     client.connect((sys.argv[1], 7000))
     assert client.recv(3) == b"one"
@@ -82,7 +82,7 @@ def outlives(server: list[str], client: list[str], address: str, interface: str)
         assert sender.stdout.readline() == "ready\n"
         with subprocess.Popen(asking, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asker:
             assert sender.stdout.readline() == "sent\n"
-            answer, _ = asker.communicate("go on\n", timeout=20)
+            answer, _ = asker.communicate("go on\n", timeout=120)
         return sender.stdout.readline() + answer
 
 
@@ -116,8 +116,6 @@ def dropped(ruleset: str) -> int:
 def test_the_probes_own_before_a_modem_whose_address_another_has():
     sticks = (Path("a", "stick-a", MODEM), Path("b", "stick-b", MODEM))
     with twins() as lab:
-        paths = Paths(sticks)
-        lab.probe.inside(paths.apply)
-        await_true(lambda: lab.probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both up")
+        paths = up(lab, sticks)
         assert outlives(lab.modems["b"].enter, lab.probe.enter, MODEM, Nat(1).interface) == "alive\ntwo\n"
         lab.probe.inside(paths.remove)

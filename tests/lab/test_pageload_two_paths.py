@@ -45,7 +45,9 @@ def two(tmp_path_factory):
             space.run("echo reno >/proc/sys/net/ipv4/tcp_congestion_control")
         paths = Paths(PATHS)
         made.probe.inside(paths.apply)
-        await_true(lambda: made.probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both paths up")
+        await_true(
+            lambda: made.probe.inside(paths.check) is not None and len(paths.addresses) == 2, 60, "both paths up"
+        )
         made.probe.inside(lambda: sysctls.apply({"net.mptcp.blackhole_timeout": 0}))
         with lone_endpoint(made.server, SERVER, folder) as server:
             size = ["--objects", str(OBJECTS), "--bytes", "1000000", "--origins", "3"]
@@ -108,7 +110,7 @@ def test_a_browser_is_gone_when_the_run_is_stopped_or_dies(two):
     made, server = two
     for number, status in ((signal.SIGTERM, 1), (signal.SIGKILL, -signal.SIGKILL)):
         process = start(made, "pageload", asked(server, kind="tcp", browser="chromium", repetitions=200))
-        await_true(lambda: browsers(made), 20, "a browser")
+        await_true(lambda: browsers(made), 60, "a browser")
         if number == signal.SIGKILL:
             process.kill()  # nsenter has executed it in its own place
         else:
@@ -117,7 +119,7 @@ def test_a_browser_is_gone_when_the_run_is_stopped_or_dies(two):
         assert process.returncode == status, err
         if number == signal.SIGTERM:
             assert '"reason":"stopped"' in out.splitlines()[-1]
-        await_true(lambda: not browsers(made), 10, f"no browser after {number.name}")
+        await_true(lambda: not browsers(made), 60, f"no browser after {number.name}")
 
 
 BLACK = (

@@ -143,7 +143,7 @@ def test_a_survey_that_was_ended_goes_on_where_it_was(tmp_path):
     with surveyed() as made:
         process = begin(made, parameters)
         journal = tmp_path / "run" / "reachability.jsonl"
-        await_true(lambda: journal.exists() and len(journal.read_bytes().splitlines()) > 10, 30, "the first batch")
+        await_true(lambda: journal.exists() and len(journal.read_bytes().splitlines()) > 10, 60, "the first batch")
         process.send_signal(signal.SIGTERM)
         cut = end(process, 1)
         assert cut["failure"] == {"reason": "stopped", "retry": False}

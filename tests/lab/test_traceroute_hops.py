@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rated_links
 from run_experiment import run
 from two_paths import Lab, Space, why_not
 
@@ -34,7 +35,7 @@ class Routed(Lab):
         ):
             here, there = self.spaces[one], self.spaces[other]
             base = 4 * number
-            here.run(f"ip link add l{number} type veth peer name l{number}x netns {there.pid}")
+            rated_links.join(here.pid, f"l{number}", there.pid, f"l{number}x")
             here.run(f"ip addr add {NET}.{base + 1}/30 dev l{number} && ip link set l{number} up")
             there.run(f"ip addr add {NET}.{base + 2}/30 dev l{number}x && ip link set l{number}x up")
         for name in ("ra", "rb", "rc", "rd"):
@@ -73,7 +74,7 @@ def traced(made: Routed, folder: Path, **more: Any) -> dict[str, Any]:
             "measurement": f"http://{SERVER}:8480",
             "token_file": str(folder / "token"),
         },
-        "probe_timeout_s": 0.5,
+        "probe_timeout_s": 10,
         **more,
     }
     found = run(made, "traceroute", parameters)
@@ -112,7 +113,7 @@ def test_a_silent_router_is_nobody_and_a_refusing_one_ends_it(routed, tmp_path):
     routed.spaces["ra"].run("nft 'add table ip t; add chain ip t o { type filter hook output priority 0; }'")
     routed.spaces["ra"].run("nft 'add rule ip t o icmp type time-exceeded drop'")
     routed.spaces["rb"].run("ip route replace unreachable default && ip route flush cache")
-    found = traced(routed, tmp_path, protocol="tcp", tries=1)
+    found = traced(routed, tmp_path, protocol="tcp", tries=1, probe_timeout_s=2)
     assert way(found, "a", "tcp") == [[], [f"{NET}.10"], [f"{NET}.18"], [SERVER]]
     b = next(t for t in found["result"]["traces"] if t["path"] == "b")
     assert b["ended"] == "unreachable"
@@ -122,7 +123,7 @@ def test_a_silent_router_is_nobody_and_a_refusing_one_ends_it(routed, tmp_path):
 def test_a_server_behind_a_wall_ends_in_silence(routed, tmp_path):
     routed.spaces["rd"].run("nft 'add table ip t; add chain ip t f { type filter hook forward priority 0; }'")
     routed.spaces["rd"].run("nft 'add rule ip t f ip protocol udp drop'")
-    found = traced(routed, tmp_path, protocol="udp", tries=1, probe_timeout_s=0.2, silent_hops=3)
+    found = traced(routed, tmp_path, protocol="udp", tries=1, probe_timeout_s=1, silent_hops=3)
     assert found["status"] == 0
     assert way(found, "a", "udp") == [[f"{NET}.2"], [f"{NET}.10"], [f"{NET}.18"], [], [], []]
     assert {t["ended"] for t in found["result"]["traces"]} == {"silent"}
@@ -131,7 +132,7 @@ def test_a_server_behind_a_wall_ends_in_silence(routed, tmp_path):
 def test_it_needs_no_privilege(routed):
     code = (
         "from tandem.experiment.traceroute.tracing import Plan, trace;"
-        f"found = [trace('l0', ('{SERVER}', 8480), Plan(p, 10, 1, 0.5, 3), lambda: False) for p in ('udp', 'tcp')];"
+        f"found = [trace('l0', ('{SERVER}', 8480), Plan(p, 10, 1, 10, 3), lambda: False) for p in ('udp', 'tcp')];"
         "print([(t.ended, len(t.hops)) for t in found])"
     )
     out = routed.probe.python(code, 65534, "-all")
@@ -140,6 +141,6 @@ def test_it_needs_no_privilege(routed):
 
 def test_paths_that_are_down_are_a_failure(routed, tmp_path):
     routed.probe.run("ip link set l0 down && ip link set l1 down")
-    found = traced(routed, tmp_path, tries=1)
+    found = traced(routed, tmp_path, tries=1, probe_timeout_s=0.5)
     assert found["status"] == 1
     assert found["failure"] == {"reason": "no hop answered over any path", "retry": True}

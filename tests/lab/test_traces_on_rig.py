@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kit_on_rig import REPOSITORY, KitOnRig, awaited, find_influxd, kit_on_rig
+from kit_on_rig import REPOSITORY, KitOnRig, awaited, kit_on_rig
 
 from tandem.app.status_socket import NoCollectorError, ask
+from tandem_bench.rig.programs import READY_S
 from tandem_bench.rig.rights import Owner
 from tandem_bench.topology.spec import SERVER_NAME
 
@@ -42,10 +43,7 @@ bytes = 3_000_000
 
 
 @pytest.fixture(scope="module")
-def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
-    influxd = find_influxd()
-    if influxd is None:
-        pytest.skip("no influxd; ./kit setup takes it out of the distribution's package")
+def kit(influxd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KitOnRig]:
     with kit_on_rig(tmp_path_factory.mktemp("rig"), influxd, more=TRACES.format(encoding="gzip")) as running:
         yield running
 
@@ -105,7 +103,7 @@ def test_a_campaigns_captures_go_up_over_wifi_and_then_go_here(
     file = kit.folder / "captured.toml"
     file.write_text(CAMPAIGN)
     kit.tool("probe", "tandem", "campaign", "run", str(file), "--wait", "--config", str(kit.probe / "config.toml"))
-    awaited("all captures are received", lambda: all_received(kit), 60)
+    awaited("all captures are received", lambda: all_received(kit))
     promised = [row for run in (kit.probe / "runs").glob("*.json") for row in json.loads(run.read_text())["files"]]
     assert len(promised) == 4, "two runs over two paths"
     assert {row["sha256"] for row in promised} <= set(at_the_server(kit))
@@ -113,7 +111,7 @@ def test_a_campaigns_captures_go_up_over_wifi_and_then_go_here(
     for row in promised:
         receipt = json.loads((kit.probe / "receipts" / f"{row['name']}.json").read_text())
         assert (receipt["sha256"], receipt["bytes"]) == (row["sha256"], row["bytes"])
-    used = awaited("usage is told", lambda: (found := upload_bytes(kit)).get("wifi", 0) > 0 and found, 30)
+    used = awaited("usage is told", lambda: (found := upload_bytes(kit)).get("wifi", 0) > 0 and found)
     assert (used["a"], used["b"]) == (0, 0)
     whole = sum(row["bytes"] for row in promised)
     record_property("gzip", round(used["wifi"] / whole, 3))
@@ -127,7 +125,7 @@ def corrupted(kit: KitOnRig, log: Path) -> Iterator[None]:
     tls, script = kit.folder / "server" / "tls", REPOSITORY / "tests/lab/corrupting_proxy.py"
     argv = [sys.executable, str(script), str(PROXY_PORT)]
     argv += [str(tls / name) for name in ("server.pem", "server.key", "ca.pem")] + [SERVER_NAME, "8443", str(log)]
-    proxy = kit.programs.start("proxy", kit.rig.command("server", argv), 20)
+    proxy = kit.programs.start("proxy", kit.rig.command("server", argv), READY_S)
     redirect = (
         "add table inet by",
         "add chain inet by in { type nat hook prerouting priority -100 ; }",
@@ -158,12 +156,12 @@ CUTS = {
 
 @contextlib.contextmanager
 def cut_every_few_seconds(kit: KitOnRig) -> Iterator[list[str]]:
-    """The Wi-Fi carries nothing for six tenths of a second, every four seconds: its packets vanish, or its connections are reset, in
-    turn. What was done."""
+    """The Wi-Fi carries nothing for six tenths of a second, four times, every four seconds: its packets vanish, or its connections are
+    reset, in turn. What was done."""
     done, end = list[str](), threading.Event()
 
     def cut() -> None:
-        while not end.wait(3.4):
+        while len(done) < 4 and not end.wait(3.4):
             kind = ("silence", "reset")[len(done) % 2]
             for line in CUTS[kind]:
                 subprocess.run(kit.rig.command("probe", ["nft", line]), check=True, capture_output=True)
@@ -196,7 +194,8 @@ def test_a_link_cut_every_few_seconds_that_corrupts_a_chunk_in_fifty(
         on_wire, sent = sent_over_wifi(kit) - before, int(traces(kit)["traces"]["sent_bytes"]["wifi"])
     assert digest in at_the_server(kit)
     turned = len(log.read_text().splitlines())
-    assert (len(cuts) >= 3, turned >= 1) == (True, True)
+    # At the Wi-Fi's rate the file takes eight seconds at least.
+    assert (len(cuts) >= 2, turned >= 1) == (True, True)
     ratios = round(sent / len(content), 3), round(on_wire / len(content), 3)
     record_property("sent", ratios)
     print(
@@ -211,12 +210,12 @@ def test_killed_in_the_middle_and_kept_waiting_by_a_run(kit: KitOnRig, record_pr
     digest = capture(kit, "run-0000000000d6", content)
     kit.collector_cut()
     before = sent_over_wifi(kit)
-    awaited("a quarter is there", lambda: offset(kit) > len(content) // 4, 30)
+    awaited("a quarter is there", lambda: offset(kit) > len(content) // 4)
     kit.collector_cut()
-    awaited("it goes on", lambda: offset(kit) > len(content) // 4, 30)
+    awaited("it goes on", lambda: offset(kit) > len(content) // 4)
     # One that leaves small captures: they go up over the same Wi-Fi.
-    wish = {"parameters": {"seconds": 4, "load": "none"}, "paths": ["a"]}
-    running = ask(kit.probe / "status.sock", {"op": "start", "experiment": "latency", "parameters": wish}, 60.0)
+    wish = {"parameters": {"seconds": 8, "load": "none"}, "paths": ["a"]}
+    running = ask(kit.probe / "status.sock", {"op": "start", "experiment": "latency", "parameters": wish}, 180.0)
     assert next(running)["type"] == "accepted"
     waiting = list[int]()
     for told in running:
@@ -228,7 +227,7 @@ def test_killed_in_the_middle_and_kept_waiting_by_a_run(kit: KitOnRig, record_pr
     assert len(waiting) >= 3
     # What is told at once is done within a quarter of a second; progress comes every half.
     assert waiting[-1] - waiting[1] < 100_000, "nothing of the file goes"
-    awaited("the file is received", lambda: all_received(kit), 90)
+    awaited("the file is received", lambda: all_received(kit), 220)
     assert digest in at_the_server(kit)
     sent = sent_over_wifi(kit) - before
     record_property("sent", round(sent / len(content), 3))

@@ -64,7 +64,9 @@ def judged(tmp_path: Path) -> Iterator[Judged]:
     with lab() as made:
         paths = Paths(PATHS)
         made.probe.inside(paths.apply)
-        await_true(lambda: made.probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both paths up")
+        await_true(
+            lambda: made.probe.inside(paths.check) is not None and len(paths.addresses) == 2, 60, "both paths up"
+        )
         made.probe.inside(lambda: sysctls.apply({"net.mptcp.blackhole_timeout": 0}))
         endpoint = made.server.inside(lambda: RealEndpoint(tmp_path))
         try:

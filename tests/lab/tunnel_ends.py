@@ -25,6 +25,8 @@ from tandem_bench.topology.namespace import Namespace
 
 PROGRAM = Path(__file__).resolve().parents[2] / "ansible/roles/wireguard/files/tandem-tunnel"
 HUB_PORT, ECHO_PORT = 51820, 7007
+SILENT_S = 50
+"""Shorter than the time between two handshakes: the tests break the tunnel within it."""
 NAT = """
 table ip operators {
     chain forward {
@@ -154,7 +156,7 @@ class KitEnd(WireGuardEnd):
             "keepalive_s": 25,
         }
         (self.folder / "enrolled.json").write_text(json.dumps({"wireguard": told}))
-        (self.folder / "tunnel.json").write_text(json.dumps({"endpoints": [], "userspace": True}))
+        (self.folder / "tunnel.json").write_text(json.dumps({"endpoints": [], "userspace": True, "silent_s": SILENT_S}))
 
     def run_tunnel(self, stack: ExitStack) -> None:
         """The program as it is, but for the folder that it reads."""
@@ -233,7 +235,7 @@ def tunnels(folder: Path, hub_at: list[str]) -> Iterator[Tunnels]:
             _connect(operators, kit)
         hub_key = hub.make_key()
         hub.start(stack, ["wireguard-go", "-f", "wg-tandem"], "tunnel.log")
-        awaited(lambda: "wg-tandem" in hub.wg("show", "interfaces"), lambda: hub.said("tunnel.log"), 30)
+        awaited(lambda: "wg-tandem" in hub.wg("show", "interfaces"), lambda: hub.said("tunnel.log"), 60)
         peers = [f"peer {kit.make_key()} allowed-ips {kit.address}/32" for kit in kits]
         hub.wg("set", "wg-tandem", "private-key", str(hub.folder / "wireguard.key"), "listen-port", str(HUB_PORT))
         for peer in peers:
@@ -242,7 +244,7 @@ def tunnels(folder: Path, hub_at: list[str]) -> Iterator[Tunnels]:
             ["ip", "-batch", "-"], f"address add {HUB_INSIDE}/16 dev wg-tandem\nlink set wg-tandem mtu 1280 up\n"
         )
         hub.start(stack, [sys.executable, "-c", ECHO], "echo.log")
-        awaited(lambda: "ready" in hub.said("echo.log"), lambda: hub.said("echo.log"), 30)
+        awaited(lambda: "ready" in hub.said("echo.log"), lambda: hub.said("echo.log"), 60)
         for kit in kits:
             kit.enrol(hub_key)
             kit.run_tunnel(stack)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import rated_links
 from two_paths import SERVER, Space
 
 MAC = "0c:5b:8f:27:9a:64"
@@ -40,14 +41,14 @@ class Twins:
         self.modems = {"a": Space(), "b": Space()}
         self.server.run(f"ip addr add {SERVER}/32 dev lo")
         for number, (name, modem) in enumerate(self.modems.items(), start=1):
-            modem.run(f"ip link add core type veth peer name core-{name} netns {self.server.pid}")
+            rated_links.join(modem.pid, "core", self.server.pid, f"core-{name}")
             self.server.run(f"ip addr add 10.72.{number}.2/24 dev core-{name} && ip link set core-{name} up")
             modem.run(f"ip addr add 10.72.{number}.1/24 dev core && ip link set core up")
             modem.run(f"ip route add default via 10.72.{number}.2; echo 1 >/proc/sys/net/ipv4/ip_forward")
             nat = "chain out { type nat hook postrouting priority 100; oifname core masquerade; }"
             modem.run(f"echo 'table ip nat {{ {nat}; }}' | nft -f -")
             self.plug(name, hosts[name])
-        self.probe.run(f"ip link add wire type veth peer name wire-s netns {self.server.pid}")
+        rated_links.join(self.probe.pid, "wire", self.server.pid, "wire-s")
         self.server.run("ip addr add 10.73.0.2/24 dev wire-s && ip link set wire-s up")
         self.probe.run("ip addr add 10.73.0.1/24 dev wire && ip link set wire up")
 
@@ -55,7 +56,7 @@ class Twins:
         """The stick ``name`` is plugged in; ``host``: what DHCP gives."""
         interface = interface or f"stick-{name}"
         modem = self.modems[name]
-        modem.run(f"ip link add lan type veth peer name {interface} address {MAC} netns {self.probe.pid}")
+        rated_links.join(modem.pid, "lan", self.probe.pid, interface, address=MAC)
         modem.run(f"ip addr add {MODEM}/24 dev lan && ip link set lan up")
         self.probe.run(f"ip link set {interface} up")
         if host is not None:

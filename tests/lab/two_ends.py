@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,20 +27,48 @@ class TwoEnds:
     log: Path
 
     def datagrams(
-        self, count: int, size: int, rate: float, *, start_ns: int = 0, idle_s: float = 1.0, first_s: float = 5.0
+        self,
+        count: int,
+        size: int,
+        rate: float,
+        *,
+        start_ns: int = 0,
+        idle_s: float = 1.0,
+        first_s: float = 5.0,
+        offered: Callable[[], None] = lambda: None,
     ) -> list[tuple[int, int, int]]:
-        """Send down; what arrived as (number, sent_ns, got_ns)."""
-        receive = self.probe.command([sys.executable, UDP_ENDS, "receive", "4000", str(idle_s), str(first_s)])
+        """Send down; what arrived as (number, sent_ns, got_ns). A link with a log says when all have arrived or been dropped; another one's
+        receiver waits ``first_s`` for the first and ``idle_s`` for more. ``offered``: called when the link has them all."""
+        told = isinstance(self.link, LinkProcess)
+        ends = [] if told else [str(idle_s), str(first_s)]
+        receive = self.probe.command([sys.executable, UDP_ENDS, "receive", "4000", *ends])
         send = [sys.executable, UDP_ENDS, "send", PROBE, "4000", *map(str, (count, size, rate, start_ns))]
-        with subprocess.Popen(receive, stdout=subprocess.PIPE, text=True) as receiver:
+        before = self.total("offered_packets") if told else 0
+        with subprocess.Popen(receive, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as receiver:
             assert receiver.stdout is not None
             assert receiver.stdout.readline() == "ready\n"
             subprocess.run(self.operator.command(send), check=True)
-            return [tuple(row) for row in json.loads(receiver.stdout.read())]
+            if told:
+                self.until(lambda: self.total("offered_packets") == before + count)
+                offered()
+                self.until(
+                    lambda: self.total("packets") + self.total("dropped_packets") == self.total("offered_packets")
+                )
+            return [tuple(row) for row in json.loads(receiver.communicate()[0])]
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        until = time.monotonic() + 120
+        while not condition():
+            assert time.monotonic() < until, self.rows()[-3:]
+            time.sleep(0.02)
+
+    def total(self, key: str, direction: str = "down") -> int:
+        """Of a quantity that the log counts."""
+        return sum(row[key] for row in self.rows(direction))
 
     def rows(self, direction: str = "down") -> list[dict]:
         """The log so far; whole after the link has stopped."""
-        rows = [json.loads(line) for line in self.log.read_text().splitlines()]
+        rows = [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
         return [row for row in rows if row["direction"] == direction]
 
 

@@ -1,7 +1,7 @@
-"""A lab of two network namespaces, probe and server, joined by two veth pairs (a, b). No names are used, so none can collide.
+"""A lab of two network namespaces, probe and server, joined by two links with a rate (a, b). No names are used, so none can collide.
 
 Each namespace lives as long as a process that holds it; closing the lab ends those processes and with them everything inside.
-The server's address 203.0.113.10 is reached over either pair. Addresses: probe 10.71.1.1 and 10.71.2.1, next hops 10.71.N.2.
+The server's address 203.0.113.10 is reached over either link. Addresses: probe 10.71.1.1 and 10.71.2.1, next hops 10.71.N.2.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
+import rated_links
+
+from tandem.mptcp import sysctls
 from tandem.mptcp.paths import Path as ProbePath
+from tandem.mptcp.paths import Paths
 
 SERVER = "203.0.113.10"
 PATHS = (ProbePath("a", "tmp5-a", "10.71.1.2"), ProbePath("b", "tmp5-b", "10.71.2.2"))
@@ -107,20 +111,20 @@ class Space:
         assert self._holder.stdin is not None
         assert self._holder.stdout is not None
         self._holder.stdin.close()
-        self._holder.wait(10)
+        self._holder.wait(60)
         self._holder.stdout.close()
 
 
 class Lab:
-    """The two namespaces, wired."""
+    """The two namespaces, wired. ``upwards``: as ``rated_links.join`` has it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, upwards: bool = True) -> None:
         self.probe, self.server = Space(), Space()
         self.kept: list[socket.socket] = []
         """Sockets that live as long as the lab."""
         self.server.run(f"ip addr add {SERVER}/32 dev lo")
         for number, name in enumerate("ab", start=1):
-            self.probe.run(f"ip link add tmp5-{name} type veth peer name tmp5-{name}s netns {self.server.pid}")
+            rated_links.join(self.probe.pid, f"tmp5-{name}", self.server.pid, f"tmp5-{name}s", upwards=upwards)
             self.server.run(f"ip addr add 10.71.{number}.2/24 dev tmp5-{name}s && ip link set tmp5-{name}s up")
             self.probe.run(f"ip addr add 10.71.{number}.1/24 dev tmp5-{name} && ip link set tmp5-{name} up")
 
@@ -132,14 +136,34 @@ class Lab:
         self.server.close()
 
 
+class Spaces(Protocol):
+    """A probe and its server."""
+
+    probe: Space
+    server: Space
+
+
 @contextmanager
-def lab() -> Iterator[Lab]:
+def lab(*, upwards: bool = True) -> Iterator[Lab]:
     """A lab for one test."""
-    made = Lab()
+    made = Lab(upwards=upwards)
     try:
         yield made
     finally:
         made.close()
+
+
+def up(made: Spaces, wanted: Sequence[ProbePath] = PATHS) -> Paths:
+    """``wanted`` applied and up (a fresh link gets its carrier up to a second late). No connection is refused Multipath TCP for what
+    befell one before it."""
+    paths = Paths(wanted)
+    made.probe.inside(paths.apply)
+    await_true(
+        lambda: made.probe.inside(paths.check) is not None and len(paths.addresses) == len(wanted), 60, "all paths up"
+    )
+    for space in (made.probe, made.server):
+        space.inside(lambda: sysctls.apply({"net.mptcp.blackhole_timeout": 0}))
+    return paths
 
 
 def await_true(condition: Callable[[], object], seconds: float, what: str) -> None:

@@ -1,13 +1,14 @@
 """Bare ends of numbered datagrams, run inside namespaces.
 
 ``udp_ends.py send ADDRESS PORT COUNT SIZE RATE [START_NS]`` sends COUNT datagrams of SIZE bytes (with IP and UDP headers) at
-RATE bit/s from START_NS on; ``udp_ends.py receive PORT IDLE_S`` prints, once nothing came for IDLE_S, a JSON list of
-[number, sent_ns, got_ns] (CLOCK_MONOTONIC).
+RATE bit/s from START_NS on; ``udp_ends.py receive PORT [IDLE_S FIRST_S]`` prints a JSON list of [number, sent_ns, got_ns]
+(CLOCK_MONOTONIC), once its stdin has ended, or with IDLE_S once nothing came for so long.
 """
 
 from __future__ import annotations
 
 import json
+import select
 import socket
 import struct
 import sys
@@ -30,22 +31,21 @@ def send(address: str, port: int, count: int, size: int, rate: float, start_ns: 
             out.send(STAMP.pack(number, time.monotonic_ns()) + filling)
 
 
-def receive(port: int, idle_s: float, first_s: float = 5.0) -> None:
-    """``first_s``: how long the first is waited for."""
+def receive(port: int, idle_s: float = 0.0, first_s: float = 0.0) -> None:
+    """``first_s``: how long the first is waited for. Without ``idle_s`` until stdin ends; what has arrived by then is read."""
     got = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as inlet:
         inlet.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE: only the link may drop
         inlet.bind(("0.0.0.0", port))  # noqa: S104 - alone in its namespace
         print("ready", flush=True)
-        inlet.settimeout(max(first_s, idle_s))
+        others = [] if idle_s else [sys.stdin]
         while True:
-            try:
-                datagram = inlet.recv(2048)
-            except TimeoutError:
+            wait_s = (idle_s if got else max(first_s, idle_s)) if idle_s else None
+            ready, _, _ = select.select([inlet, *others], [], [], wait_s)
+            if inlet not in ready:
                 break
+            datagram = inlet.recv(2048)
             got.append((*STAMP.unpack_from(datagram), time.monotonic_ns()))
-            if len(got) == 1:
-                inlet.settimeout(idle_s)
     print(json.dumps(got), flush=True)
 
 

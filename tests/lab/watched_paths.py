@@ -7,10 +7,10 @@ import socket
 import threading
 from collections.abc import Sequence
 
-from two_paths import PATHS, SERVER, Lab, await_true
+from two_paths import PATHS, SERVER, Lab, up
 
 from tandem.mptcp import sockets
-from tandem.mptcp.paths import Path, PathEvent, Paths
+from tandem.mptcp.paths import Path, PathEvent
 from tandem.mptcp.statistics import Reader
 from tandem.mptcp.watch import Watch
 
@@ -19,9 +19,7 @@ class Watched:
     """Both paths up and watched by a thread, as the collector does."""
 
     def __init__(self, two: Lab, wanted: Sequence[Path] = PATHS) -> None:
-        self.two, self.paths = two, Paths(wanted)
-        two.probe.inside(self.paths.apply)
-        await_true(lambda: two.probe.inside(self.paths.check) is not None and len(self.paths.addresses) == 2, 5, "up")
+        self.two, self.paths = two, up(two, wanted)
         self.watch = two.probe.inside(lambda: Watch(self.paths))
         assert self.watch.restoring is None
         self.events: list[PathEvent] = []
@@ -60,7 +58,7 @@ class Transfer:
         self.listener = two.server.inside(listen)
         to = (server, self.listener.getsockname()[1])
         source = sockets.Source(f"tmp5-{primary}")
-        self.client = two.probe.inside(lambda: sockets.connect("mptcp", to, source, 5, options)).socket
+        self.client = two.probe.inside(lambda: sockets.connect("mptcp", to, source, 60, options)).socket
         self.server = self.listener.accept()[0]
         self.reader = Reader(self.client)
         self.received = 0

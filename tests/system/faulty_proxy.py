@@ -1,7 +1,7 @@
 """A TLS proxy before the gateway that makes the faults of a network and of a server that falls over in the middle.
 
 Some requests fail: before the gateway has seen them or after it has stored them (500, a connection that is closed, an answer cut off),
-or they are delivered twice. Which, says a seeded chance.
+or they are delivered twice.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import re
 import ssl
 import threading
 from collections import Counter
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
-from random import Random
 
 FAULTS = ("500 before", "closed before", "500 after", "closed after", "truncated after", "twice")
 _SEQ = re.compile(rb"[ ,]seq=([0-9]+)i")
@@ -23,19 +23,25 @@ _SEQ = re.compile(rb"[ ,]seq=([0-9]+)i")
 class FaultyProxy:
     """Listens on ``port`` of loopback with ``certificate`` (and key) in PEM files, and passes on to ``behind``.
 
-    ``away``: while true no connection comes about. ``share`` of requests meets a fault. ``batches``: the numbers of each batch whose
-    answer reached the probe whole, in the order of lines; ``delivered``: how often the gateway had each number.
+    ``away``: while true no connection comes about. Of ``every`` requests one meets a fault, the kinds in turn. ``batches``: the numbers
+    of each batch whose answer reached the probe whole, in the order of lines, before which ``then`` was called; ``delivered``: how often
+    the gateway had each number.
     """
 
     def __init__(
-        self, certificate: tuple[str, str], behind: tuple[str, int], ca: str, share: float, chance: Random
+        self,
+        certificate: tuple[str, str],
+        behind: tuple[str, int],
+        ca: str,
+        every: int,
+        then: Callable[[], object],
     ) -> None:
         self.away = False
         self.batches: list[list[int]] = []
         self.delivered: Counter[int] = Counter()
         self.faults: Counter[str] = Counter()
         self.requests = 0
-        self._share, self._chance, self._kinds = share, chance, cycle(FAULTS)
+        self._every, self._then, self._kinds = every, then, cycle(FAULTS)
         to_gateway = ssl.create_default_context(cafile=ca)
         proxy = self
 
@@ -85,7 +91,7 @@ class FaultyProxy:
     def pass_on(self, request: BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers["Content-Length"]))
         self.requests += 1
-        fault = next(self._kinds) if self._chance.random() < self._share else ""
+        fault = next(self._kinds) if self.requests % self._every == 0 else ""
         if fault:
             self.faults[fault] += 1
         if fault == "500 before":
@@ -106,6 +112,7 @@ class FaultyProxy:
             return _answer(request, status, told, len(told) // 2)
         if status == 200:
             self.batches.append(numbers)
+            self._then()
         return _answer(request, status, told)
 
 

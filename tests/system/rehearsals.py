@@ -11,7 +11,7 @@ from pathlib import Path
 DEMO = [sys.executable, "-m", "tandem_bench", "demo"]
 
 
-def demo(*args: str, cwd: Path, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+def demo(*args: str, cwd: Path, timeout: float = 600) -> subprocess.CompletedProcess[str]:
     """A whole rehearsal; its output as text."""
     return subprocess.run([*DEMO, *args], cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False)
 
@@ -45,7 +45,7 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
         time.sleep(0.1)
 
 
-def end(process: subprocess.Popen[str], number: signal.Signals, timeout: float = 90) -> tuple[int, str, str]:
+def end(process: subprocess.Popen[str], number: signal.Signals, timeout: float = 240) -> tuple[int, str, str]:
     """Send a signal to the rehearsal only; its status and output."""
     process.send_signal(number)
     out, err = process.communicate(timeout=timeout)

@@ -28,7 +28,7 @@ def test_run_with_wifi_and_two_server_addresses(tmp_path: Path) -> None:
         line = process.stdout.readline()
         assert line, f"it ended early: {explained}"
         explained += line
-    wait_until(lambda: (out / "link-wifi.jsonl").stat().st_size > 0, 30, "the third link writes its log")
+    wait_until(lambda: (out / "link-wifi.jsonl").stat().st_size > 0, 60, "the third link writes its log")
     status, printed, errors = end(process, signal.SIGINT)
     assert status == 130, printed + errors
     assert "path wifi: wlan0" in explained

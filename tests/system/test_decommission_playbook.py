@@ -42,6 +42,8 @@ pytestmark = [
 ]
 
 
+PATH = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
+"""In both folders: not this checkout's programs, which they may see too."""
 SILENT = {
     "ansible_connection": "ssh",
     "ansible_host": "127.0.0.1",
@@ -70,7 +72,6 @@ class Folder:
         self.root, self._mounts = path / "root", []
         self.root.mkdir(parents=True)
         self._mount("-t", "tmpfs", "none", self.root)
-        upper, work = path / "upper", path / "work"
         self._mount("-t", "tmpfs", "none", path.joinpath("over"), make=True)
         upper, work = path / "over/upper", path / "over/work"
         upper.mkdir()
@@ -162,8 +163,7 @@ with Registry(file) as registry:
 
 
 def in_server(server, *command, given=None):
-    line = ["chroot", server, "runuser", "-u", "tandem-server", "--", *command]
-    return call(*line, input=given)
+    return call("env", PATH, "chroot", server, "runuser", "-u", "tandem-server", "--", *command, input=given)
 
 
 def enrolled(server):
@@ -186,7 +186,17 @@ def play(tmp_path, probe, server, *more):
         "ANSIBLE_HOME": tmp_path / "ansible",
         "LC_ALL": "C.UTF-8",
     }
-    line = ["ansible-playbook", "-i", inventory, PLAYBOOK, "-e", '{"decommission_power_off": false}', *more]
+    line = [
+        "env",
+        PATH,
+        shutil.which("ansible-playbook"),
+        "-i",
+        inventory,
+        PLAYBOOK,
+        "-e",
+        '{"decommission_power_off": false}',
+        *more,
+    ]
     environment = (
         os.environ | {name: str(value) for name, value in settings.items()} | {"ANSIBLE_STDOUT_CALLBACK": "json"}
     )
@@ -253,11 +263,11 @@ def test_a_name_that_no_server_knows_is_not_passed_over(tmp_path, server):
     assert in_server(server, "tandem-server", "probe", "peers").count("# kit-") == 2
 
 
-@pytest.mark.parametrize("named", [(), ("-e", "decommission=all"), ("-e", "decommission=kit-1,kit-9")])
-def test_nobody_is_taken_out_of_service_by_accident(tmp_path, probe, server, named):
+def test_nobody_is_taken_out_of_service_by_accident(tmp_path, probe, server):
     enrolled(server)
-    done, _ = play(tmp_path, probe, server, *named)
-    assert done.returncode != 0
-    assert "mend: -e decommission=NAME" in done.stdout
+    for named in ((), ("-e", "decommission=all"), ("-e", "decommission=kit-1,kit-9")):
+        done, _ = play(tmp_path, probe, server, *named)
+        assert done.returncode != 0, named
+        assert "mend: -e decommission=NAME" in done.stdout, named
     assert in_server(server, "tandem-server", "probe", "peers").count("# kit-") == 2
     assert there(probe) == sorted((*SECRETS, *LINKS))

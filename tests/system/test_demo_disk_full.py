@@ -16,16 +16,16 @@ pytestmark = pytest.mark.system
 def rehearsed_while_it_fills(disk: SmallDisk, fill: Callable[[], None]) -> tuple[int, str, list[str]]:
     """A rehearsal whose disk is filled in its first run: status, standard output, lines of standard error."""
     out = disk.seen / "out"
-    argv = [*disk.enter, *DEMO, "--scenario", "still", "--duration", "40", "--out", str(disk.inside / "out")]
+    argv = [*disk.enter, *DEMO, "--scenario", "still", "--duration", "30", "--out", str(disk.inside / "out")]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             wait_until(
                 lambda: any(file.stat().st_size for file in out.glob("probe/*/captures/*")),
-                60,
+                120,
                 "a capture begins with the first run",
             )
             fill()
-            printed, errors = process.communicate(timeout=90)
+            printed, errors = process.communicate(timeout=240)
         finally:
             process.kill()
     assert processes_naming(str(disk.inside / "out")) == []

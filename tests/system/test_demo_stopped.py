@@ -12,8 +12,8 @@ pytestmark = pytest.mark.system
 
 def test_ctrl_c_in_a_run_keeps_what_was_measured(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    process = started("--duration", "60", "--out", str(out), cwd=tmp_path)
-    wait_until(lambda: bool(list(out.glob("probe/*/captures/*"))), 60, "a capture begins with the first run")
+    process = started("--duration", "30", "--out", str(out), cwd=tmp_path)
+    wait_until(lambda: bool(list(out.glob("probe/*/captures/*"))), 120, "a capture begins with the first run")
     status, printed, errors = end(process, signal.SIGINT)
     assert status == 130, printed + errors
     assert "Traceback" not in printed + errors
@@ -26,8 +26,8 @@ def test_ctrl_c_in_a_run_keeps_what_was_measured(tmp_path: Path) -> None:
 
 def test_ctrl_c_before_anything_was_measured(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    process = started("--duration", "60", "--out", str(out), cwd=tmp_path)
-    wait_until(lambda: (out / "server" / "server.toml").exists(), 60, "the server is being started")
+    process = started("--duration", "30", "--out", str(out), cwd=tmp_path)
+    wait_until(lambda: (out / "server" / "server.toml").exists(), 120, "the server is being started")
     status, printed, errors = end(process, signal.SIGINT)
     assert status == 130, printed + errors
     assert "Traceback" not in printed + errors
@@ -36,21 +36,21 @@ def test_ctrl_c_before_anything_was_measured(tmp_path: Path) -> None:
 
 def test_kill_9_leaves_no_process_and_no_namespace(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    process = started("--duration", "60", "--out", str(out), cwd=tmp_path)
-    wait_until(lambda: any("tandem run" in p for p in processes_naming(str(out))), 60, "the collector runs")
+    process = started("--duration", "30", "--out", str(out), cwd=tmp_path)
+    wait_until(lambda: any("tandem run" in p for p in processes_naming(str(out))), 120, "the collector runs")
     process.kill()
-    process.wait(10)
-    wait_until(lambda: processes_naming(str(out)) == [], 10, "everything has died with it")
+    process.wait(60)
+    wait_until(lambda: processes_naming(str(out)) == [], 60, "everything has died with it")
     process.communicate()
 
 
 def test_two_side_by_side(tmp_path: Path) -> None:
     outs = [tmp_path / name for name in ("one", "two")]
     processes = [
-        started("--scenario", "still", "--duration", "40", "--seed", str(n), "--out", str(out), cwd=tmp_path)
+        started("--scenario", "still", "--duration", "30", "--seed", str(n), "--out", str(out), cwd=tmp_path)
         for n, out in enumerate(outs)
     ]
     for process, out in zip(processes, outs, strict=True):
-        printed, errors = process.communicate(timeout=240)
+        printed, errors = process.communicate(timeout=600)
         assert process.returncode == 0, printed + errors
         assert json.loads((out / "summary.json").read_text())["records"]["lost"] == 0

@@ -1,7 +1,7 @@
-"""The server is away for a day, comes back, and one request in twenty goes wrong: everything arrives once, the freshest first.
+"""The server is away for a day, comes back, and one request in eight goes wrong: everything arrives once, the freshest first.
 
-Real spool, exporter, TLS, gateway and InfluxDB. Time is scaled 1:120: of every two minutes of the 24 hours one second's 40 records are
-recorded (28,800 of 3.4 million), and waits after a failure are a 120th. The records bear the times of their hours: the spool's day changes.
+Real spool, exporter, TLS, gateway and InfluxDB. Time is scaled 1:240: of every four minutes of the 24 hours one second's 40 records are
+recorded (14,400 of 3.4 million), and waits after a failure are a 240th. The records bear the times of their hours: the spool's day changes.
 """
 
 import random
@@ -19,7 +19,7 @@ from tandem_server.store import StoreStartError
 pytestmark = pytest.mark.system
 
 BOOT = "b1c0ffee-0000-4000-8000-000000000001"
-SCALE = 120
+SCALE = 240
 STEPS = 24 * 3600 // SCALE
 LINES = 250
 
@@ -71,25 +71,24 @@ def test_a_day_without_the_server_arrives_once_and_freshest_first(server, tmp_pa
     (tmp_path / "runs").mkdir()
     pending = PendingManifests(tmp_path / "pending-runs", tmp_path / "runs")
     tls = server.folder / "tls"
-    with FaultyProxy(
-        (str(tls / "server.pem"), str(tls / "server.key")),
-        ("127.0.0.1", server.gateway_port),
-        str(tls / "ca.pem"),
-        0.05,
-        random.Random(11),
-    ) as proxy:
+    step = 0
+
+    def record():
+        nonlocal step
+        spool.append(a_second(step, now_ns[0], chance))
+        now_ns[0] += SCALE * 10**9
+        step += 1
+
+    def record_while_it_drains():
+        if step < STEPS + 60:
+            record()
+
+    certificate, behind = (str(tls / "server.pem"), str(tls / "server.key")), ("127.0.0.1", server.gateway_port)
+    with FaultyProxy(certificate, behind, str(tls / "ca.pem"), 8, record_while_it_drains) as proxy:
         proxy.away = True
         address = GatewayAddress.of(f"https://127.0.0.1:{proxy.port}", tls / "ca.pem", server.folder / "token")
         sender = Exporter(spool, pending, address, {"a": None}, "probe-1", Timed(), period_s=1 / SCALE, chance=chance)
         sender.start()
-        step = 0
-
-        def record():
-            nonlocal step
-            spool.append(a_second(step, now_ns[0], chance))
-            now_ns[0] += SCALE * 10**9
-            step += 1
-
         while step < STEPS:
             record()
         backlog = spool.counts().pending
@@ -98,12 +97,6 @@ def test_a_day_without_the_server_arrives_once_and_freshest_first(server, tmp_pa
         until(lambda: sender.state.trouble is not None, "the exporter noticed")
         proxy.away = False
         began = time.monotonic()
-        while spool.counts().pending:  # recording goes on while it drains
-            come = len(proxy.batches)
-            record()
-            until(lambda n=come: len(proxy.batches) > n or not spool.counts().pending, "a batch")
-            if step > STEPS + 350:
-                break
         until(lambda: spool.counts().pending == 0, "the spool is empty")
         elapsed = time.monotonic() - began
         assert sender.stop(30.0)
@@ -119,26 +112,25 @@ def test_a_day_without_the_server_arrives_once_and_freshest_first(server, tmp_pa
             f"{proxy.requests} requests, faults {dict(proxy.faults)}; {twice} records delivered more than once"
         )
     assert set(proxy.faults) == set(FAULTS)
-    assert 0.02 < sum(proxy.faults.values()) / proxy.requests < 0.09
     assert twice > 0
     assert (counts.sent, counts.rejected, counts.dropped, counts.pending) == (counts.made, 0, 0, 0)
     assert times == dict.fromkeys(range(1, counts.made + 1), 1)
-    freshest_and_oldest_in_each(proxy.batches, backlog)
+    freshest_and_oldest_in_each(proxy.batches, backlog, counts.made)
 
 
-def freshest_and_oldest_in_each(batches, backlog):
+def freshest_and_oldest_in_each(batches, backlog, made):
     """The first batch begins with the newest record; while a backlog waits each has the oldest that is left; what is recorded meanwhile
     is not behind it: newer than all that was there before, within the next three batches."""
-    waiting = set(range(1, backlog + 1))
+    waiting = set(range(1, made + 1))
     assert max(batches[0]) >= backlog
     late, newest = 0, backlog
     for batch in batches:
-        if len(waiting) > 2 * LINES:
+        if min(waiting, default=made) <= backlog - 2 * LINES:
             assert min(waiting) in batch
         if max(batch) > newest:
             late, newest = 0, max(batch)
         else:
             late += 1
-        assert late <= 3 or not waiting
+        assert late <= 3 or newest == made
         waiting -= set(batch)
     assert not waiting

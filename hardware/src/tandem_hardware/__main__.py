@@ -20,6 +20,11 @@ def parser() -> argparse.ArgumentParser:
     make.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 when a file is not as its source makes it"
     )
+    make.add_argument(
+        "--by-digest",
+        action="store_true",
+        help="with --check: draw nothing, compare the digests of drawings and sources",
+    )
     make.add_argument("--only", action="append", default=[], metavar="NAME", help="only files with this in their name")
     guide.add(commands)
     return top
@@ -27,12 +32,15 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit status: 0 done, 1 something differs from its source, 2 a source is wrong, 3 this machine lacks a program."""
-    args = parser().parse_args(argv)
+    top = parser()
+    args = top.parse_args(argv)
+    if args.command == "generate" and args.by_digest and not args.check:
+        top.error("--by-digest goes with --check")
     try:
         if args.command == "guide":
             return guide.main(args)
         if args.check:
-            return check(products(), args.only)
+            return check(products(), args.only, by_digest=args.by_digest)
         return generate(products(), args.only)
     except SourceError as error:
         sys.stderr.write(f"tandem-hardware: {error}\n")

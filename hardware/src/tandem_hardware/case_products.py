@@ -96,19 +96,25 @@ def products() -> list[Product]:
     case = Path("case")
     made = [Product(case / "layout.scad", lambda: layout_scad(bom.load()).encode())]
     made += [
-        Product(case / "stl" / f"{build}-{part}.stl", partial(_stl, build, part), stl.same_body)
+        Product(case / "stl" / f"{build}-{part}.stl", partial(_stl, build, part), stl.same_body, drawn=True)
         for build in CASES
         for part in PRINTED
     ]
     made += [
-        Product(case / "pictures" / f"{name}.png", partial(_picture, name, PICTURED), same_picture) for name in PICTURES
+        Product(case / "pictures" / f"{name}.png", partial(_picture, name, PICTURED), same_picture, drawn=True)
+        for name in PICTURES
     ]
     made += [
-        Product(case / "pictures" / f"assembled-{build}.png", partial(_picture, "assembled", build), same_picture)
+        Product(
+            case / "pictures" / f"assembled-{build}.png",
+            partial(_picture, "assembled", build),
+            same_picture,
+            drawn=True,
+        )
         for build in CASES
         if build != PICTURED
     ]
-    return [*made, Product(case / "README.md", _readme)]
+    return [*made, Product(case / "README.md", _readme, drawn=True)]
 
 
 def _picture(name: str, build: str) -> bytes:

@@ -23,8 +23,10 @@ def exactly(kept: bytes, fresh: bytes) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """``path``: below ``hardware/``; ``make``: its bytes, from the sources (SourceError, LackError)."""
+    """``path``: below ``hardware/``; ``make``: its bytes, from the sources (SourceError, LackError); ``drawn``: by a program that takes
+    seconds and that not every machine has."""
 
     path: Path
     make: Callable[[], bytes]
     same: Comparison = exactly
+    drawn: bool = False

@@ -133,4 +133,4 @@ def same(kept: bytes, fresh: bytes) -> str | None:
 
 def products() -> list[Product]:
     """A diagram for each build."""
-    return [Product(Path("wiring") / f"{build}.svg", partial(draw, build), same) for build in BUILDS]
+    return [Product(Path("wiring") / f"{build}.svg", partial(draw, build), same, drawn=True) for build in BUILDS]

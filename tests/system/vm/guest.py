@@ -29,7 +29,7 @@ esac
 """
 
 
-SLOWNESS = 4.0
+SLOWNESS = 8.0
 """An emulated processor on a busy machine takes several times what it takes on an idle one; waiting longer costs a good run nothing."""
 
 
@@ -130,8 +130,11 @@ def evidence(namespaces: Mapping[str, str]) -> None:
     argvs |= {look: ["sh", "-c", look] for look in ("dmesg", "ps aux", "lsusb -t", "mmcli -L")}
     with (LEFT / "state.log").open("w", encoding="utf-8") as log:
         for name, argv in argvs.items():
-            done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
-            log.write(f"===== {name}\n{done.stdout}{done.stderr}")
+            try:
+                done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+                log.write(f"===== {name}\n{done.stdout}{done.stderr}")
+            except subprocess.TimeoutExpired:  # what went wrong is to be read, not that this machine is slow
+                log.write(f"===== {name}: not within 60 s\n")
 
 
 def carrier(interface: str) -> bool:

@@ -6,6 +6,7 @@ environment are seen in it read-only under the same paths, so what runs there is
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import shlex
@@ -21,7 +22,11 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[3]
 FOLDER = REPOSITORY / "build" / "vm"
 ACCELERATOR = "TANDEM_VM_ACCEL"
-"""Environment variable: ``tcg`` (emulation, the default) or ``kvm``."""
+"""Environment variable: ``tcg`` (emulation) or ``kvm``; without it KVM where it works."""
+TRIED_S = 20.0
+"""A kernel that starts by KVM has found that it has no disk after a second."""
+BESIDE = ("setpriv", "--pdeathsig", "KILL", "nice", "-n", "5")
+"""Before the emulator: it ends with what started it, and what else runs comes first."""
 BUILDER = Path(__file__).with_name("build.py")
 
 
@@ -58,6 +63,31 @@ def lacks() -> str | None:
         if shutil.which("qemu-system-x86_64")
         else "qemu-system-x86_64 not found; mend: ./kit test tests/system/test_vm_modems.py"
     )
+
+
+@functools.cache
+def accelerator(made: Path) -> str:
+    """For QEMU: KVM where this kernel starts and ends by it, else emulation. That /dev/kvm is there says little: a machine that is virtual
+    itself may refuse a guest some registers, or never start it."""
+    chosen = os.environ.get(ACCELERATOR)
+    if chosen is None:
+        chosen = "kvm" if os.access("/dev/kvm", os.R_OK | os.W_OK) and _starts_by_kvm(made) else "tcg"
+    return {"kvm": "kvm", "tcg": "tcg,thread=multi"}[chosen]
+
+
+def _starts_by_kvm(made: Path) -> bool:
+    """Without a disk ``init.sh`` says so on the console and switches off."""
+    argv = [
+        "qemu-system-x86_64", "-accel", "kvm", "-machine", "q35", "-cpu", "max", "-smp", "2", "-m", "512",
+        "-nodefaults", "-display", "none", "-no-reboot", "-kernel", made / "vmlinuz",
+        "-initrd", made / "initramfs", "-append", "console=ttyS0 quiet panic=-1",
+        "-serial", "stdio",
+    ]  # fmt: skip
+    try:
+        tried = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=TRIED_S, check=False)
+    except subprocess.TimeoutExpired:
+        return False
+    return tried.returncode == 0 and b"no root" in tried.stdout
 
 
 def built() -> Path:
@@ -163,15 +193,13 @@ def _qemu(
     root: Path | None,
     initrd: Path | None,
 ) -> list[str]:
-    accelerator = {"kvm": "kvm", "tcg": "tcg,thread=multi"}[os.environ.get(ACCELERATOR, "tcg")]
     mounts = [f"local,path={share},mount_tag=share,security_model=none,multidevs=remap"]
     mounts += [
         f"local,path={folder},mount_tag={tag},security_model=none,readonly=on,multidevs=remap"
         for tag, folder in shares.items()
     ]
-    # What measures rates beside it comes first.
     return [
-        "nice", "-n", "5", program, "-accel", accelerator, "-machine", "q35", "-cpu", "max", "-smp", "2", "-m", str(memory_mb),
+        *BESIDE, program, "-accel", accelerator(made), "-machine", "q35", "-cpu", "max", "-smp", "2", "-m", str(memory_mb),
         "-nodefaults", "-display", "none", "-no-reboot",
         "-kernel", str(made / "vmlinuz"), "-initrd", str(initrd or made / "initramfs"),
         "-append", f"console=ttyS0 quiet net.ifnames=0 panic=-1 mitigations=off {append}",

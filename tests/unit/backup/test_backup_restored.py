@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import time
 
 import pytest
@@ -50,23 +51,14 @@ def server(tmp_path):
         each.influx.stop()
 
 
-@pytest.fixture
-def measured(server):
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
     """A server with a probe, a trace, a result and records under two retention policies."""
-    one = server("first")
+    one = Server(tmp_path_factory.mktemp("measured") / "first")
     with Registry(one.registry) as registry:
         registry.probes.add("probe-1")
-        row = TraceRow(
-            "probe-1",
-            "run/a.pcap",
-            "r1",
-            hashlib.sha256(CONTENT).hexdigest(),
-            len(CONTENT),
-            1,
-            "probe-1/run/a.pcap",
-            "identity",
-            len(CONTENT),
-        )
+        digest, size, place = hashlib.sha256(CONTENT).hexdigest(), len(CONTENT), "probe-1/run/a.pcap"
+        row = TraceRow("probe-1", "run/a.pcap", "r1", digest, size, 1, place, "identity", size)
         with registry._write() as connection:
             insert(connection, row)
     file = one.folder / "state/traces/probe-1/run/a.pcap"
@@ -78,7 +70,21 @@ def measured(server):
         now = time.time_ns()
         assert client.write([f"radio,probe=probe-1 rsrp_dbm=-{90 + i} {now - i * 10**9}" for i in range(100)]) == []
         assert client.write([f"radio,probe=probe-1 rsrp_dbm=-90 {now}"], policy="minute") == []
-    return one
+    yield one
+    one.influx.stop()
+
+
+@pytest.fixture(scope="module")
+def made_backup(measured, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("backup") / "kept"
+    assert measured.run("backup", str(folder)) == 0
+    return folder
+
+
+@pytest.fixture
+def kept(made_backup, tmp_path):
+    """A backup of that server, and a copy of it for this test alone."""
+    return the_backup(shutil.copytree(made_backup, tmp_path / "kept"))
 
 
 def values(client, source="radio"):
@@ -115,67 +121,49 @@ def test_what_was_backed_up_is_there_again(measured, server, tmp_path, capsys):
         assert len(values(reader)) == 101
 
 
-def test_a_server_that_has_something_is_left_alone(measured, tmp_path, capsys):
-    assert measured.run("backup", str(tmp_path / "kept")) == 0
-    assert measured.run("restore", str(the_backup(tmp_path / "kept"))) == 2
+def test_a_server_that_has_something_is_left_alone(measured, server, kept, capsys):
+    assert measured.run("restore", str(kept)) == 2
     assert "has probes" in capsys.readouterr().err
-
-
-def test_records_alone_are_something(measured, server, tmp_path, capsys):
-    assert measured.run("backup", str(tmp_path / "kept")) == 0
     fresh = server("second")
-    with fresh.influx.client() as client:
+    with fresh.influx.client() as client:  # records alone are something
         assert client.write(["radio,probe=other rsrp_dbm=-1"]) == []
-    assert fresh.run("restore", str(the_backup(tmp_path / "kept"))) == 2
+    assert fresh.run("restore", str(kept)) == 2
     assert "has records of probes" in capsys.readouterr().err
     with fresh.influx.client() as client:
         assert values(client) == [-1.0]
 
 
-def test_an_interrupted_restoration_is_begun_anew(measured, server, tmp_path):
-    assert measured.run("backup", str(tmp_path / "kept")) == 0
+def test_what_is_not_as_it_was_is_told_of_and_an_interrupted_restoration_begun_anew(server, kept, capsys):
     fresh = server("second")
-    backup = the_backup(tmp_path / "kept")
-    (fresh.folder / "state/.restoring").write_text(backup.name)
-    with fresh.influx.client() as client:  # half of it, as an end in between leaves it
-        assert client.write(["radio,probe=probe-1 rsrp_dbm=-1"]) == []
-    assert fresh.run("restore", str(backup)) == 0
-    with fresh.influx.client() as client:
-        assert len(values(client)) == 100
-
-
-def test_a_file_that_is_not_as_it_was_is_told_of(measured, server, tmp_path, capsys):
-    assert measured.run("backup", str(tmp_path / "kept")) == 0
-    backup = the_backup(tmp_path / "kept")
-    with (backup / "registry.sqlite").open("r+b") as file:
-        file.seek(200)
-        file.write(b"x")
-    fresh = server("second")
-    assert fresh.run("restore", str(backup)) == 2
-    assert "not as it was backed up" in capsys.readouterr().err
-    assert not fresh.registry.exists()
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
+    listed, registry = kept / "backup.json", kept / "registry.sqlite"
+    text, content = listed.read_text(), registry.read_bytes()
+    for change in (
         {"format": "tandem-backup/9"},
         {"files": {"../../etc/passwd": {"bytes": 1, "sha256": ""}}},
         {"also": [{"file": "/etc/passwd", "path": "x", "owner": "root", "group": "root", "mode": 0}]},
         {"traces": None},
-    ],
-)
-def test_a_list_of_another_shape_is_one_clear_line(change, measured, server, tmp_path, capsys):
-    assert measured.run("backup", str(tmp_path / "kept")) == 0
-    listed = the_backup(tmp_path / "kept") / "backup.json"
-    listed.write_text(json.dumps(json.loads(listed.read_text()) | change))
-    capsys.readouterr()
-    assert server("second").run("restore", str(listed.parent)) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    ):
+        listed.write_text(json.dumps(json.loads(text) | change))
+        assert fresh.run("restore", str(kept)) == 2, change
+        assert len(capsys.readouterr().err.splitlines()) == 1, change
+    listed.write_text(text)
+    registry.write_bytes(content[:200] + b"x" + content[201:])
+    assert fresh.run("restore", str(kept)) == 2
+    assert "not as it was backed up" in capsys.readouterr().err
+    assert not fresh.registry.exists()
+    registry.write_bytes(content)
+    (fresh.folder / "state/.restoring").write_text(kept.name)
+    with fresh.influx.client() as client:  # half of it, as an end in between leaves it
+        assert client.write(["radio,probe=probe-1 rsrp_dbm=-1"]) == []
+    assert fresh.run("restore", str(kept)) == 0
+    with fresh.influx.client() as client:
+        assert len(values(client)) == 100
 
 
-def test_the_newest_are_kept_and_traces_once(measured, tmp_path):
+def test_the_newest_are_kept_and_traces_once(measured, tmp_path, capsys):
     folder = tmp_path / "kept"
+    assert measured.run("backup", str(folder), "--keep", "0") == 2
+    assert "--keep 0; mend" in capsys.readouterr().err
     for name in ("20250101T000000Z", "20250102T000000Z"):
         (folder / name).mkdir(parents=True)
         (folder / name / "backup.json").write_text("{}")
@@ -186,8 +174,3 @@ def test_the_newest_are_kept_and_traces_once(measured, tmp_path):
     assert left[2] == "traces"
     assert len(left) == 3
     assert (folder / "traces/probe-1/run/a.pcap").read_bytes() == CONTENT
-
-
-def test_keeping_none_is_refused(measured, tmp_path, capsys):
-    assert measured.run("backup", str(tmp_path / "kept"), "--keep", "0") == 2
-    assert "--keep 0; mend" in capsys.readouterr().err

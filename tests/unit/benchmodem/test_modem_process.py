@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 import signal
 import socket
 import subprocess
@@ -18,12 +18,8 @@ from modem_desk import write_timeline
 
 from tandem_bench.modem.setup import luhn
 
-COMMAND = {"generic": b"AT+CSQ;+CESQ", "quectel": b'AT+QENG="servingcell"', "huawei": b"AT^HCSQ?;^MONSC"}
-ANSWER = {
-    "generic": b"+CESQ: 99,99,255,255,20,44",
-    "quectel": b",-97,-10,-67,16,31",
-    "huawei": b'^HCSQ:"LTE",54,44,156,20',
-}
+COMMAND = {"generic": b"AT+CSQ;+CESQ", "huawei": b"AT^HCSQ?;^MONSC"}
+ANSWER = {"generic": b"+CESQ: 99,99,255,255,20,44", "huawei": b'^HCSQ:"LTE",54,44,156,20'}
 
 
 def command_line(folder: Path, *more: str, family: str = "generic", name: str = "a") -> list[str]:
@@ -45,12 +41,12 @@ def running(folder: Path, *more: str, family: str = "generic", name: str = "a"):
             yield process
         finally:
             process.terminate()
-            assert process.wait(10) == 0
+            assert process.wait(60) == 0
     assert not (folder / name).is_symlink()
     assert not (folder / f"{name}.sock").exists()
 
 
-def open_port(folder: Path, name: str = "a", timeout: float = 2.0) -> serial.Serial:
+def open_port(folder: Path, name: str = "a", timeout: float = 60.0) -> serial.Serial:
     return serial.Serial(str(folder / name), 115200, timeout=timeout)
 
 
@@ -71,24 +67,6 @@ def truth(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (folder / "truth.jsonl").read_text().splitlines()]
 
 
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-@pytest.mark.parametrize("family", sorted(COMMAND))
-def test_polled_once_a_second_it_answers_each_time_and_hardly_works(tmp_path, family):
-    with running(tmp_path, family=family) as process, open_port(tmp_path) as port:
-        ask(port, b"ATE0")
-        before = cpu_seconds(process.pid)
-        for second in range(4):
-            asked = time.monotonic()
-            assert ANSWER[family] in ask(port, COMMAND[family])
-            if second < 3:
-                time.sleep(max(0.0, asked + 1 - time.monotonic()))  # the period is what is tested
-        assert cpu_seconds(process.pid) - before < 0.3
-
-
 def test_two_modems_at_once_do_not_mix(tmp_path):
     with (
         running(tmp_path, "--operator-name", "Alpha", name="a"),
@@ -96,8 +74,9 @@ def test_two_modems_at_once_do_not_mix(tmp_path):
         open_port(tmp_path, "a") as a,
         open_port(tmp_path, "b") as b,
     ):
-        for port in (a, b):
+        for port, family in ((a, "generic"), (b, "huawei")):
             ask(port, b"ATE0")
+            assert ANSWER[family] in ask(port, COMMAND[family])
         for _ in range(20):
             a.write(b"AT+COPS?\r")
             b.write(b"AT+COPS?\r")
@@ -109,27 +88,28 @@ def test_two_modems_at_once_do_not_mix(tmp_path):
 def test_hang_garbage_and_errors_end_by_themselves_and_are_logged(tmp_path):
     with running(tmp_path, "--seed", "5") as _, open_port(tmp_path, timeout=0.25) as port:
         ask(port, b"ATE0+CMEE=1")
-        assert play(tmp_path, {"fault": "hang", "seconds": 0.8}) == {"ok": True}
-        assert ask(port, b"AT") == b""
-        assert play(tmp_path, {"fault": "garbage", "seconds": 0.8}) == {"ok": True}
-        assert b"OK" not in ask(port, b"AT")
-        port.timeout = 3
-        assert await_answer(port)
-        assert play(tmp_path, {"fault": "cme_error", "seconds": 0.5, "code": 13}) == {"ok": True}
-        assert ask(port, b"AT+CSQ", until=b"13\r\n") == b"\r\n+CME ERROR: 13\r\n"
-        assert await_answer(port)
-        assert play(tmp_path, {"fault": "wrong_sim", "seconds": 0.5}) == {"ok": True}
-        assert b"+CPIN: SIM PIN" in ask(port, b"AT+CPIN?")
+        for fault, command, until, answered in (
+            ({"fault": "hang"}, b"AT", b"OK\r\n", b"\\Z"),
+            ({"fault": "garbage"}, b"AT", b"OK\r\n", b"(?!.*OK)"),
+            ({"fault": "cme_error", "code": 13}, b"AT+CSQ", b"13\r\n", b"\r\n\\+CME ERROR: 13\r\n\\Z"),
+            ({"fault": "wrong_sim"}, b"AT+CPIN?", b"PIN\r\n", b".*\\+CPIN: SIM PIN"),
+        ):
+            port.timeout = 0.25 if fault["fault"] in ("hang", "garbage") else 60
+            # It ends by itself a moment after it has begun anew: however busy the machine is, it lasts as long as it is looked at.
+            assert play(tmp_path, {**fault, "seconds": 3600}) == {"ok": True}
+            assert re.match(answered, ask(port, command, until), re.S)
+            assert play(tmp_path, {**fault, "seconds": 0.1}) == {"ok": True}
+            assert await_answer(port)
         assert play(tmp_path, {"fault": "melt", "seconds": 1})["ok"] is False
     lines = truth(tmp_path)
     assert [(line["type"], line["fault"], line["operator"]) for line in lines] == [
-        ("fault", kind, "a") for kind in ("hang", "garbage", "cme_error", "wrong_sim")
+        ("fault", kind, "a") for kind in ("hang", "garbage", "cme_error", "wrong_sim") for _ in range(2)
     ]
     assert all(set(line) == {"t_s", "monotonic_ns", "utc_ns", "type", "operator", "fault", "seconds"} for line in lines)
     assert [line["monotonic_ns"] for line in lines] == sorted(line["monotonic_ns"] for line in lines)
 
 
-def await_answer(port: serial.Serial, seconds: float = 5.0) -> bool:
+def await_answer(port: serial.Serial, seconds: float = 60.0) -> bool:
     """Ask until the modem answers properly again."""
     until, port.timeout = time.monotonic() + seconds, 0.2
     while time.monotonic() < until:
@@ -143,11 +123,12 @@ def test_disappearing_hangs_up_and_comes_back_under_another_number(tmp_path):
     with running(tmp_path) as _:
         first = (tmp_path / "a").readlink()
         with open_port(tmp_path) as port:
-            assert play(tmp_path, {"fault": "disappear", "seconds": 0.5}) == {"ok": True}
+            assert play(tmp_path, {"fault": "disappear", "seconds": 3600}) == {"ok": True}
             assert not (tmp_path / "a").is_symlink()
             with pytest.raises(serial.SerialException):
                 port.read(100)
-        until = time.monotonic() + 5
+        assert play(tmp_path, {"fault": "disappear", "seconds": 0.1}) == {"ok": True}
+        until = time.monotonic() + 60
         while not (tmp_path / "a").is_symlink() and time.monotonic() < until:
             time.sleep(0.01)  # there is nothing to wait on but the name
         assert (tmp_path / "a").readlink() != first
@@ -160,7 +141,7 @@ def test_scheduled_fault_is_played_at_its_time(tmp_path):
     faults.write_text('{"t_s": 100.4, "fault": "hang", "seconds": 30}\n{"t_s": 1, "fault": "hang", "seconds": 2}\n')
     epoch = time.monotonic_ns() - 100 * 10**9
     with running(tmp_path, "--faults", str(faults), "--epoch-ns", str(epoch)) as _:
-        until = time.monotonic() + 5
+        until = time.monotonic() + 60
         while not (log := truth(tmp_path)) and time.monotonic() < until:
             time.sleep(0.01)  # as above
     assert [line["fault"] for line in log] == ["hang"]
@@ -184,7 +165,7 @@ def test_interrupt_ends_it_as_ctrl_c_does(tmp_path):
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        assert process.wait(60) == 130
     assert not (tmp_path / "a").is_symlink()
 
 
@@ -199,7 +180,7 @@ def test_names_left_behind_by_a_killed_modem_are_taken_over(tmp_path):
 
 
 def refused(arguments: list[str]) -> tuple[int, str]:
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stderr
 
 
@@ -243,7 +224,7 @@ def test_control_socket_in_a_deep_folder(tmp_path):
     deep.mkdir(parents=True)
     with running(deep):
         assert (deep / "a.sock").is_socket()
-        status = subprocess.run(command_line(deep), capture_output=True, timeout=20, check=False).returncode
+        status = subprocess.run(command_line(deep), capture_output=True, timeout=120, check=False).returncode
         assert status == 3  # a living one is found there too
 
 

@@ -34,15 +34,16 @@ def test_shell_loop_writes_level_and_cell_of_both_modems_and_notices_mobility(tm
             assert modem.stdout is not None
             assert modem.stdout.readline().startswith(b"ready")
         arguments = [str(POLL), str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "rows.csv"), "3"]
-        done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=240, check=True)
     rows = [row.split(",")[1:] for row in (tmp_path / "rows.csv").read_text().splitlines()]
     assert [row[0] for row in rows] == ["a", "b"] * 3
     assert all(row[1:] == ["-75", "-97", "77", "3"] for row in rows if row[0] == "b")
     levels = [int(row[2]) for row in rows if row[0] == "a"]
     assert sorted(levels, reverse=True) == levels
-    assert done.stdout.splitlines() == [f"mobility start: a from {a} to {b} dBm" for a, b in pairwise(levels)]
+    changes = [(a, b) for a, b in pairwise(levels) if a != b]
+    assert done.stdout.splitlines() == [f"mobility start: a from {a} to {b} dBm" for a, b in changes]
 
 
 def test_shell_loop_says_how_it_is_used():
-    done = subprocess.run([str(POLL)], capture_output=True, text=True, timeout=10, check=False)
+    done = subprocess.run([str(POLL)], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (2, "usage: poll.sh PORT_A PORT_B CSV [POLLS]\n")

@@ -1,10 +1,12 @@
 """A play told as records: once a second, at once when its state changes, and as a whole at its end."""
 
 import io
+import itertools
 import json
 import threading
 import time
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -71,16 +73,16 @@ def test_each_change_of_state_is_told_and_the_end_with_its_figures(monkeypatch):
 
 
 def test_while_nothing_changes_it_is_told_at_its_interval_and_not_at_each_look(monkeypatch):
-    monkeypatch.setattr(telling, "EVERY_S", 0.5)
-    monkeypatch.setattr(telling, "_LOOK_S", 0.001)
+    """By a clock that goes on by a tenth of a second from look to look."""
     player, stream = Scripted(), io.StringIO()
+    clock = itertools.count(player.play.begun_ns, 10**8)
+    monkeypatch.setattr(telling, "time", SimpleNamespace(monotonic_ns=lambda: next(clock)))
+    monkeypatch.setattr(telling, "_LOOK_S", 0.001)
     with Telling(Output(stream, Stop()), player):
         while len(stream.getvalue().splitlines()) < 3:
             player.becomes("starting", 0.0, 0.0, 0.0)
-    lines = told(stream)
-    assert len(lines) < player.looks
-    times = [line["monotonic_ns"] for line in lines]
-    assert all(after - before >= 0.5e9 for before, after in pairwise(times))
+    times = [line["monotonic_ns"] for line in told(stream)]
+    assert {after - before for before, after in pairwise(times)} == {10**9}
 
 
 def test_the_end_is_told_once_and_the_thread_is_gone_also_when_the_play_failed(monkeypatch):

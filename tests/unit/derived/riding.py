@@ -35,43 +35,25 @@ class Riding:
         runs = [("mptcp", min(rates)), *(("tcp", path) for path in rates)]
         for place, (kind, path) in enumerate(runs):
             run = f"run-{self.name}-{number}-{place}"
-            of_run = {
-                "run": run,
-                "kind": kind,
-                "path": path,
-                "pair": pair,
-                "pairing": pairing,
-                "experiment": "download",
-                "campaign": "commute",
-            }
+            own = {"run": run, "kind": kind, "path": path}
+            of_run = {**own, "pair": pair, "pairing": pairing, "experiment": "download", "campaign": "commute"}
             self.say(at, "run_begun", of_run, {"number": place + 1, "of": len(runs)})
             goodput = sum(rates.values()) * 0.8 if kind == "mptcp" else rates[path]
             used = rates if kind == "mptcp" else {path: rates[path]}
             for tenth in range(200):
                 t = at + tenth * S // 10
-                self.say(
-                    t,
-                    "connection",
-                    {"run": run, "kind": kind, "path": path, "end": "probe"},
-                    {"goodput_bit_per_s": goodput},
-                )
+                self.say(t, "connection", {**own, "end": "probe"}, {"goodput_bit_per_s": goodput})
                 for one in used:
                     tags = {"run": run, "path": one, "operator": f"op-{one}", "subflow": one, "end": "probe"}
                     self.say(t, "subflow", tags, {"bytes_received": round(rates[one] * tenth)})
             at += 20 * S
-            figures = {
-                "goodput_bit_per_s": goodput,
-                "duration_s": 20.0,
-                "ok": True,
-                "fallback": False,
-                "bytes": round(goodput * 2.5),
-            }
-            self.say(at, "run", of_run, figures)
+            figures = {"goodput_bit_per_s": goodput, "bytes": round(goodput * 2.5)}
+            self.say(at, "run", of_run, {**figures, "duration_s": 20.0, "ok": True, "fallback": False})
             for one in rates:
                 self.say(at, "run_usage", {"run": run, "path": one, "operator": f"op-{one}"}, {"received_bytes": 1})
 
 
-def commute(name: str, seed: int, hours: int = 3, every_s: int = 2) -> Riding:
+def commute(name: str, seed: int, every_s: int, hours: int = 3) -> Riding:
     """Polls of two modems, fixes, handovers, mobility and pairs, from ``START`` on."""
     chance, riding = random.Random(seed), Riding(name)
     latitude, longitude, mobile, since = 50.0, 8.0, False, 0
@@ -80,25 +62,15 @@ def commute(name: str, seed: int, hours: int = 3, every_s: int = 2) -> Riding:
         if t % 600 == 0:
             mobile, since = not mobile, t
             kind = "mobility_start" if mobile else "mobility_stop"
-            riding.say(
-                at, "event", {"kind": kind}, {"detector": "fused", **({} if mobile else {"speed_class": "high"})}
-            )
+            fields = {"detector": "fused"} if mobile else {"detector": "fused", "speed_class": "high"}
+            riding.say(at, "event", {"kind": kind}, fields)
         latitude += 0.0002 if mobile else 0.0
         for path in ("a", "b"):
             rsrp = -95 + 20 * chance.uniform(-1, 1)
-            riding.say(
-                at,
-                "radio",
-                {"path": path, "operator": f"op-{path}", "rat": "LTE"},
-                {"state": "connected", "rsrp_dbm": rsrp},
-            )
+            of_path = {"path": path, "operator": f"op-{path}"}
+            riding.say(at, "radio", {**of_path, "rat": "LTE"}, {"state": "connected", "rsrp_dbm": rsrp})
             if mobile and chance.random() < 0.02:
-                riding.say(
-                    at + 1,
-                    "event",
-                    {"kind": "handover", "path": path, "operator": f"op-{path}"},
-                    {"from_eci": 1, "to_eci": 2},
-                )
+                riding.say(at + 1, "event", {"kind": "handover", **of_path}, {"from_eci": 1, "to_eci": 2})
         place = {"latitude_deg": latitude, "longitude_deg": longitude, "horizontal_error_m": 5.0}
         riding.say(at, "position", {"mode": "full"}, {**place, "fix": "3d"})
         if t % 10 == 0:

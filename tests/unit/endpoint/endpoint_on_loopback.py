@@ -1,5 +1,6 @@
 """A measurement listener in this process, and a client that speaks to it in bytes."""
 
+import contextlib
 import functools
 import ipaddress
 import json
@@ -7,6 +8,7 @@ import socket
 import ssl
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 from tandem.mptcp_abi import IPPROTO_MPTCP
@@ -20,6 +22,15 @@ from tandem_server.endpoint.secure import tls_context
 from tandem_server.endpoint.sessions import SessionTable
 
 PATHS = {"a": PathPeer("A", "127.0.0.1"), "b": PathPeer("B", None)}
+PATIENCE_S = 60
+"""For what comes in its own time; a machine that has much else to do is late."""
+
+
+def wait_until(condition, what=""):
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.005)
 
 
 def request(target, session=""):
@@ -76,8 +87,8 @@ class Endpoint:
         if not any(probe.name == "probe-1" for probe in registry.probes.all()):
             registry.probes.add("probe-1")
 
-    def session(self, kind="mptcp", payload_bytes=None, seconds=None, tls=False):
-        return self.sessions.open("probe-1", "run-1", kind, "a", PATHS, payload_bytes, seconds, tls=tls)
+    def session(self, kind="mptcp", payload_bytes=None, tls=False):
+        return self.sessions.open("probe-1", "run-1", kind, "a", PATHS, payload_bytes, None, tls=tls)
 
     def secure(self, kind="mptcp"):
         """A connection with TLS, by the library's own sockets."""
@@ -86,7 +97,7 @@ class Endpoint:
     def connect(self, kind="mptcp", port=None):
         proto = IPPROTO_MPTCP if kind == "mptcp" else socket.IPPROTO_TCP
         client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, proto)
-        client.settimeout(20)
+        client.settimeout(PATIENCE_S)
         try:
             client.connect(("127.0.0.1", port or self.port))
         except OSError:
@@ -96,18 +107,28 @@ class Endpoint:
 
     def get(self, target, session="", kind="mptcp"):
         """Status, headers, body of one request."""
+        return self.exchange(request(target, session), kind)
+
+    def exchange(self, sent, kind="mptcp"):
         with self.connect(kind) as client:
-            client.sendall(request(target, session))
+            client.sendall(sent)
             return read_answer(client)
 
-    def count(self, target, session):
-        """Bytes of head and payload of a download too large to keep."""
-        buffer, total = bytearray(1 << 20), 0
-        with self.connect() as client:
-            client.sendall(request(target, session))
-            while count := client.recv_into(buffer):
-                total += count
-        return total
+    @contextlib.contextmanager
+    def downloading(self, session, query="seconds=3000", kind="mptcp", receive_buffer=None):
+        """A client whose download has begun; it reads no more by itself."""
+        with self.connect(kind) as client:
+            if receive_buffer:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+            client.sendall(request(f"/v1/download?{query}", session.id))
+            assert client.recv(1)
+            yield client
+
+    def ended(self, session):
+        """The summary of the session's one connection, once that has ended by itself; the session is ended."""
+        wait_until(lambda: session.summaries and not session.live, "no connection came to its end")
+        (summary,) = self.sessions.end(session.id, "probe-1").summaries
+        return summary
 
     def points(self):
         """What was recorded so far; the recorder is closed."""

@@ -7,8 +7,10 @@ import os
 import shutil
 
 import pytest
+from endpoint_on_loopback import wait_until
 from test_endpoint_control import ASK, call
 
+from tandem_server.endpoint import capture as capture_module
 from tandem_server.endpoint.capture import CaptureRefused, Captures
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.pcap import HEADER_BYTES, ends_of, read_header, records
@@ -36,6 +38,13 @@ def channel(endpoint, registry, tmp_path):
     return start
 
 
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch):
+    """With a tcpdump that is late on a busy machine."""
+    for name in ("_START_S", "_STOP_S"):
+        monkeypatch.setattr(capture_module, name, 60.0)
+
+
 def sides(file):
     raw = file.read_bytes()
     link = read_header(raw[:HEADER_BYTES]).link_type
@@ -50,6 +59,8 @@ def test_only_the_sessions_own_connections_are_kept(channel, kind):
     _, other = ask("POST", "/v1/sessions", {**ASK, "bytes": 100_000})
     for session in (mine, other):
         assert len(ask.endpoint.get("/v1/download?bytes=100000", session["session"], kind)[2]) == 100_000
+    taking = ask.endpoint.sessions.get(mine["session"]).capture
+    wait_until(lambda: taking._taken_bytes > HEADER_BYTES + 12 * 80)  # a dozen packets, of which mine are the first
     assert ask("DELETE", f"/v1/sessions/{other['session']}")[1]["capture"] is None
     _, told = ask("DELETE", f"/v1/sessions/{mine['session']}")
     (connection,), capture = told["connections"], told["capture"]

@@ -1,8 +1,11 @@
-"""A client that closes as soon as it has what it asked for, while the endpoint's thread waits for its turn, has not gone away."""
+"""A download by itself: who closes as soon as he has what he asked for has not gone away, and how often the sender is looked at."""
 
+import contextlib
+import itertools
 import select
 import socket
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,7 +29,7 @@ def close_and_wait(serving, client, wanted):
     client.close()
     seen = select.poll()
     seen.register(serving, select.POLLRDHUP)
-    assert seen.poll(5000)
+    assert seen.poll(60_000)
 
 
 class Budget:
@@ -43,8 +46,27 @@ class Budget:
         self.after()
 
 
-def download(serving, ask, after):
-    return Download(serving, Sampler(serving), ask, Budget(after), lambda _: None, lambda: False, 5.0)
+def download(serving, ask, after, on_sample=lambda _: None):
+    return Download(serving, Sampler(serving), ask, Budget(after), on_sample, lambda: False, 30.0)
+
+
+def test_the_sender_is_looked_at_ten_times_a_second(pair, monkeypatch):
+    """By a clock that goes on by 10 ms with every look at it."""
+    serving, client = pair
+    now_s, samples = itertools.count(1000, 0.01), []
+    monkeypatch.setattr(
+        "tandem_server.endpoint.download.time", SimpleNamespace(monotonic=lambda: next(now_s), sleep=time.sleep)
+    )
+    client.setblocking(False)
+
+    def read():
+        with contextlib.suppress(BlockingIOError):
+            while client.recv(1 << 20):
+                pass
+
+    one = download(serving, Ask(None, 2.05), read, samples.append)
+    assert one.run(b"abc") == "complete"
+    assert 20 <= len(samples) <= 24
 
 
 def test_all_was_sent_and_the_client_has_closed_before_we_look_again(pair):

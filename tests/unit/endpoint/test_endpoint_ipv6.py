@@ -22,7 +22,7 @@ def test_downloads_and_uploads_over_both_families(endpoint, protocol, host, fami
 
     def exchange(*sent):
         with socket.socket(family, socket.SOCK_STREAM, protocol) as client:
-            client.settimeout(20)
+            client.settimeout(60)
             client.connect((host, listener.getsockname()[1]))
             for one in sent:
                 client.sendall(one)

@@ -1,27 +1,22 @@
 """The time of the last acknowledgement, and several connections of both kinds in one session."""
 
-import socket
 import time
 from types import SimpleNamespace
 
-import pytest
-from endpoint_on_loopback import PATHS, head, read_answer, request
+from endpoint_on_loopback import PATHS, head, read_answer, request, wait_until
 
 from tandem_server.endpoint import download
 
 
-@pytest.mark.parametrize("kind", ["mptcp", "tcp"])
-@pytest.mark.parametrize("payload", [100, 200_000])
-def test_the_last_acknowledgement_is_timed_from_the_request(endpoint, kind, payload):
+def test_the_last_acknowledgement_is_timed_from_the_request(endpoint):
     here = endpoint()
-    session = here.session(kind)
-    started = time.monotonic()
-    here.get(f"/v1/download?bytes={payload}", session.id, kind)
-    whole_s = time.monotonic() - started
-    (summary,) = here.sessions.end(session.id, "probe-1", wait_s=5.0).summaries
-    assert summary["request"] == f"GET /v1/download?bytes={payload}"
-    assert 0 < summary["request_to_send_s"] < summary["request_to_last_ack_s"] < whole_s
-    assert 0 < summary["last_ack_resolution_s"] <= summary["request_to_last_ack_s"]
+    for kind, payload in [(kind, payload) for kind in ("mptcp", "tcp") for payload in (100, 200_000)]:
+        session = here.session(kind)
+        here.get(f"/v1/download?bytes={payload}", session.id, kind)
+        summary = here.ended(session)
+        assert summary["request"] == f"GET /v1/download?bytes={payload}"
+        assert 0 < summary["request_to_send_s"] < summary["request_to_last_ack_s"]
+        assert 0 < summary["last_ack_resolution_s"] <= summary["request_to_last_ack_s"]
 
 
 def test_it_waits_for_a_reader_that_is_slow(endpoint, monkeypatch):
@@ -31,13 +26,10 @@ def test_it_waits_for_a_reader_that_is_slow(endpoint, monkeypatch):
     )
     here = endpoint()
     session = here.session("tcp")
-    with here.connect("tcp") as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 262_144)
-        client.sendall(request("/v1/download?bytes=3000000", session.id))
-        client.recv(1, socket.MSG_PEEK)  # the endpoint has read the request by now, so its clock runs
-        sleep(0.5)
-        assert len(read_answer(client)[2]) == 3_000_000
-    (summary,) = here.sessions.end(session.id, "probe-1", wait_s=5.0).summaries
+    with here.downloading(session, "bytes=3000000", "tcp", receive_buffer=262_144) as client:
+        sleep(0.5)  # the endpoint's clock runs
+        read_answer(client)
+    summary = here.ended(session)
     assert summary["request_to_last_ack_s"] > 0.5
     # How far apart the looks came is the machine's affair; how far apart it wants them is ours.
     assert rests
@@ -48,15 +40,10 @@ def test_it_waits_for_a_reader_that_is_slow(endpoint, monkeypatch):
 def test_what_is_never_acknowledged_has_no_such_time(endpoint):
     here = endpoint(stall_s=0.3)
     session = here.session("tcp")
-    with here.connect("tcp") as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.sendall(request("/v1/download?bytes=300000", session.id))
-        assert session.await_quiet(0.0) is True or session.live == 1
-        deadline = time.monotonic() + 5
-        while not session.summaries:
-            assert time.monotonic() < deadline
-    assert session.summaries[0]["end"] in ("not acknowledged", "stalled")
-    assert session.summaries[0]["request_to_last_ack_s"] is None
+    with here.downloading(session, "bytes=300000", "tcp", receive_buffer=4096):
+        summary = here.ended(session)
+    assert summary["end"] in ("not acknowledged", "stalled")
+    assert summary["request_to_last_ack_s"] is None
 
 
 def test_a_small_answer_does_not_wait_for_its_heads_acknowledgement(endpoint):
@@ -73,12 +60,11 @@ def test_one_session_of_any_kind_serves_both(endpoint):
     session = here.sessions.open("probe-1", "run-1", "any", "a", PATHS, None, None, budget_bytes=30_000)
     for kind, target in (("tcp", "bytes=10000"), ("mptcp", "bytes=10000")):
         assert here.get(f"/v1/download?{target}", session.id, kind)[0] == 200
-    with here.connect("tcp") as client:
-        client.sendall(head("GET", "/v1/download?bytes=9000", session.id, "X-Tandem-Path: b"))
-        assert read_answer(client)[0] == 200
+    assert here.exchange(head("GET", "/v1/download?bytes=9000", session.id, "X-Tandem-Path: b"), "tcp")[0] == 200
     status, _, refused = here.get("/v1/download?bytes=10000", session.id)
     assert (status, refused["error"]) == (429, "1000 bytes are left of the session's budget")
-    told = here.sessions.end(session.id, "probe-1").summaries
+    wait_until(lambda: len(session.summaries) == 3)
+    told = session.summaries
     assert [(c["multipath"], c["fallback"]) for c in told] == [(False, False), (True, False), (False, False)]
     # The first two by their address; the third came from a's address too, but its request says where it began.
     assert [c["subflows"][0]["path"] for c in told] == ["a", "a", "b"]
@@ -89,7 +75,5 @@ def test_one_session_of_any_kind_serves_both(endpoint):
 def test_a_path_that_the_session_does_not_have_is_refused(endpoint):
     here = endpoint()
     session = here.session("any")
-    with here.connect("tcp") as client:
-        client.sendall(head("GET", "/v1/download?bytes=9000", session.id, "X-Tandem-Path: z"))
-        assert read_answer(client)[0] == 400
+    assert here.exchange(head("GET", "/v1/download?bytes=9000", session.id, "X-Tandem-Path: z"), "tcp")[0] == 400
     assert (session.live, session.summaries) == (0, [])

@@ -11,29 +11,22 @@ def named(addresses, primary, *remotes):
     return list(name_subflows(paths, primary, [(str(i), r) for i, r in enumerate(remotes, 1)]).values())
 
 
-def test_an_address_names_its_path():
-    assert named({"a": "1.1.1.1", "b": "2.2.2.2"}, "a", "2.2.2.2", "1.1.1.1") == ["b", "a"]
-
-
-def test_the_first_subflow_is_the_primary_paths():
-    assert named({}, "a", "1.1.1.1") == ["a"]
-    assert named({"a": None, "b": None}, "b", "9.9.9.9") == ["b"]
-
-
-def test_the_last_path_is_the_last_address():
-    assert named({"a": "1.1.1.1", "b": "2.2.2.2"}, "a", "1.1.1.1", "3.3.3.3") == ["a", "b"]
-    assert named({"a": None, "b": None}, "a", "3.3.3.3", "4.4.4.4") == ["a", "b"]
-    assert named({"a": "1.1.1.1", "b": "2.2.2.2"}, "a", "1.1.1.1", "3.3.3.3", "3.3.3.3") == ["a", "b", "b"]
-
-
-def test_what_cannot_be_told_stays_unnamed():
-    assert named({"a": "1.1.1.1", "b": "2.2.2.2", "c": "3.3.3.3"}, "a", "1.1.1.1", "9.9.9.9") == ["a", None]
-    assert named({"a": "1.1.1.1", "b": "2.2.2.2"}, "a", "1.1.1.1", "8.8.8.8", "9.9.9.9") == ["a", None, None]
-    assert named({}, None, "1.1.1.1") == [None]
-
-
-def test_paths_behind_one_address_are_told_apart_by_order_only():
-    assert named({"a": "1.1.1.1", "b": "1.1.1.1"}, "b", "1.1.1.1", "1.1.1.1") == ["b", "a"]
+def test_by_its_address_else_by_being_the_first_or_as_the_one_that_is_left():
+    two = {"a": "1.1.1.1", "b": "2.2.2.2"}
+    for addresses, primary, remotes, names in [
+        (two, "a", ["2.2.2.2", "1.1.1.1"], ["b", "a"]),
+        ({}, "a", ["1.1.1.1"], ["a"]),
+        ({"a": None, "b": None}, "b", ["9.9.9.9"], ["b"]),
+        (two, "a", ["1.1.1.1", "3.3.3.3"], ["a", "b"]),
+        ({"a": None, "b": None}, "a", ["3.3.3.3", "4.4.4.4"], ["a", "b"]),
+        (two, "a", ["1.1.1.1", "3.3.3.3", "3.3.3.3"], ["a", "b", "b"]),
+        # What cannot be told stays unnamed; paths behind one address are told apart by order only.
+        (two | {"c": "3.3.3.3"}, "a", ["1.1.1.1", "9.9.9.9"], ["a", None]),
+        (two, "a", ["1.1.1.1", "8.8.8.8", "9.9.9.9"], ["a", None, None]),
+        ({}, None, ["1.1.1.1"], [None]),
+        ({"a": "1.1.1.1", "b": "1.1.1.1"}, "b", ["1.1.1.1", "1.1.1.1"], ["b", "a"]),
+    ]:
+        assert named(addresses, primary, *remotes) == names, (addresses, primary, remotes)
 
 
 ADDRESS = st.sampled_from(["1.1.1.1", "2.2.2.2", "3.3.3.3", None])

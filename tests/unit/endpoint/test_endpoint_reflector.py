@@ -53,7 +53,7 @@ def test_what_the_probe_asks_comes_back_with_times(tmp_path, host, to):
     try:
         family = socket.AF_INET6 if ":" in to else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM) as client:
-            client.settimeout(5)
+            client.settimeout(60)
             client.connect((to, made.told["port"]))
             before = time.monotonic_ns()
             client.send(made.question(sequence=7, size=300))
@@ -66,9 +66,9 @@ def test_what_the_probe_asks_comes_back_with_times(tmp_path, host, to):
         made.close()
 
 
-@pytest.mark.parametrize("size", [datagram.SHORTEST, 100, datagram.LONGEST])
-def test_never_more_bytes_out_than_in(shared, size):
-    assert len(shared.reflector.answer(shared.question(size=size), 1)) == size
+def test_never_more_bytes_out_than_in(shared):
+    for size in (datagram.SHORTEST, 100, datagram.LONGEST):
+        assert len(shared.reflector.answer(shared.question(size=size), 1)) == size
 
 
 def test_streams_are_counted_apart(opened):
@@ -92,12 +92,9 @@ def test_no_bit_may_be_changed(shared, at, change):
     assert shared.reflector.answer(bytes(raw), 1) is None
 
 
-def test_an_answer_is_no_question(shared):
+def test_an_answer_is_no_question_and_another_sessions_key_of_no_use(shared):
     """Two reflectors cannot be set upon each other."""
     assert shared.reflector.answer(shared.reflector.answer(shared.question(), 1), 1) is None
-
-
-def test_another_sessions_key_is_of_no_use(shared):
     assert shared.reflector.answer(shared.question(key=bytes(32)), 1) is None
 
 

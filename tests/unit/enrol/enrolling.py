@@ -4,9 +4,11 @@ import base64
 import importlib.machinery
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from ipaddress import IPv4Network
 from pathlib import Path
 
 from serve_on_loopback import command, free_ports
@@ -42,6 +44,11 @@ class Gateway:
         assert status == 0
         return json.loads(out)
 
+    def code_for(self, name):
+        """The same without the command, for who invites fifty."""
+        with Registry(self.folder / "registry.sqlite") as registry:
+            return registry.enrolments.invite(name, 3600, IPv4Network("10.87.0.0/16")).code
+
     def knows(self, token):
         """The probe whose good token this is."""
         with Registry(self.folder / "registry.sqlite") as registry:
@@ -52,9 +59,14 @@ class Gateway:
             return next(one for one in registry.enrolments.all() if one.probe == name)
 
     def write_enrol(self, root, name, its_code, **more):
-        """What the image puts on the card."""
+        """What the image puts on the card; with one host key, made once, where the test has not made its folder."""
         (root / "etc/tandem").mkdir(parents=True, exist_ok=True)
-        (root / "etc/ssh").mkdir(parents=True, exist_ok=True)
+        if not (self.folder / "ssh").exists():
+            (self.folder / "ssh").mkdir()
+            key = self.folder / "ssh/ssh_host_ed25519_key"
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+        if not (root / "etc/ssh").exists():
+            shutil.copytree(self.folder / "ssh", root / "etc/ssh")
         usual = {"probe": name, "gateway": f"https://127.0.0.1:{self.port}", "code": its_code}
         content = usual | {"ca_file": str(self.folder / "tls/ca.pem")} | more
         (root / "etc/tandem/enrol.json").write_text(json.dumps(content))
@@ -77,3 +89,16 @@ def run_script(root, *args):
     """As a program, asked once."""
     line = [sys.executable, str(SCRIPT), "--root", str(root), *(args or ("--for", "0"))]
     return subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+
+
+HASTY = """import sys
+names = {"__name__": "tandem_enrol"}
+exec(compile(open(sys.argv[1]).read(), sys.argv.pop(1), "exec"), names)
+names["LOOK_S"] = 0.05
+sys.exit(names["main"]())"""
+
+
+def started(root, *args):
+    """As a program that goes on by itself; it looks around twenty times a second."""
+    line = [sys.executable, "-c", HASTY, str(SCRIPT), "--root", str(root), *args]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from enrolling import HUB_KEY, script_module
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 MODULE = script_module()
@@ -32,7 +32,6 @@ answers = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300)
 @given(st.text() | values.map(json.dumps) | enrols.map(json.dumps))
 def test_any_file_is_an_enrolment_or_one_line(text):
     try:
@@ -69,7 +68,6 @@ def test_a_gateway_is_a_host_and_a_port(gateway, place):
         assert (read.host, read.port, read.ca_file) == (*place, None)
 
 
-@settings(max_examples=300)
 @given(
     st.integers(min_value=100, max_value=599),
     st.none() | st.text() | st.integers(min_value=0, max_value=10**7).map(str),

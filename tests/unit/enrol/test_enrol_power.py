@@ -10,6 +10,14 @@ import pathlib
 import shutil
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_der_private_key,
+)
 from enrolling import script_module
 
 CALLS = ("open", "fsync", "rename", "unlink", "ask")
@@ -81,29 +89,22 @@ class Card:
         monkeypatch.setattr(module, "ask", wrapped(module.ask))
 
 
-@pytest.fixture(scope="module")
-def host_keys(tmp_path_factory):
-    """Made once: what is made of them is another test's matter."""
-    folder = tmp_path_factory.mktemp("ssh")
-    (folder / "etc/ssh").mkdir(parents=True)
-    module = script_module()
-    module.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "etc/ssh/ssh_host_ed25519_key"))
-    return folder / "etc/ssh"
-
-
-def laid_out(gateway, root, host_keys, name):
-    shutil.copytree(host_keys, root / "etc/ssh")
-    return gateway.write_enrol(root, name, gateway.invite(name)["code"])
+def keys_here(*command, given=b""):
+    """What openssl answers, without a process a key: the program itself is tried in test_enrol_script.py."""
+    if command[1] == "genpkey":
+        return X25519PrivateKey.generate().private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+    return load_der_private_key(given, None).public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
 @pytest.mark.parametrize("keeps", [True, False], ids=["what-was-renamed-stays", "what-was-not-synced-is-undone"])
-def test_cut_at_every_instant_and_started_again(gateway, tmp_path, host_keys, keeps, monkeypatch):
+def test_cut_at_every_instant_and_started_again(gateway, tmp_path, keeps, monkeypatch):
     module, at = script_module(), 0
+    module.run = keys_here
     whole = None
     while whole is None or at < whole:
         at += 1
         root, name = tmp_path / str(at), f"cut-{at}-{'keeps' if keeps else 'loses'}"
-        folder = laid_out(gateway, root, host_keys, name)
+        folder = gateway.write_enrol(root, name, gateway.code_for(name))
         card = Card(root, at, keeps)
         with monkeypatch.context() as patched:
             card.install(patched, module)

@@ -8,6 +8,7 @@ import ipaddress
 import json
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -58,23 +59,57 @@ def make_certificates(folder: Path) -> tuple[Path, Path, Path]:
     return files
 
 
-class Gateway:
-    """Remembers every accepted line by its seq, every manifest by its run, and how many connections came."""
+class TlsServer:
+    """``handler`` over HTTPS at ``url``, by a CA of its own, whose certificate is ``ca``, and the token in ``token_file``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, handler: type[BaseHTTPRequestHandler]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.ca, certificate, key = make_certificates(folder)
         self.token_file = folder / "token"
         self.token_file.write_text(TOKEN + "\n")
+        self.changed = threading.Condition()
+        self.requests: list[Any] = []
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *_: Any) -> None:
+                pass  # a client that went away
+
+        self._server = Server(("127.0.0.1", 0), handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self.port = self._server.server_address[1]
+        self.url = f"https://127.0.0.1:{self.port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread.start()
+
+    def until(self, what: Callable[[], object], timeout_s: float = 60.0) -> None:
+        """Wait for a condition; AssertionError when it does not come."""
+        end_s = time.monotonic() + timeout_s
+        with self.changed:
+            while not what():
+                assert time.monotonic() < end_s, self.requests[-5:]
+                self.changed.wait(0.05)  # not all that is waited for happens here
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class Gateway(TlsServer):
+    """Remembers every accepted line by its seq, every manifest by its run, and how many connections came."""
+
+    def __init__(self, folder: Path) -> None:
         self.lines: dict[int, str] = {}
         self.times_accepted: dict[int, int] = {}
         self.manifests: dict[str, Any] = {}
-        self.requests: list[tuple[str, str, int]] = []
         self.connections = 0
         self.queue: Callable[[str, str, bytes], Reply] = lambda _method, _path, _body: (404, {}, {})
         """Answers what is asked of the probe's queue of campaigns."""
         self.answer: Callable[[str, str, list[str]], Reply | None] = lambda _method, _path, _lines: None
-        self.changed = threading.Condition()
         gateway = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -114,20 +149,7 @@ class Gateway:
                 self.end_headers()
                 self.wfile.write(raw)
 
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *_: Any) -> None:
-                pass  # a client that went away
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
-        self.port = self._server.server_address[1]
-        self.url = f"https://127.0.0.1:{self.port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        self._thread.start()
+        super().__init__(folder, Handler)
 
     def records(self, handler: BaseHTTPRequestHandler, lines: list[str]) -> Reply:
         return self._answered(handler, "POST", lines, lambda: self._accept(lines))
@@ -179,13 +201,3 @@ class Gateway:
             self.requests.append((method, handler.path, reply[0]))
             self.changed.notify_all()
             return reply
-
-    def until(self, what: Callable[[], bool], timeout_s: float = 20.0) -> None:
-        """Wait for a condition; AssertionError when it does not come."""
-        with self.changed:
-            assert self.changed.wait_for(what, timeout_s), (self.requests[-5:], len(self.lines))
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()

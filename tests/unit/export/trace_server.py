@@ -5,16 +5,13 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import ssl
-import threading
-import time
 import zlib
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-from https_gateway import TOKEN, make_certificates
+from https_gateway import TOKEN, TlsServer
 
 from tandem.schema.trace import Offer, Receipt, read_offer
 
@@ -25,30 +22,24 @@ class BreakOff(Exception):  # noqa: N818  the test's wish
     """The connection ends here, without an answer."""
 
 
-class TraceServer:
+class TraceServer(TlsServer):
     """``received``: whole files by name. ``requests``: method and status of each. ``on_bytes`` may change what comes (a corruption on
     the way) or raise BreakOff; ``reply`` may answer instead."""
 
     def __init__(self, folder: Path, probe: str = "probe-1") -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.ca, certificate, key = make_certificates(folder)
-        self.token_file = folder / "token"
-        self.token_file.write_text(TOKEN + "\n")
         self.probe = probe
         self.received: dict[str, bytes] = {}
         self.offers: dict[str, Offer] = {}
         self.streams: dict[str, bytearray] = {}
-        self.requests: list[tuple[str, int]] = []
         self.offsets: list[int] = []
         self.body_bytes = 0
         self.on_bytes: Callable[[str, int, bytes], bytes] = lambda _sha, _offset, piece: piece
         self.reply: Callable[[str, str], Reply | None] = lambda _method, _path: None
-        self.changed = threading.Condition()
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            timeout = 20
+            timeout = 60
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the base class's name
                 pass
@@ -61,19 +52,7 @@ class TraceServer:
 
             do_POST = do_PATCH = do_GET = _do  # noqa: N815  the base class's names
 
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *_: Any) -> None:
-                pass  # a client that went away
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
-        self.url = f"https://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        self._thread.start()
+        super().__init__(folder, Handler)
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         method, left = handler.command, int(handler.headers.get("Content-Length") or 0)
@@ -167,19 +146,6 @@ class TraceServer:
                 return begin
             begin = end
         return None
-
-    def until(self, what: Callable[[], object], timeout_s: float = 20.0) -> None:
-        """Wait for a condition; AssertionError when it does not come."""
-        end_s = time.monotonic() + timeout_s
-        with self.changed:
-            while not what():
-                assert time.monotonic() < end_s, (self.requests[-5:], list(self.received))
-                self.changed.wait(0.05)  # not all that is waited for happens here
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
 
 def _inflated(stream: bytes) -> bytes:

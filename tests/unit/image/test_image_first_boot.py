@@ -87,12 +87,9 @@ def test_user_data_is_what_cloud_inits_schema_allows(programs, seed):
     assert "Valid" in checked.stdout + checked.stderr
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [("growpart", {"mode": "sometimes"}), ("users", [{"name": 7}]), ("ssh_pwauth", {"a": 1})]
-)
-def test_the_schema_would_refuse_a_mistake(programs, seed, key, value):
+def test_the_schema_would_refuse_a_mistake(programs, seed):
     document = json.loads((seed / "user-data").read_text().partition("\n")[2])
-    (seed / "user-data").write_text("#cloud-config\n" + json.dumps({**document, key: value}))
+    (seed / "user-data").write_text("#cloud-config\n" + json.dumps({**document, "growpart": {"mode": "sometimes"}}))
     checked = _python(programs, "-m", "cloudinit.cmd.main", "schema", "--config-file", str(seed / "user-data"))
     assert checked.returncode != 0
 

@@ -12,7 +12,7 @@ def server(tmp_path_factory):
         ports = lay_out(folder)
     except StoreStartError as error:
         pytest.skip(str(error))
-    process = start(folder)
-    await_ready(process, "endpoint")
-    yield Server(folder, *ports, process, (folder / "token").read_text().strip())
-    assert end(process) == 0
+    served = Server(folder, *ports, start(folder), (folder / "token").read_text().strip())
+    await_ready(served.process, "endpoint")
+    yield served
+    assert end(served.process) == 0

@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,10 +24,19 @@ def free_ports(count):
     return ports
 
 
+def wait_for(condition, seconds=120, pause_s=0.01):
+    """Until it is true; what it is then."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(pause_s)
+    return found
+
+
 def tandem_server(*args):
     """One command in a process of its own."""
     command = [sys.executable, "-m", "tandem_server", *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
 
 
 def command(*args):
@@ -50,7 +60,7 @@ class Server:
     def https(self, port, method, path, body=None, headers=None, token=None):
         """Status, headers and decoded JSON of one request."""
         context = ssl.create_default_context(cafile=self.folder / "tls/ca.pem")
-        connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=30)
+        connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=60)
         login = {"Authorization": f"Bearer {self.token if token is None else token}"}
         try:
             connection.request(method, path, body, {**login, **(headers or {})})
@@ -78,6 +88,7 @@ host = "127.0.0.1"
 gateway_port = {ports[0]}
 control_port = {ports[1]}
 measurement_port = {ports[2]}
+processes = 1
 [store]
 binary = "{binary}"
 port = {ports[3]}
@@ -109,4 +120,4 @@ def end(process):
     process.terminate()
     process.stdout.read()
     process.stdout.close()
-    return process.wait(30)
+    return process.wait(120)

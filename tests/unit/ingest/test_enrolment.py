@@ -6,7 +6,7 @@ import os
 import subprocess
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from serve_on_loopback import Server, await_ready, command, end, lay_out, start
 
@@ -75,16 +75,11 @@ def test_from_the_invitation_to_the_tunnel(hub, host_key):
     asked = {"probe": "probe-7", "code": code, "wireguard_public_key": mine, "ssh_host_keys": [host_key]}
     status, headers, answer = enrol(hub, asked)
     assert (status, headers["cache-control"]) == (200, "no-store")
-    assert (answer["probe"], answer["wireguard"]) == (
-        "probe-7",
-        {
-            "address": f"{address}/16",
-            "server_public_key": HUB_KEY,
-            "endpoint": "192.0.2.1:51820",
-            "allowed_ips": ["10.87.0.0/16"],
-            "keepalive_s": 25,
-        },
-    )
+    assert answer["probe"] == "probe-7"
+    assert answer["wireguard"] == {
+        "address": f"{address}/16", "server_public_key": HUB_KEY, "endpoint": "192.0.2.1:51820",
+        "allowed_ips": ["10.87.0.0/16"], "keepalive_s": 25,
+    }  # fmt: skip
     config = ("--config", hub.folder / "server.toml")
     section = f"# probe-7\n[Peer]\nPublicKey = {mine}\nAllowedIPs = {address}/32\n"
     assert section in (hub.folder / FILE).read_text()  # by the gateway, at once
@@ -176,34 +171,26 @@ def test_who_was_invited_and_has_not_come_is_listed(hub):
     assert rows["probe-1"]["name"] == "probe-1"
 
 
-@pytest.mark.parametrize("hours", ["0", "-1", "nan", "721", "x"])
-def test_a_time_that_is_none_is_refused(hub, hours):
-    with pytest.raises(SystemExit) as stopped:
-        command("probe", "invite", "probe-1", "--config", hub.folder / "server.toml", "--hours", hours)
-    assert stopped.value.code == 2
+def test_a_time_that_is_none_is_refused(hub):
+    for hours in ("0", "-1", "nan", "721", "x"):
+        with pytest.raises(SystemExit, match="2"):
+            command("probe", "invite", "probe-1", "--config", hub.folder / "server.toml", "--hours", hours)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_what_is_no_enrolment_is_refused(hub):
+    good = {"probe": "a", "code": "b", "wireguard_public_key": HUB_KEY}
+    for body in (
         b"",
         b"[]",
         b"{}",
         b"\xff",
         b'{"probe": "a", "code": "b", "wireguard_public_key": "c", "ssh_host_keys": ["d"]}',
         b"[" * 20_000,
-        json.dumps(
-            {"probe": "a", "code": "b", "wireguard_public_key": HUB_KEY, "ssh_host_keys": ["ssh-rsa x\n* y"]}
-        ).encode(),
-        json.dumps({"probe": "a", "code": "b", "wireguard_public_key": HUB_KEY, "ssh_host_keys": []}).encode(),
-    ],
-)
-def test_what_is_no_enrolment_is_400(hub, body):
-    status, _, answer = hub.https(hub.gateway_port, "POST", "/v1/enrol", body, token="")
-    assert (status, list(answer)) == (400, ["error"])
-
-
-def test_a_long_body_is_413(hub):
+        json.dumps(good | {"ssh_host_keys": ["ssh-rsa x\n* y"]}).encode(),
+        json.dumps(good | {"ssh_host_keys": []}).encode(),
+    ):
+        status, _, answer = hub.https(hub.gateway_port, "POST", "/v1/enrol", body, token="")
+        assert (status, list(answer)) == (400, ["error"]), body[:60]
     assert hub.https(hub.gateway_port, "POST", "/v1/enrol", b" " * 40_000, token="")[0] == 413
 
 
@@ -226,7 +213,6 @@ named = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300)
 @given(st.text() | json_values.map(json.dumps) | named.map(json.dumps))
 def test_whatever_comes_is_read_or_refused_and_ends_no_line(text):
     try:

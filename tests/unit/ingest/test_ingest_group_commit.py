@@ -16,11 +16,12 @@ class Writes:
     """A database that takes what is not bad, and holds its writes back until it is let."""
 
     def __init__(self):
-        self.stored, self.calls, self.let = [], [], threading.Event()
+        self.stored, self.calls, self.begun, self.let = [], [], threading.Event(), threading.Event()
         self.down = self.blames = False
         self.let.set()
 
     def write(self, lines):
+        self.begun.set()
         self.let.wait()
         self.calls.append(list(lines))
         if self.down:
@@ -68,7 +69,7 @@ def test_nobody_is_told_before_the_write_has_ended():
     async def run():
         commit = GroupCommit(database.write, wait_s=0.0, writers=1)
         first = asyncio.ensure_future(commit.store(["a"], 1))
-        await asyncio.sleep(0.02)
+        await asyncio.to_thread(database.begun.wait, 60)
         second = asyncio.ensure_future(commit.store(["b"], 1))
         await asyncio.sleep(0.02)
         assert not first.done()

@@ -6,7 +6,6 @@ import json
 import time
 from typing import Any
 
-import pytest
 from serve_on_loopback import command
 
 from tandem_server.ledger.last_words import LastWords, reasons, text
@@ -67,9 +66,8 @@ def event(kind: str, ago_s: float, state: str | None = None) -> dict[str, Any]:
     return {"at_utc_ns": 1000 * NS - int(ago_s * NS), "kind": kind, "path": None, "state": state, "detail": None}
 
 
-@pytest.mark.parametrize(
-    ("said", "word"),
-    [
+def test_reasons() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "nothing foretold it"),
         ({"events": [event("collector_stop", 1)]}, "ended in order"),
         ({"events": [event("collector_start", 1), event("collector_stop", 9)]}, "nothing foretold it"),
@@ -87,10 +85,9 @@ def event(kind: str, ago_s: float, state: str | None = None) -> dict[str, Any]:
         ),
         ({"sims": {"a": {"left_bytes": 0}}}, "plan of path a is used up"),
         ({"modems": {"b": {"state": "recovering"}}}, "modem of path b was lost"),
-    ],
-)
-def test_reasons(said: dict[str, Any], word: str) -> None:
-    made = LastWords(1000 * NS, **said)
-    (found,) = reasons(made)
-    assert word in found
-    assert found in "\n".join(text("probe-1", made, 2000 * NS))
+    ]
+    for said, word in cases:
+        made = LastWords(1000 * NS, **said)
+        (found,) = reasons(made)
+        assert word in found
+        assert found in "\n".join(text("probe-1", made, 2000 * NS))

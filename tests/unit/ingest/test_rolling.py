@@ -134,7 +134,8 @@ def database(private_influx):
     """An empty database for each example."""
     with private_influx.client("admin") as admin:
         admin.query('DROP DATABASE "rolled"')
-    with Influx(private_influx.url, "rolled", "admin", account_password(private_influx.folder, "admin")) as client:
+    password = account_password(private_influx.folder, "admin")
+    with Influx(private_influx.url, "rolled", "admin", password, timeout_s=600) as client:
 
         def empty():
             client.query('DROP DATABASE "rolled"')
@@ -145,7 +146,7 @@ def database(private_influx):
         client.query('DROP DATABASE "rolled"')
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(arrivals(), steps)
 def test_any_order_and_lateness_of_arrival_leaves_no_trace(database, made, taken):
     store = database()

@@ -19,6 +19,18 @@ def registry(tmp_path):
         yield opened
 
 
+@pytest.fixture
+def told(registry, store):
+    """The ledger after a probe's report and all that it has to send."""
+
+    def read(probe, **how):
+        probe.tell()
+        probe.send(store)
+        return ledger(registry, store, **how)
+
+    return read
+
+
 def put(registry, manifest):
     registry.runs.put(manifest["id"], manifest["probe"], manifest)
 
@@ -44,9 +56,9 @@ def test_what_arrived_whole_is_complete_and_adds_up(registry, store):
     (account,) = found.accounts
     assert (account.made, account.arrived, account.waiting, account.unexplained) == (32, 32, 0, 0)
     assert not found.lacks
-    told = as_json(found)
-    assert told["complete"] is True
-    assert told["totals"]["by_state"] == {"complete": 1}
+    whole = as_json(found)
+    assert whole["complete"] is True
+    assert whole["totals"]["by_state"] == {"complete": 1}
 
 
 def test_records_taken_away_are_named_by_run_and_by_number(registry, store):
@@ -73,13 +85,11 @@ def test_records_taken_away_are_named_by_run_and_by_number(registry, store):
     assert not ledger(registry, store).lacks
 
 
-def test_what_was_found_complete_is_not_counted_again_unless_asked(registry, store):
+def test_what_was_found_complete_is_not_counted_again_unless_asked(registry, store, told):
     probe = Probe()
     manifest = probe.run("run-1")
     put(registry, manifest)
-    probe.tell()
-    probe.send(store)
-    assert not ledger(registry, store).lacks
+    assert not told(probe).lacks
     store.query('DROP SERIES FROM "subflow" WHERE "run" = \'run-1\'')
     assert not ledger(registry, store).lacks
     found = ledger(registry, store, recount=True)
@@ -91,16 +101,14 @@ def test_what_was_found_complete_is_not_counted_again_unless_asked(registry, sto
     assert row(ledger(registry, store), "run-1").state == "missing"
 
 
-def test_only_what_changed_is_counted_again(registry, store):
+def test_only_what_changed_is_counted_again(registry, store, told):
     asked = []
     query, store.query = store.query, lambda q, p=None: asked.append(q) or query(q, p)
     probe = Probe()
     for n in range(4):
         probe.polls(30)
         put(registry, probe.run(f"run-{n}"))
-        probe.tell()
-        probe.send(store)
-        found = ledger(registry, store)
+        found = told(probe)
         assert not found.lacks
         assert found.accounts[0].arrived == found.accounts[0].made
     # One query for the runs, however many there are, and none that lists numbers.
@@ -135,7 +143,7 @@ def test_files_are_known_by_their_hash(registry, store):
     assert lacks(ledger(registry, store), "run-1") == [("file", "captures/other.pcap", 1, "other_hash")]
 
 
-def test_why_records_are_not_here(registry, store):
+def test_why_records_are_not_here(registry, store, told):
     probe = Probe()
     put(registry, probe.run("run-1"))
     probe.lines.clear()
@@ -146,9 +154,7 @@ def test_why_records_are_not_here(registry, store):
     assert {lack[3] for lack in lacks(found, "run-1")} == {"not_sent"}
     assert (row(found, "run-1").state, found.accounts[0].waiting, found.accounts[0].unexplained) == ("waiting", 11, 0)
     probe.gone["dropped"] = 11
-    probe.tell()
-    probe.send(store)
-    found = ledger(registry, store)
+    found = told(probe)
     assert {lack[3] for lack in lacks(found, "run-1")} == {"refused"}
     (account,) = found.accounts
     assert (account.dropped, account.waiting, account.unexplained, account.missing) == (11, 0, 0, ((1, 11),))
@@ -157,7 +163,7 @@ def test_why_records_are_not_here(registry, store):
     assert lacks(ledger(registry, store), "run-2")[0][3] == "not_heard"  # the last report is older
 
 
-def test_a_run_that_opened_a_session_and_never_came(registry, store):
+def test_a_run_that_opened_a_session_and_never_came(registry, store, told):
     probe = Probe()
     session = registry.sessions.open("probe-1", "run-x", "tcp", 1000, 60.0)
     found = ledger(registry, store)
@@ -173,9 +179,7 @@ def test_a_run_that_opened_a_session_and_never_came(registry, store):
     probe.send(store)
     found = ledger(registry, store)
     assert (lacks(found, "run-x"), row(found, "run-x").state) == ([("manifest", "run-x", 1, "not_sent")], "waiting")
-    probe.tell()
-    probe.send(store)
-    found = ledger(registry, store)
+    found = told(probe)
     assert (lacks(found, "run-x"), row(found, "run-x").state) == ([("manifest", "run-x", 1, "cut_off")], "missing")
     assert "700 bytes sent" in row(found, "run-x").missing[0].detail
     put(registry, {**probe.run("run-x"), "records": {}})
@@ -205,27 +209,23 @@ def test_a_new_card_begins_at_1_again_and_both_add_up(registry, store):
     assert again == {"aaaaaaaaaaaa": 36, "bbbbbbbbbbbb": 17}
 
 
-def test_a_number_at_two_times_is_told(registry, store):
+def test_a_number_at_two_times_is_told(registry, store, told):
     probe = Probe()
     probe.polls(10)
     probe.seq -= 1
     probe.polls(1)
-    probe.tell()
-    probe.send(store)
-    (account,) = ledger(registry, store).accounts
+    (account,) = told(probe).accounts
     assert (account.made, account.arrived, account.twice, account.unexplained) == (11, 11, 1, 0)
     assert ledger(registry, store).lacks
 
 
-def test_a_gap_and_a_double_do_not_hide_each_other(registry, store):
+def test_a_gap_and_a_double_do_not_hide_each_other(told):
     probe = Probe()
     probe.polls(10)
     probe.seq -= 1
     probe.polls(1)  # 10 twice
     probe.lost(1)  # and 11 not at all: the count is right
-    probe.tell()
-    probe.send(store)
-    (account,) = ledger(registry, store).accounts
+    (account,) = told(probe).accounts
     assert (account.twice, account.unexplained, account.missing) == (1, 1, ((11, 11),))
 
 

@@ -208,15 +208,9 @@ def test_what_the_database_has_forgotten_is_expired(registry, store):
     tally = Tally(registry, RecordCounts(store), 30)
     now = time.time_ns()
     tally.bring_up(now, 60)
-    assert {key: found[0] for key, found in states(registry).items()} == {
-        ("probe-1", "complete"): 1,
-        ("probe-2", "complete"): 1,
-    }
+    assert states(registry).keys() == {("probe-1", "complete"), ("probe-2", "complete")}
     tally.bring_up(now + 15 * 86_400 * S, 60)
-    assert {key: found[0] for key, found in states(registry).items()} == {
-        ("probe-1", "expired"): 1,
-        ("probe-2", "complete"): 1,
-    }
+    assert states(registry).keys() == {("probe-1", "expired"), ("probe-2", "complete")}
     assert kept(registry) == by_hand(registry)
 
 
@@ -271,17 +265,9 @@ def test_the_series_tell_campaigns_records_and_traces(registry, store):
         for s in store.query('SELECT * FROM "ledger" GROUP BY "probe", "campaign"')
     }
     chen, none = told["probe-1", "chen"], told["probe-1", ""]
-    assert (chen["runs_complete"], chen["runs_failed"], chen["runs_missing"], chen.get("incomplete_s")) == (
-        2,
-        1,
-        0,
-        None,
-    )
-    assert (none["runs_complete"], none["runs_missing"], none["records_promised"] - none["records_arrived"]) == (
-        1,
-        1,
-        1,
-    )
+    assert [chen.get(f"runs_{name}") for name in ("complete", "failed", "missing")] == [2, 1, 0]
+    assert [none[f"runs_{name}"] for name in ("complete", "missing")] == [1, 1]
+    assert (none["records_promised"] - none["records_arrived"], chen.get("incomplete_s")) == (1, None)
     assert none["incomplete_s"] == pytest.approx(3600, abs=60)
     assert (none["files_promised"], none["files_received"], none.get("files_incomplete_s")) == (1, 1, None)
     records = store.query('SELECT * FROM "ledger_records" GROUP BY "probe"')

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tandem.modem
@@ -190,7 +190,6 @@ LINES = sorted({line for _, c in TURNS for t in c["dialogue"] for line in t["rec
 ASKED = sorted({t["send"] for _, c in TURNS for t in c["dialogue"]})
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     st.one_of(st.sampled_from(ASKED), st.text(max_size=20)),
     st.one_of(

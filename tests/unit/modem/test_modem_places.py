@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from fake_sys import FakeSys
-from scripted_modem import LINES, POLL, ScriptedModem
+from scripted_modem import LINES, POLL, ScriptedModem, be_patient
 from web_stick import WebStick, page
 
 from tandem.at.channel import open_port
@@ -44,7 +44,7 @@ class Made:
 
     def wait(self, condition: Callable[[list[Poll]], bool]) -> list[Poll]:
         with self._changed:
-            assert self._changed.wait_for(lambda: condition(self.polls), 20), self.polls[-3:]
+            assert self._changed.wait_for(lambda: condition(self.polls), 120), self.polls[-3:]
             return self.polls
 
     @property
@@ -54,6 +54,11 @@ class Made:
 
 def good(poll: Poll) -> bool:
     return poll.failure is None and poll.reading is not None and poll.reading.rsrp_dbm is not None
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch)
 
 
 @pytest.fixture
@@ -92,7 +97,7 @@ def test_a_modem_named_by_its_place_is_polled_again_after_it_came_back_under_ano
         modem.plug()
         made.wait(lambda p: any(good(x) for x in p[seen:]))
     finally:
-        poller.stop()
+        poller.stop(60)
     assert set(opened) == {"/dev/ttyUSB3", "/dev/ttyUSB7"}
 
 
@@ -154,7 +159,7 @@ def test_a_stick_with_a_web_server_is_polled_like_any_modem(driver: str) -> None
         stick.close()
         made.wait(lambda p: p[-1].failure == "port_lost")
     finally:
-        poller.stop()
+        poller.stop(60)
     assert {poll.driver for poll in made.polls[1:]} == {"webstick"}
 
 
@@ -181,7 +186,7 @@ def test_the_sim_is_asked_once_a_set_up_and_another_one_is_told(modem: ScriptedM
         modem.plug()
         made.wait(lambda p: good(p[-1]))
     finally:
-        poller.stop()
+        poller.stop(60)
     assert modem.heard.count(crsm) == 2
     assert told.things == [f"the SIM here is {hashed(NUMBER, SECRET)}, the configuration names {'0' * 24}"]
 
@@ -195,7 +200,7 @@ def test_unsolicited_lines_reach_the_pollers_owner_with_their_time(modem: Script
     try:
         poll = made.wait(lambda p: any(map(good, p)))[0]
     finally:
-        poller.stop()
+        poller.stop(60)
     first = heard.things[0]
     assert isinstance(first, Unsolicited)
     assert first.line == change

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tandem.modem
@@ -81,7 +81,6 @@ AROUND = [
 
 
 @pytest.mark.parametrize("notation", NOTATIONS)
-@settings(max_examples=60, deadline=None)
 @given(st.one_of(IMEI, IMSI, ICCID, OTHER), st.sampled_from(AROUND))
 def test_an_identity_goes_whatever_its_notation_and_every_length_stays(notation: str, number: str, around: str) -> None:
     told = around.format(NOTATIONS[notation](number))
@@ -151,7 +150,6 @@ def test_the_families_transcripts_are_what_scrubbing_leaves() -> None:
     assert not changed
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text("0123456789ABCDEFabcdef \"'-:/,.+x\r\nOK<>={}\\", max_size=200))
 def test_any_text_keeps_its_length_and_lines_and_scrubbing_twice_changes_nothing(text: str) -> None:
     clean = scrub(text)

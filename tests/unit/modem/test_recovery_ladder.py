@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.modem.recovery import FIRST_BACK_OFF_S, PROVE_S, RELAPSE_S, Ladders, RecoverySettings, Told
@@ -198,7 +198,6 @@ MINUTES = st.tuples(
 HOWS = st.fixed_dictionaries({step: st.sampled_from(["done", "failed", "skipped", "locked"]) for step in STEPS})
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(MINUTES, max_size=12), HOWS, st.sampled_from([None, *STEPS]), st.sets(st.sampled_from(STEPS)))
 def test_any_course_of_things_keeps_the_rules(
     course: list[Any], how: dict[str, str], cure: str | None, steps: set[str]

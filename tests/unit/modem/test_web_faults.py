@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from scripted_modem import be_patient
 from web_stick import WebStick, page
 
 from tandem.app.recovering import Recovering, sickness
@@ -46,8 +47,14 @@ class Polled:
         """The next poll that is so."""
         with self._changed:
             after = len(self.polls)
-            assert self._changed.wait_for(lambda: any(map(what, self.polls[after:])), 10), self.polls[-3:]
+            assert self._changed.wait_for(lambda: any(map(what, self.polls[after:])), 120), self.polls[-3:]
             return next(filter(what, self.polls[after:]))
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_patient(monkeypatch)
+    monkeypatch.setattr("tandem.modem.session.RENEW_AGAIN_S", 3600.0)
 
 
 @pytest.fixture
@@ -67,7 +74,7 @@ def polled(stick: WebStick) -> Iterator[Callable[[str], Polled]]:
 
     yield poll
     for one in made:
-        one.poller.stop()
+        one.poller.stop(60)
 
 
 def good(poll: Poll) -> bool:
@@ -144,31 +151,31 @@ def test_a_new_session_and_a_restart_are_steps_of_a_web_server_and_at_commands_a
     made = polled("hilink")
     made.wait(good)
     sessions = stick.session
-    assert "new session" in made.poller.reset("session", 5)
+    assert "new session" in made.poller.reset("session", 60)
     assert stick.session == sessions + 1
-    assert "start anew" in made.poller.reset("reboot", 5)
+    assert "start anew" in made.poller.reset("reboot", 60)
     assert stick.restarts == [
         '<?xml version="1.0" encoding="UTF-8"?><request><Control>1</Control></request>',
     ]
     with pytest.raises(CannotStepError, match="no AT commands"):
-        made.poller.reset("cfun", 5)
+        made.poller.reset("cfun", 60)
     stick.locked = True
     with pytest.raises(StepFailedError, match="login_needed"):
-        made.poller.reset("reboot", 5)
+        made.poller.reset("reboot", 60)
     stick.refused["*"] = 100001
     with pytest.raises(StepFailedError, match="system_error"):
-        made.poller.reset("session", 5)
+        made.poller.reset("session", 60)
 
 
 def test_goform_is_told_to_start_anew_and_may_refuse(stick: WebStick, polled: Callable[[str], Polled]) -> None:
     stick.behave = stick.goform
     made = polled("zte_web")
     made.wait(good)
-    assert "start anew" in made.poller.reset("reboot", 5)
+    assert "start anew" in made.poller.reset("reboot", 60)
     assert stick.restarts == ["isTest=false&goformId=REBOOT_DEVICE"]
     stick.locked = True
     with pytest.raises(StepFailedError, match="failure"):
-        made.poller.reset("reboot", 5)
+        made.poller.reset("reboot", 60)
 
 
 def test_the_ladder_mends_a_stick_that_refuses_by_a_restart(stick: WebStick, polled: Callable[[str], Polled]) -> None:
@@ -181,7 +188,7 @@ def test_the_ladder_mends_a_stick_that_refuses_by_a_restart(stick: WebStick, pol
             pass
 
         def do(self, step: str) -> str:
-            return made.poller.reset(step, 5)
+            return made.poller.reset(step, 60)
 
     settings = RecoverySettings(after_s=0.3, first_back_off_s=0.1, prove_s=dict.fromkeys(ALL_STEPS, 0.5))
     recovering = Recovering(settings, {"a": Actions()}, {"a": "A"}, events.extend, {"a": WEB_STEPS})

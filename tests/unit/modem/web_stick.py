@@ -47,9 +47,9 @@ class WebStick:
         self.stopping.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._accepting.join(5)
+        self._accepting.join(60)
         for thread in self._threads:
-            thread.join(5)
+            thread.join(60)
 
     def forget_sessions(self) -> None:
         """As a stick does after a while."""
@@ -104,7 +104,7 @@ class WebStick:
     def _serve(self, connection: socket.socket) -> None:
         # The client may be gone already: that is what some tests are about.
         with connection, contextlib.suppress(OSError):
-            connection.settimeout(5)
+            connection.settimeout(60)
             request = b""
             while b"\r\n\r\n" not in request:
                 chunk = connection.recv(4096)

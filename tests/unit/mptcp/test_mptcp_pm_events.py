@@ -8,7 +8,7 @@ import socket
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.mptcp.netlink import Heard, NetlinkError, attributes, family_request, group_of, messages, number
@@ -102,7 +102,6 @@ def test_any_bytes_give_events_or_a_named_error(data: bytes) -> None:
             call()
 
 
-@settings(max_examples=300)
 @given(st.dictionaries(st.integers(1, 20), st.binary(max_size=20)), st.sampled_from([1, 2, 3, 6, 10, 11, 13, 99]))
 def test_attributes_of_any_size_never_surprise(told: dict[int, bytes], command: int) -> None:
     try:

@@ -18,9 +18,6 @@ class PageServer:
     def __init__(self, script, switch=SWITCHED):
         self.script, self.switch = script, switch
         self.heads = []
-        self.alive = self.most = 0
-        self._lock = threading.Lock()
-        self.closing = threading.Event()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -33,9 +30,6 @@ class PageServer:
 
     def _serve(self, connection):  # unbuffered: what follows the head is the script's
         with connection, connection.makefile("rb", buffering=0) as lines, contextlib.suppress(OSError):
-            with self._lock:
-                self.alive += 1
-                self.most = max(self.most, self.alive)
 
             def request():
                 found = []
@@ -43,16 +37,11 @@ class PageServer:
                     found.append(line.decode().rstrip())
                 return found
 
-            try:
-                self.heads.append(request())
-                connection.sendall(self.switch)
-                self.script(connection, request)
-            finally:
-                with self._lock:
-                    self.alive -= 1
+            self.heads.append(request())
+            connection.sendall(self.switch)
+            self.script(connection, request)
 
     def close(self):
-        self.closing.set()
         self.listener.close()
 
 

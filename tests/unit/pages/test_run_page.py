@@ -164,23 +164,21 @@ WILD = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=20), inner, max_size=4),
     max_leaves=12,
 )  # fmt: skip
+NAMED = [
+    "name",
+    "version",
+    "units",
+    "paths",
+    "subflows",
+    "segments",
+    "bytes",
+    "share",
+    "step",
+    "at_utc_ns",
+    "goodput_bit_per_s",
+]
 OBJECT = st.dictionaries(
-    st.sampled_from(
-        [
-            "name",
-            "version",
-            "units",
-            "paths",
-            "subflows",
-            "segments",
-            "goodput_bit_per_s",
-            "bytes",
-            "share",
-            "step",
-            "at_utc_ns",
-        ]
-    )
-    | st.text(max_size=12),
+    st.sampled_from(NAMED) | st.text(max_size=12),
     WILD,
     max_size=6,
 )
@@ -197,6 +195,7 @@ NAMES = [
     "verdict",
     "<i>own</i>",
 ]
+OBJECTS = ("experiment", "parameters", "environment", "modems", "clock", "result", "campaign", "usage", "conditions")
 ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "header", "p", "h1", "h2", "h3", "h4", "span", "code", "div", "b", "ul", "li",
     "section", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "small", "i", "details", "summary", "a", "script", "br",
@@ -205,24 +204,14 @@ ALLOWED = {
 
 
 @settings(
-    max_examples=80,
     phases=[Phase.explicit, Phase.generate],  # what fails is told as it was found: to make it small takes minutes
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     st.fixed_dictionaries(
         {
+            **dict.fromkeys(OBJECTS, OBJECT),
             "kind": st.sampled_from(["any", "mptcp", "tcp"]),
-            "experiment": OBJECT,
-            "parameters": OBJECT,
-            "environment": OBJECT,
-            "modems": OBJECT,
-            "clock": OBJECT,
-            "result": OBJECT,
-            "campaign": OBJECT,
-            "usage": OBJECT,
-            "conditions": OBJECT,
             "files": FILES,
             "paths": st.lists(st.text(max_size=20), max_size=3),
             "trigger": st.text(max_size=30),

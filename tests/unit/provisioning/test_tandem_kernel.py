@@ -107,6 +107,15 @@ def machine(tmp_path: Path) -> Callable[[str], Machine]:
     return lambda boot: Machine(tmp_path, boot)
 
 
+@pytest.fixture
+def kit(machine: Callable[[str], Machine], tmp_path: Path) -> Machine:
+    """A Raspberry Pi on which the kernel is installed."""
+    made = machine("tryboot")
+    made.do("install", packed(tmp_path, deb=False))
+    made.called()
+    return made
+
+
 @pytest.mark.parametrize("deb", [True, False])
 def test_on_a_raspberry_pi_it_lies_in_a_folder_of_its_own_and_is_tried_once(
     machine: Callable[[str], Machine], tmp_path: Path, deb: bool
@@ -162,12 +171,7 @@ def test_one_that_comes_up_is_tried_at_every_start(
         assert json.loads(kit.do("status", "--json"))["attempts"] == 0
 
 
-def test_one_that_does_not_come_up_is_given_up_after_three_and_said(
-    machine: Callable[[str], Machine], tmp_path: Path
-) -> None:
-    kit = machine("tryboot")
-    kit.do("install", packed(tmp_path, deb=False))
-    kit.called()
+def test_one_that_does_not_come_up_is_given_up_after_three_and_said(kit: Machine) -> None:
     for _ in range(3):
         kit.do("try")
         assert len(kit.called()) == 1
@@ -178,11 +182,7 @@ def test_one_that_does_not_come_up_is_given_up_after_three_and_said(
     assert len(kit.called()) == 1
 
 
-def test_one_that_comes_up_without_a_network_counts_as_one_that_did_not(
-    machine: Callable[[str], Machine], tmp_path: Path
-) -> None:
-    kit = machine("tryboot")
-    kit.do("install", packed(tmp_path, deb=False))
+def test_one_that_comes_up_without_a_network_counts_as_one_that_did_not(kit: Machine) -> None:
     kit.do("try")
     kit.runs(LINUX)
     shutil.rmtree(kit.root / "sys/class/net/eth0")
@@ -190,26 +190,18 @@ def test_one_that_comes_up_without_a_network_counts_as_one_that_did_not(
     assert json.loads(kit.do("status", "--json"))["attempts"] == 1
 
 
-def test_an_attempt_that_cannot_be_counted_is_not_made(machine: Callable[[str], Machine], tmp_path: Path) -> None:
-    kit = machine("tryboot")
-    kit.do("install", packed(tmp_path, deb=False))
-    kit.called()
+def test_an_attempt_that_cannot_be_counted_is_not_made(kit: Machine) -> None:
     attempts = kit.root / f"boot/firmware/tandem-{LINUX}/tandem-kernel.attempts"
     attempts.with_name(attempts.name + ".tmp").mkdir()  # stands for a boot partition that cannot be written
     assert "could not be counted" in kit.do("try", code=3)
     assert kit.called() == []
 
 
-@pytest.mark.parametrize("torn", ["", "x", "\0\0"])
-def test_a_count_that_a_power_cut_tore_counts_as_given_up(
-    machine: Callable[[str], Machine], tmp_path: Path, torn: str
-) -> None:
-    kit = machine("tryboot")
-    kit.do("install", packed(tmp_path, deb=False))
-    kit.called()
-    (kit.root / f"boot/firmware/tandem-{LINUX}/tandem-kernel.attempts").write_text(torn)
-    assert "given up" in kit.do("try", code=1)
-    assert kit.called() == []
+def test_a_count_that_a_power_cut_tore_counts_as_given_up(kit: Machine) -> None:
+    for torn in ("", "x", "\0\0"):
+        (kit.root / f"boot/firmware/tandem-{LINUX}/tandem-kernel.attempts").write_text(torn)
+        assert "given up" in kit.do("try", code=1)
+        assert kit.called() == []
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from old_registry import to_version
 
-from tandem_server.registry import HUB_AND_PEOPLE, BadCode, KeyTaken, NetworkFullError, Registry
+from tandem_server.registry import HUB_AND_PEOPLE, BadCode, NetworkFullError, Registry
 from tandem_server.registry.peers import FILE, known_hosts, peers, write_peers
 
 NETWORK = ipaddress.ip_network("10.87.0.0/16")
@@ -31,16 +30,6 @@ def registry(tmp_path):
 
 def redeem(registry, name, code, its_key, network=NETWORK):
     return registry.enrolments.redeem(name, code, its_key, HOST_KEYS, network)
-
-
-def test_a_code_registers_its_probe_and_gives_it_a_token_and_an_address(registry):
-    made = registry.enrolments.invite("probe-1", 3600, NETWORK)
-    assert (made.address, made.known) == (f"10.87.0.{HUB_AND_PEOPLE + 1}", False)
-    assert registry.probes.all() == []
-    token, address = redeem(registry, "probe-1", made.code, key())
-    assert registry.probes.of_token(token) == "probe-1"
-    assert address == made.address
-    assert registry.enrolments.invite("probe-1", 3600, NETWORK).known
 
 
 def test_the_file_holds_no_code(registry):
@@ -133,15 +122,6 @@ def test_a_new_card_voids_the_token_and_key_of_the_one_before_and_keeps_the_addr
     assert peers(registry.enrolments.all()) == f"# probe-1\n[Peer]\nPublicKey = {mine}\nAllowedIPs = {address}/32\n"
 
 
-def test_two_probes_never_have_one_key_or_one_address(registry):
-    mine = key()
-    redeem(registry, "probe-1", registry.enrolments.invite("probe-1", 60, NETWORK).code, mine)
-    invited = registry.enrolments.invite("probe-2", 60, NETWORK)
-    with pytest.raises(KeyTaken):
-        redeem(registry, "probe-2", invited.code, mine)
-    assert redeem(registry, "probe-2", invited.code, key())[1] == f"10.87.0.{HUB_AND_PEOPLE + 2}"
-
-
 def test_a_revoked_probe_is_no_peer_and_keeps_its_address_for_a_new_invitation(registry, tmp_path):
     for name in ("probe-1", "probe-2"):
         redeem(registry, name, registry.enrolments.invite(name, 60, NETWORK).code, key())
@@ -182,17 +162,6 @@ def test_without_a_tunnel_there_are_host_keys_and_no_peers(registry):
     assert known_hosts(registry.enrolments.all()) == f"probe-1 {HOST_KEYS[0]}\n"
 
 
-def test_a_registry_of_before_gets_the_tables(tmp_path):
-    file = tmp_path / "registry.sqlite"
-    with Registry(file) as registry:
-        token = registry.probes.add("probe-1")
-        with registry._write() as connection:
-            to_version(connection, 7)
-    with Registry(file) as registry:
-        assert registry.probes.of_token(token) == "probe-1"
-        assert registry.enrolments.all() == []
-
-
 ENROL_MANY = """
 import base64, ipaddress, os, pathlib, sys
 from tandem_server.registry import Registry
@@ -212,7 +181,7 @@ with Registry(file) as registry:
 def test_several_processes_enrol_at_once_and_the_hubs_file_has_all(tmp_path):
     file = tmp_path / "registry.sqlite"
     processes = [subprocess.Popen([sys.executable, "-c", ENROL_MANY, str(file), name]) for name in ("a", "b", "c")]
-    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    assert [process.wait(180) for process in processes] == [0, 0, 0]
     with Registry(file) as registry:
         enrolled = registry.enrolments.all()
         assert len({one.address for one in enrolled}) == 36

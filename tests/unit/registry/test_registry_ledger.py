@@ -1,11 +1,14 @@
 """The ledger's running sums: a registry of before gets them, and several processes may open it meanwhile."""
 
+import io
 import sqlite3
 import subprocess
 import sys
 
+import pytest
 from old_registry import to_version
 
+from tandem.schema.trace import offer_of
 from tandem_server.registry import JudgedRun, Registry
 
 BEFORE = 5
@@ -42,20 +45,15 @@ def test_a_registry_of_before_has_every_run_to_be_looked_at(tmp_path):
         ]
         registry.ledger_runs.keep(done)
         (one,) = registry.ledger_runs.sums()
-        assert (one.campaign, one.state, one.runs, one.records_arrived, one.files_received) == (
-            "c",
-            "complete",
-            3,
-            12,
-            3,
-        )
+        assert (one.campaign, one.state, one.runs) == ("c", "complete", 3)
+        assert (one.records_arrived, one.files_received) == (12, 3)
 
 
 def test_several_processes_open_an_old_one_at_once(tmp_path):
     old(tmp_path / "r.sqlite")
     program = "import sys; from pathlib import Path; from tandem_server.registry import Registry; Registry(Path(sys.argv[1])).close()"
     started = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "r.sqlite")]) for _ in range(3)]
-    assert [one.wait(60) for one in started] == [0, 0, 0]
+    assert [one.wait(180) for one in started] == [0, 0, 0]
     with Registry(tmp_path / "r.sqlite") as registry:
         assert sum(one.runs for one in registry.ledger_runs.sums()) == 3
 
@@ -81,3 +79,22 @@ def test_the_hand_out_checks_session_is_no_run(tmp_path):
         assert [one.run for one in registry.sessions.lone()] == ["run-1"]
         assert [one.run for one in registry.ledger_runs.due(1, 10)] == ["run-1"]
         assert [one.run for one in registry.sessions.all()] == ["preflight", "run-1"]
+
+
+@pytest.mark.parametrize("version", [1, 2, 7])
+def test_a_registry_of_any_version_gets_what_it_lacks(tmp_path, version):
+    file = tmp_path / "r.sqlite"
+    with Registry(file) as made:
+        token = made.probes.add("probe-1")
+        with made._write() as connection:
+            to_version(connection, version)
+    with Registry(file) as opened:
+        assert opened.probes.of_token(token) == "probe-1"
+        assert opened.enrolments.all() == opened.campaigns.all() == opened.traces.received() == []
+        assert opened.enrolments.invite("probe-2", 60, None).code
+        how = {"short": False, "label": None, "paths": {}, "allow_substitutes": False, "priority": 1}
+        assert opened.campaigns.push(["probe-1"], "own", "own.toml", "t", **how)
+        offer = offer_of(io.BytesIO(b"packets"), "a.pcap", None, "identity", 4096)
+        opened.trace_offers.offer("probe-1", offer, 10)
+        row = opened.trace_offers.finish("probe-1", offer, "probe-1/a.pcap", "identity", offer.bytes)
+        assert opened.traces.received() == [row]

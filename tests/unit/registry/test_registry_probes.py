@@ -105,7 +105,7 @@ def test_processes_and_threads_write_at_once(tmp_path):
             thread.start()
         for thread in threads:
             thread.join()
-        assert [process.wait(60) for process in processes] == [0, 0]
+        assert [process.wait(180) for process in processes] == [0, 0]
         assert len(registry.probes.all()) == 100
 
 

@@ -49,3 +49,14 @@ def test_sessions_are_accounted_per_probe_and_end_once(registry):
     assert registry.sessions.sent_since("probe-1", time.time_ns()) == 0
     assert registry.sessions.end_abandoned() == 1
     assert [row.ended_why for row in registry.sessions.all()] == ["closed", "expired", "endpoint died"]
+
+
+def test_a_manifest_that_is_no_json_hides_no_other(registry):
+    """As an older gateway kept it, and SQLite does not read it."""
+    for run, manifest in (
+        ("run-1", {"kind": "tcp", "level": float("inf")}),
+        ("run-2", {"kind": "mptcp", "level": 5.0}),
+    ):
+        registry.runs.put(run, "probe-1", manifest)
+        registry.counted.keep_runs([(run, {"run": 1}, [], 4)])
+    assert {(one.id, one.kind) for one in registry.counted.complete_runs()} == {("run-1", ""), ("run-2", "mptcp")}

@@ -8,8 +8,13 @@ import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[3] / "ansible/roles/collector/files"))
+
+from tandem_release.place import Place
+from tandem_release.releases import Releases
+from tandem_release.service import Told
+
 ROLES = Path(__file__).parents[3] / "ansible/roles"
-sys.path.insert(0, str(ROLES / "collector/files"))
 
 PROGRAM = """import json, pathlib, sys
 def main():
@@ -55,14 +60,10 @@ class Kit:
 
     @property
     def releases(self):
-        from tandem_release.releases import Releases
-
         return Releases(self.home)
 
     @property
     def place(self):
-        from tandem_release.place import Place
-
         return Place(self.releases, self.root)
 
     def install(self, version):
@@ -113,8 +114,6 @@ class FakeService:
     works: bool = True
 
     def told(self):
-        from tandem_release.service import Told
-
         release = self.kit.releases.linked("current")
         answers = self.says.get(release, [None])
         answer = answers[min(self.looks, len(answers) - 1)]

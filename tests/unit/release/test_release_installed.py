@@ -7,6 +7,8 @@ import sys
 
 import pytest
 from release_kit import ROLES, wheel_of
+from tandem_release import disk, main, releases
+from tandem_release.disk import ReleaseError
 
 PROGRAM = ROLES / "collector/files/tandem-release"
 
@@ -27,8 +29,6 @@ def test_a_release_is_installed_once_and_runs_by_itself(kit):
 
 
 def test_another_content_under_the_same_name_is_refused(kit, tmp_path):
-    from tandem_release.disk import ReleaseError
-
     kit.install("1.0")
     other = wheel_of(tmp_path / "other.whl", "2.0")
     with pytest.raises(ReleaseError, match="another content"):
@@ -37,8 +37,6 @@ def test_another_content_under_the_same_name_is_refused(kit, tmp_path):
 
 @pytest.mark.parametrize("name", ["current", "staged", "../x", ".hidden", "a b", "é"])
 def test_a_name_that_is_none_is_refused(kit, tmp_path, name):
-    from tandem_release.disk import ReleaseError
-
     wheel = wheel_of(tmp_path / "a.whl", "1.0")
     with pytest.raises(ReleaseError, match="use letters"):
         kit.releases.install(wheel, name)
@@ -60,9 +58,6 @@ def test_a_release_for_a_python_that_is_gone_is_made_anew(kit):
 
 
 def test_without_room_nothing_is_installed(kit, monkeypatch):
-    from tandem_release import releases
-    from tandem_release.disk import ReleaseError
-
     monkeypatch.setattr(releases, "SPARE_BYTES", 10**18)
     with pytest.raises(ReleaseError, match="bytes are free") as raised:
         kit.install("1.0")
@@ -133,8 +128,6 @@ def test_the_program_is_python_that_the_probe_has():
 
 @pytest.mark.parametrize("words", [("install", "a.whl"), ("switch", "1.0"), ("back",), ("prune",)])
 def test_a_root_that_would_forget_it_is_not_changed(kit, monkeypatch, capsys, words):
-    from tandem_release import disk, main
-
     kit.install("1.0")
     monkeypatch.setattr(disk.os.path, "ismount", lambda place: place == kit.root / "media/root-ro")
     where = ["--home", str(kit.home), "--root", str(kit.root)]

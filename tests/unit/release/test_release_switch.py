@@ -1,14 +1,18 @@
 """To another release, and back when it does not measure as the one before did."""
 
+import shutil
+
 import pytest
 from release_kit import FakeService, status
+from tandem_release import disk, place
+from tandem_release import switch as switching
+from tandem_release.disk import ReleaseError
+from tandem_release.switch import Limits, Switch
 
 LIMITS = (900.0, 60.0, 10.0)
 
 
 def switch(kit, service):
-    from tandem_release.switch import Limits, Switch
-
     return Switch(kit.place, service, Limits(*LIMITS), clock=lambda: service.now_s, pause=service.pause)
 
 
@@ -94,8 +98,6 @@ def test_another_configuration_alone_is_switched_to_and_taken_back_too(measuring
 
 
 def test_nothing_is_touched_when_the_release_refuses_its_configuration(measuring):
-    from tandem_release.disk import ReleaseError
-
     before = measuring.seen()
     measuring.stage(config="refused")
     service = FakeService(measuring, {"1.0": [(7, status())]})
@@ -113,15 +115,11 @@ def test_the_check_sees_secrets_and_files_where_they_are_before_the_start(measur
     )
     measuring.place.check("2.0")
     secret.unlink()
-    from tandem_release.disk import ReleaseError
-
     with pytest.raises(ReleaseError, match="does not take"):
         measuring.place.check("2.0")
 
 
 def test_a_measurement_under_way_holds_it(measuring):
-    from tandem_release.disk import ReleaseError
-
     before = measuring.seen()
     service = FakeService(measuring, {"1.0": [(7, status())]}, idle=False)
     with pytest.raises(ReleaseError, match="held by a measurement") as raised:
@@ -164,11 +162,6 @@ class PowerCutError(BaseException):
 
 def test_whenever_the_power_goes_a_boot_finds_the_old_release_or_the_new(measuring, monkeypatch, tmp_path):
     """Cut before each single change of the disk, also while a boot takes back what was begun."""
-    import shutil
-
-    from tandem_release import disk, place
-    from tandem_release import switch as switching
-
     whole = tmp_path / "before"
     shutil.copytree(tmp_path / "opt", whole / "opt", symlinks=True)
     shutil.copytree(tmp_path / "root", whole / "root")

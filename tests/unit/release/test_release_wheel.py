@@ -6,18 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from release_kit import wheel_of
-
-
-def read(path):
-    from tandem_release.wheel import read as read_wheel
-
-    return read_wheel(path)
+from tandem_release import wheel
+from tandem_release.disk import ReleaseError
 
 
 def test_a_whole_wheel(tmp_path):
-    wheel = read(wheel_of(tmp_path / "a.whl", "1.2.0+field.2"))
-    assert wheel.version == "1.2.0+field.2"
-    assert "tandem/cli/main.py" in wheel.files
+    whole = wheel.read(wheel_of(tmp_path / "a.whl", "1.2.0+field.2"))
+    assert whole.version == "1.2.0+field.2"
+    assert "tandem/cli/main.py" in whole.files
 
 
 @pytest.mark.parametrize(
@@ -32,10 +28,8 @@ def test_a_whole_wheel(tmp_path):
     ],
 )
 def test_a_wheel_that_is_not_whole_is_refused(tmp_path, change, said):
-    from tandem_release.disk import ReleaseError
-
     with pytest.raises(ReleaseError, match=said):
-        read(wheel_of(tmp_path / "a.whl", "1.0", change=change))
+        wheel.read(wheel_of(tmp_path / "a.whl", "1.0", change=change))
 
 
 @pytest.mark.parametrize(
@@ -49,24 +43,18 @@ def test_a_wheel_that_is_not_whole_is_refused(tmp_path, change, said):
     ],
 )
 def test_a_record_that_is_none_is_refused(tmp_path, record):
-    from tandem_release.disk import ReleaseError
-
     with pytest.raises(ReleaseError, match="no whole wheel"):
-        read(wheel_of(tmp_path / "a.whl", "1.0", record=record))
+        wheel.read(wheel_of(tmp_path / "a.whl", "1.0", record=record))
 
 
 def test_what_is_no_file_is_refused(tmp_path):
-    from tandem_release.disk import ReleaseError
-
     for path in (tmp_path, tmp_path / "none.whl"):
         with pytest.raises(ReleaseError, match="name a wheel"):
-            read(path)
+            wheel.read(path)
 
 
 @given(data=st.data())
 def test_bytes_that_changed_on_the_way_never_become_another_release(data, tmp_path_factory):
-    from tandem_release.disk import ReleaseError
-
     folder = tmp_path_factory.mktemp("wheel")
     good = wheel_of(folder / "good.whl", "1.0")
     content = bytearray(good.read_bytes())
@@ -76,17 +64,14 @@ def test_bytes_that_changed_on_the_way_never_become_another_release(data, tmp_pa
     bad = folder / "bad.whl"
     bad.write_bytes(bytes(content[:cut]))
     try:
-        wheel = read(bad)
+        found = wheel.read(bad)
     except ReleaseError:
         return
     # A date or a flag in the archive's own fields means nothing; what is unpacked is the same.
-    assert wheel.files == read(good).files
+    assert found.files == wheel.read(good).files
 
 
 def test_an_archive_that_unpacks_to_more_than_a_card_holds_is_refused(tmp_path, monkeypatch):
-    from tandem_release import wheel
-    from tandem_release.disk import ReleaseError
-
     with zipfile.ZipFile(tmp_path / "bomb.whl", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("zeros", bytes(1_000_000))
     monkeypatch.setattr(wheel, "MOST_BYTES", 100_000)

@@ -33,10 +33,11 @@ tunnel = _load()
 
 
 def test_what_enrolment_and_playbook_say():
-    settings = json.dumps({"endpoints": ["[2001:db8::1]:51820"], "userspace": True})
+    settings = json.dumps({"endpoints": ["[2001:db8::1]:51820"], "userspace": True, "silent_s": 50})
     read = tunnel.read(json.dumps({"wireguard": TOLD}), settings)
     assert read.places == [("hub.example", 51820), ("2001:db8::1", 51820)]
-    assert (read.address, read.keepalive_s, read.userspace) == ("10.87.0.16/16", 25, True)
+    assert (read.address, read.keepalive_s, read.userspace, read.silent_s) == ("10.87.0.16/16", 25, True, 50)
+    assert tunnel.read(json.dumps({"wireguard": TOLD}), None).silent_s == 150
     assert tunnel.read('{"wireguard": null}', None) is None
 
 
@@ -62,7 +63,8 @@ def test_what_is_wrong_ends_it_with_the_mend(wrong):
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*TOLD, "wireguard", "endpoints"]), inner)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*TOLD, "wireguard", "endpoints", "silent_s"]), inner)
     ),
 )
 

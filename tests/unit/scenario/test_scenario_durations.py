@@ -10,7 +10,7 @@ from tandem_bench.scenario.route import lay_out, phase_starts
 
 
 @pytest.mark.parametrize("name", ["commute", "still", "walk", "drive"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(duration_s=st.floats(10, 3600))
 def test_phases_cover_the_duration(name, duration_s):
     scenario = load(name, duration_s, 1)
@@ -33,7 +33,7 @@ def test_shares_become_ticks(shares, ticks):
     assert (lengths >= 1).all()
 
 
-@pytest.mark.parametrize("duration_s", [30, 60, 95.5, 180, 600])
+@pytest.mark.parametrize("duration_s", [30, 95.5, 180])
 def test_whole_commutes_of_any_length(duration_s):
     played = play(load("commute", duration_s, 2))
     assert [p["activity"] for p in played.phases] == ["still", "walk", "tram", "drive", "still"]
@@ -45,11 +45,10 @@ def test_whole_commutes_of_any_length(duration_s):
     assert all(len(t) == round(duration_s * 10) for t in played.operators.values())
 
 
-@pytest.mark.slow
-def test_an_hour():
-    played = play(load("commute", 3600, 1))
-    assert played.summary()["distance_m"] > 15_000
-    assert all(len(t) == 36_000 for t in played.operators.values())
+def test_a_long_one_goes_far_and_meets_several_areas():
+    played = play(load("commute", 1200, 1))
+    assert played.summary()["distance_m"] > 5_000
+    assert all(len(t) == 12_000 for t in played.operators.values())
     assert all(len(set(t.columns["tac"])) > 1 for t in played.operators.values())
 
 

@@ -1,7 +1,7 @@
 """Scenario files: what is read, and that whatever is wrong is one line with file, line and mend."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_bench.scenario import ScenarioError, load, names, play, source
@@ -138,7 +138,6 @@ def test_unknown_names_and_unreadable_files(tmp_path):
         load("a\x00b")
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     junk=st.one_of(st.text(max_size=200), st.binary(max_size=200), st.tuples(st.integers(0, 160), st.text(max_size=12)))
 )

@@ -23,7 +23,7 @@ RANGES = {
 }  # fmt: skip
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 2**63 - 1), name=st.sampled_from(["commute", "still", "walk", "drive"]))
 def test_every_value_in_its_range(seed, name):
     played = play(load(name, 30, seed))
@@ -39,7 +39,7 @@ def test_every_value_in_its_range(seed, name):
             assert tick["outage"] is (tick["down_bit_per_s"] == 0) or tick["sinr_db"] <= -9
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 10**6))
 def test_rsrq_follows_from_rsrp_and_rssi(seed):
     for timeline in play(load("drive", 30, seed)).operators.values():
@@ -129,12 +129,3 @@ def test_buffers_hold_what_is_in_flight_and_more():
         size = timeline.columns["buffer_down_bytes"][0]
         assert size >= flight
         assert 0.3 <= size * 8 / (sum(timeline.columns["down_bit_per_s"]) / len(timeline)) <= 1.0
-
-
-def test_first_phase_offers_what_the_file_says():
-    for seed in range(6):
-        home = play(load("commute", 180, seed)).summary()["phases"][0]["operators"]
-        assert 35e6 <= home["A"]["down_bit_per_s"] <= 60e6
-        assert 25e6 <= home["B"]["down_bit_per_s"] <= 45e6
-        assert all(8e6 <= home[o]["up_bit_per_s"] <= 25e6 for o in "AB")
-        assert all(home[o]["handovers"] == 0 and home[o]["outage_s"] == 0 for o in "AB")

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_bench.scenario import ScenarioError, replay
@@ -205,7 +205,6 @@ def test_missing_file_and_folder(tmp_path):
             replay(path, path)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     junk=st.one_of(st.binary(max_size=300), st.tuples(st.integers(0, 2600), st.integers(0, 20), st.binary(max_size=20)))
 )
@@ -225,7 +224,6 @@ def test_whatever_a_log_holds_it_plays_or_is_refused(tmp_path_factory, junk):
         assert len(outcome.operators["A"]) == round(outcome.duration_s * 10) >= 100
 
 
-@settings(max_examples=100, deadline=None)
 @given(values=st.lists(st.one_of(st.text(max_size=12), st.floats(), st.integers()), min_size=26, max_size=26))
 def test_whatever_a_row_holds_it_is_read_or_refused(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("row") / "row.csv"

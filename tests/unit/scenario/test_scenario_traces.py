@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_bench.cli.main import main
@@ -57,7 +57,6 @@ def test_any_bytes_are_a_trace_or_one_line(tmp_path_factory: pytest.TempPathFact
     assert said is None or "\n" not in said
 
 
-@settings(max_examples=60)
 @given(st.lists(st.integers(0, 700), min_size=1, max_size=30), st.integers(1, 20))
 def test_the_means_are_what_the_opportunities_sum_to(times: list[int], ticks: int) -> None:
     times = [*sorted(times), 701]

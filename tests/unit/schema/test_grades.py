@@ -56,51 +56,39 @@ def test_every_kind_of_event_has_a_meaning_and_no_other():
     assert set(EVENTS) == set(EVENT_KINDS)
 
 
-@pytest.mark.parametrize(
-    ("measurement", "field", "states"),
-    [
-        ("radio", "state", RADIO_STATES),
-        ("modem_health", "state", MODEM_STATES),
-        ("probe_state", "state", PROBE_STATES),
-        ("health", "mobile", ("true", "false")),
-        ("dash_playback", "state", PLAYBACK_STATES),
-        ("campaign", "state", CAMPAIGN_STATES),
-        ("verdict", "verdict", VERDICTS),
-        ("verdict", "role", VERDICT_ROLES),
-    ],
-)
-def test_every_state_has_a_meaning_and_no_other(measurement, field, states):
-    assert set(meanings(measurement, field)) == set(states)
+def test_every_state_has_a_meaning_and_no_other():
+    states = {
+        ("radio", "state"): RADIO_STATES,
+        ("modem_health", "state"): MODEM_STATES,
+        ("probe_state", "state"): PROBE_STATES,
+        ("health", "mobile"): ("true", "false"),
+        ("dash_playback", "state"): PLAYBACK_STATES,
+        ("campaign", "state"): CAMPAIGN_STATES,
+        ("verdict", "verdict"): VERDICTS,
+        ("verdict", "role"): VERDICT_ROLES,
+    }
+    assert {key: set(meanings(*key)) for key in states} == {key: set(words) for key, words in states.items()}
+    for key in (("probe_state", "state"), ("modem_health", "state"), ("campaign", "state"), ("verdict", "verdict")):
+        measurement, name = key
+        for number, word in enumerate(states[key]):
+            assert meaning(measurement, f"{name}_code", number) == meaning(measurement, name, word), key
 
 
-@pytest.mark.parametrize(
-    ("measurement", "name", "code", "words"),
-    [
-        ("probe_state", "state", "state_code", PROBE_STATES),
-        ("modem_health", "state", "state_code", MODEM_STATES),
-        ("campaign", "state", "state_code", CAMPAIGN_STATES),
-        ("verdict", "verdict", "verdict_code", VERDICTS),
-    ],
-)
-def test_a_code_means_what_its_word_means(measurement, name, code, words):
-    for number, word in enumerate(words):
-        assert meaning(measurement, code, number) == meaning(measurement, name, word)
+def test_words_are_of_a_field_or_tag_of_the_schema_and_fit_it():
+    def fit(key, words):
+        if any(not m.words or m.words != m.words.strip() or "_" in m.words for m in words.values()):
+            return False
+        measurement, _, name = key.partition(".")
+        if name in ALL[measurement].tags:
+            return True
+        field = the_field(key)
+        if field.kind == "bool":
+            return set(words) == {"true", "false"}
+        if field.kind == "int":
+            return set(words) == {str(n) for n in range(int(field.minimum or 0), int(field.maximum or 0) + 1)}
+        return field.kind == "str"
 
-
-@pytest.mark.parametrize("key", sorted(STATES))
-def test_words_are_of_a_field_or_tag_of_the_schema_and_fit_it(key):
-    measurement, _, name = key.partition(".")
-    words = STATES[key]
-    assert all(m.words and m.words == m.words.strip() and "_" not in m.words for m in words.values())
-    if name in ALL[measurement].tags:
-        return
-    field = ALL[measurement].field(name)
-    if field.kind == "bool":
-        assert set(words) == {"true", "false"}
-    elif field.kind == "int":
-        assert set(words) == {str(n) for n in range(int(field.minimum or 0), int(field.maximum or 0) + 1)}
-    else:
-        assert field.kind == "str"
+    assert [key for key, words in STATES.items() if not fit(key, words)] == []
 
 
 def test_a_yes_or_no_of_which_nothing_more_is_known_is_yes_or_no():
@@ -111,54 +99,50 @@ def test_a_yes_or_no_of_which_nothing_more_is_known_is_yes_or_no():
         meanings("radio", "nothing")
 
 
-@pytest.mark.parametrize("key", sorted(SCALES))
-def test_limits_lie_within_what_the_schema_admits_and_say_their_source(key):
-    field, limits = the_field(key), SCALES[key]
-    low, high = (
-        (-math.inf if field.minimum is None else field.minimum),
-        (math.inf if field.maximum is None else field.maximum),
-    )
-    assert field.kind in ("int", "float")
-    assert low <= limits.fair <= high
-    assert low <= limits.good <= high
-    assert limits.source
+def test_limits_and_usual_ranges_lie_within_what_the_schema_admits_and_limits_say_their_source():
+    def ends(low, high):
+        return -math.inf if low is None else low, math.inf if high is None else high
+
+    wrong = []
+    for key in {*SCALES, *USUAL}:
+        field = the_field(key)
+        low, high = ends(field.minimum, field.maximum)
+        if key in USUAL:
+            least, greatest = ends(USUAL[key].low, USUAL[key].high)
+            if not (
+                (low <= least or math.isinf(least)) and least < greatest and (greatest <= high or math.isinf(greatest))
+            ):
+                wrong.append((key, USUAL[key]))
+        if key in SCALES:
+            good, fair = SCALES[key].good, SCALES[key].fair
+            if (
+                field.kind not in ("int", "float")
+                or not SCALES[key].source
+                or not low <= min(good, fair) <= max(good, fair) <= high
+            ):
+                wrong.append((key, SCALES[key]))
+            if key in USUAL and not -math.inf < least < min(good, fair) <= max(good, fair) < greatest < math.inf:
+                wrong.append((key, SCALES[key], USUAL[key]))
+    assert wrong == []
 
 
-@pytest.mark.parametrize("key", sorted(set(SCALES) & set(USUAL)))
-def test_limits_lie_within_the_usual_range(key):
-    shown = USUAL[key]
-    assert shown.low is not None
-    assert shown.high is not None
-    assert shown.low < min(SCALES[key].good, SCALES[key].fair) <= max(SCALES[key].good, SCALES[key].fair) < shown.high
+def test_every_field_has_a_title_and_a_range():
+    assert [field for field in FIELDS if not title(*field)] == []
+    for field in FIELDS:
+        usual(*field)
 
 
-@pytest.mark.parametrize("key", sorted(USUAL))
-def test_usual_ranges_lie_within_what_the_schema_admits(key):
-    field, shown = the_field(key), USUAL[key]
-    assert shown.low is None or field.minimum is None or shown.low >= field.minimum
-    assert shown.high is None or field.maximum is None or shown.high <= field.maximum
-    assert shown.low is None or shown.high is None or shown.low < shown.high
-
-
-@pytest.mark.parametrize(("measurement", "field"), FIELDS)
-def test_every_field_has_a_title_and_a_range(measurement, field):
-    assert title(measurement, field)
-    usual(measurement, field)
-
-
-@pytest.mark.parametrize(
-    ("level", "tone"),
-    [(-80, "good"), (-90, "good"), (-90.1, "fair"), (-105, "fair"), (-105.5, "poor"), (None, "quiet"), (True, "quiet")],
-)
-def test_rsrp_is_graded(level, tone):
-    assert tone_of("radio", "rsrp_dbm", level) == tone
-
-
-@pytest.mark.parametrize(
-    ("value", "tone"), [(59.9, "good"), (60, "fair"), (79.9, "fair"), (80, "poor"), ("80", "quiet")]
-)
-def test_where_less_is_better_the_order_turns(value, tone):
-    assert tone_of("health", "processor_temperature_degc", value) == tone
+def test_values_are_graded_and_where_less_is_better_the_order_turns():
+    for (measurement, field), tones in {
+        ("radio", "rsrp_dbm"): [
+            *((-80, "good"), (-90, "good"), (-90.1, "fair"), (-105, "fair"), (-105.5, "poor")),
+            *((None, "quiet"), (True, "quiet")),
+        ],
+        ("health", "processor_temperature_degc"): [
+            *((59.9, "good"), (60, "fair"), (79.9, "fair"), (80, "poor"), ("80", "quiet"))
+        ],
+    }.items():
+        assert [(value, tone_of(measurement, field, value)) for value, _ in tones] == tones
 
 
 @given(st.sampled_from([*SCALES.values(), *SHARES.values()]), st.floats(), st.floats())
@@ -171,12 +155,12 @@ def test_what_is_better_never_has_a_worse_grade(limits, one, other):
     assert low <= high if limits.more_is_better else low >= high
 
 
-@pytest.mark.parametrize("limits", [*SCALES.values(), *SHARES.values()])
-def test_steps_ascend_as_grafana_wants_them(limits):
-    values = [limit for limit, _ in limits.steps]
-    assert values[0] is None
-    assert values[1] <= values[2]
-    assert [limits.tone(v) for v in values[2:]] == [tone for _, tone in limits.steps[2:]]
+def test_steps_ascend_as_grafana_wants_them():
+    for limits in (*SCALES.values(), *SHARES.values()):
+        values = [limit for limit, _ in limits.steps]
+        assert values[0] is None
+        assert values[1] <= values[2], limits
+        assert [limits.tone(v) for v in values[2:]] == [tone for _, tone in limits.steps[2:]], limits
 
 
 def test_an_ungraded_field_has_no_grade():

@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from tandem.notify import Notify
+from tandem_server.store import StoreStartError
+from tandem_server.store.private import account_password
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ingest"))
+
+from serve_on_loopback import end, lay_out, start
 
 
 @pytest.fixture
@@ -33,11 +37,8 @@ def test_without_a_service_manager_nothing_is_told(monkeypatch):
 
 def test_ready_alive_and_stopping(manager, monkeypatch):
     listening, address = manager
-    for name, value in (
-        ("NOTIFY_SOCKET", str(address)),
-        ("WATCHDOG_USEC", "30000000"),
-        ("WATCHDOG_PID", str(os.getpid())),
-    ):
+    watched = {"NOTIFY_SOCKET": str(address), "WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getpid())}
+    for name, value in watched.items():
         monkeypatch.setenv(name, value)
     told = Notify.of_environment()
     assert told.every_s == 10
@@ -59,10 +60,6 @@ def test_another_process_is_watched(monkeypatch):
 
 @pytest.mark.parametrize("roles", [["gateway"], ["endpoint"], []])
 def test_the_server_tells_when_it_is_ready_and_that_it_lives(manager, tmp_path, monkeypatch, roles):
-    from serve_on_loopback import end, lay_out, start
-
-    from tandem_server.store import StoreStartError
-
     listening, address = manager
     try:
         lay_out(tmp_path)
@@ -88,8 +85,6 @@ def test_the_server_tells_when_it_is_ready_and_that_it_lives(manager, tmp_path, 
 
 
 def test_a_credential_of_systemd_takes_the_place_of_the_databases_folder(tmp_path, monkeypatch):
-    from tandem_server.store.private import account_password
-
     for folder, password in (("folder", "of the folder\n"), ("given", "given\n")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "tandem.password").write_text(password)

@@ -25,7 +25,7 @@ def analysed(*args):
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("no systemd-analyze on this system")
-    return subprocess.run([program, *map(str, args)], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([program, *map(str, args)], capture_output=True, text=True, timeout=180, check=False)
 
 
 def test_every_service_has_its_unit():
@@ -44,11 +44,7 @@ def test_a_service_is_nobodys_root(unit):
     assert int(has["WatchdogSec"]) > 0
     assert re.fullmatch(r"[0-9]+[MG]", has["MemoryMax"])
     assert ("LoadCredential" in has) == (unit.stem != "tandem-database")
-
-
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
-def test_a_driver_that_comes_after_the_service_is_no_stranger(unit):
-    """systemd looks up a group's name once, at the start: a modem's driver that is loaded later would stay forbidden."""
+    # systemd looks up a group's name once, at the start: a modem's driver that is loaded later would stay forbidden.
     allowed = re.findall(r"(?m)^DeviceAllow=(\S+)", unit.read_text())
     assert [name for name in allowed if not re.fullmatch(r"/dev/\S+|char-[0-9]+", name)] == []
 

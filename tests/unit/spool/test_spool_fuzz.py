@@ -9,7 +9,7 @@ FUZZER = Path(__file__).resolve().parents[2] / "bench/fuzz_spool.py"
 
 def test_damaged_spools_are_read_or_refused_and_counted() -> None:
     done = subprocess.run(
-        [sys.executable, str(FUZZER), "--rounds", "40", "--minutes", "60", "--seed", "7"],
+        [sys.executable, str(FUZZER), "--rounds", "40", "--seconds", "3600", "--seed", "7"],
         capture_output=True,
         text=True,
         check=False,

@@ -42,23 +42,20 @@ def test_preparing_again_mends_what_is_wrong(admin):
     assert set(look(admin).policies.values()) == {"0s"}
 
 
-@pytest.mark.parametrize(
-    ("seconds", "resolution", "rolled"),
-    [
+def test_the_reader_learns_the_resolution_from_the_time_range(reader):
+    to_ms = 1_790_000_000_000
+    for seconds, resolution, rolled in [
         (300, "kept", "minute"),
         (3 * 3600, "kept", "minute"),
         (3 * 3600 + 2, "minute", "minute"),
         (7 * 86_400, "minute", "minute"),
         (8 * 86_400, "hour", "hour"),
         (10 * 365 * 86_400, "hour", "hour"),
-    ],
-)
-def test_the_reader_learns_the_resolution_from_the_time_range(reader, seconds, resolution, rolled):
-    to_ms = 1_790_000_000_000
-    for field, expected in (("resolution", resolution), ("rolled", rolled)):
-        asked = resolution_query(field).replace("$__to", str(to_ms)).replace("$__from", str(to_ms - seconds * 1000))
-        (series,) = reader.query(asked)
-        assert series.column(field) == [expected]
+    ]:
+        for field, expected in (("resolution", resolution), ("rolled", rolled)):
+            asked = resolution_query(field).replace("$__to", str(to_ms)).replace("$__from", str(to_ms - seconds * 1000))
+            (series,) = reader.query(asked)
+            assert series.column(field) == [expected], seconds
 
 
 def test_the_reader_reads_every_policy_and_sees_names(store, reader):
@@ -70,39 +67,36 @@ def test_the_reader_reads_every_policy_and_sees_names(store, reader):
         reader.query(f'SELECT "records" FROM "{one.policy}"."radio" LIMIT 1')  # noqa: S608  of the schema
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        'SELECT "rsrp_dbm" INTO "hour"."stolen" FROM "kept"."radio"',
-        'DROP MEASUREMENT "radio"',
-        'DROP SERIES FROM "radio"',
-        'DELETE FROM "radio"',
-        'DROP DATABASE "tandem"',
-        'CREATE DATABASE "mine"',
-        'CREATE RETENTION POLICY "mine" ON "tandem" DURATION 1d REPLICATION 1',
-        'ALTER RETENTION POLICY "kept" ON "tandem" DURATION 1d',
-        'DROP RETENTION POLICY "hour" ON "tandem"',
-        "CREATE USER mine WITH PASSWORD 'mine' WITH ALL PRIVILEGES",
-        "SET PASSWORD FOR admin = 'mine'",
-        "SET PASSWORD FOR reader = 'mine'",
-        "GRANT ALL ON tandem TO reader",
-        "GRANT ALL PRIVILEGES TO reader",
-        "DROP USER tandem",
-        "SHOW USERS",
-        "SHOW GRANTS FOR tandem",
-        "DROP SHARD 1",
-        'CREATE SUBSCRIPTION "s" ON "tandem"."kept" DESTINATIONS ALL \'udp://127.0.0.1:9\'',
-        "KILL QUERY 1",
-    ],
-)
-def test_the_reader_can_change_nothing(store, reader, statement):
+CHANGES = [
+    'SELECT "rsrp_dbm" INTO "hour"."stolen" FROM "kept"."radio"',
+    'DROP MEASUREMENT "radio"',
+    'DROP SERIES FROM "radio"',
+    'DELETE FROM "radio"',
+    'DROP DATABASE "tandem"',
+    'CREATE DATABASE "mine"',
+    'CREATE RETENTION POLICY "mine" ON "tandem" DURATION 1d REPLICATION 1',
+    'ALTER RETENTION POLICY "kept" ON "tandem" DURATION 1d',
+    'DROP RETENTION POLICY "hour" ON "tandem"',
+    "CREATE USER mine WITH PASSWORD 'mine' WITH ALL PRIVILEGES",
+    "SET PASSWORD FOR admin = 'mine'",
+    "SET PASSWORD FOR reader = 'mine'",
+    "GRANT ALL ON tandem TO reader",
+    "GRANT ALL PRIVILEGES TO reader",
+    "DROP USER tandem",
+    "SHOW USERS",
+    "SHOW GRANTS FOR tandem",
+    "DROP SHARD 1",
+    'CREATE SUBSCRIPTION "s" ON "tandem"."kept" DESTINATIONS ALL \'udp://127.0.0.1:9\'',
+    "KILL QUERY 1",
+]
+
+
+def test_the_reader_can_change_nothing_and_cannot_write(store, reader):
     store.write([f"radio,probe=seen,path=a rsrp_dbm=-90 {NOW}"])
-    with pytest.raises((StoreDown, QueryError), match=r"not authorized|requires admin|error authorizing"):
-        reader.query(statement)
-    assert store.query('SELECT "rsrp_dbm" FROM "kept"."radio" WHERE "probe" = \'seen\'')
-
-
-def test_the_reader_cannot_write(store, reader):
+    for statement in CHANGES:
+        with pytest.raises((StoreDown, QueryError), match=r"not authorized|requires admin|error authorizing"):
+            reader.query(statement)
+        assert store.query('SELECT "rsrp_dbm" FROM "kept"."radio" WHERE "probe" = \'seen\''), statement
     for policy in (None, "kept", "minute", "hour", "boards"):
         with pytest.raises(StoreDown, match="403"):
             reader.write([f"stolen v=1 {NOW}"], policy=policy)
@@ -126,33 +120,33 @@ def test_a_password_with_quotes_is_one(admin, private_influx):
         prepare_reader(admin, (private_influx.folder / "reader.password").read_text().strip())
 
 
-def test_a_lost_readers_password_is_made_anew(influx_binary, tmp_path):
-    with PrivateInflux(influx_binary, tmp_path, 0):
-        old = (tmp_path / "reader.password").read_text()
-    (tmp_path / "reader.password").unlink()
-    with PrivateInflux(influx_binary, tmp_path, 0) as database, database.client("reader") as reader:
-        reader.query("SHOW MEASUREMENTS")
-        assert (tmp_path / "reader.password").read_text() != old
-
-
-def test_a_continuous_query_of_the_readers_does_nothing_and_is_forgotten(influx_binary, tmp_path):
+def test_the_readers_password_is_made_anew_and_a_continuous_query_of_its_does_nothing_and_is_forgotten(
+    influx_binary, tmp_path
+):
     """InfluxDB 1.x lets who may only read make one, and would run it with the right to write: so none runs here."""
     query = (
         'CREATE CONTINUOUS QUERY "mine" ON "tandem" BEGIN SELECT mean("v") INTO "stolen" FROM "x" GROUP BY time(1s) END'
     )
     with PrivateInflux(influx_binary, tmp_path, 0) as database:
+        old = (tmp_path / "reader.password").read_text()
         with database.client("reader") as reader:
             reader.query(query)
         with database.client("admin") as admin:
             assert not runs_continuous_queries(admin)
-    with PrivateInflux(influx_binary, tmp_path, 0) as database, database.client("admin") as admin:
-        assert [row for series in admin.query("SHOW CONTINUOUS QUERIES") for row in series.rows] == []
+    (tmp_path / "reader.password").unlink()
+    with PrivateInflux(influx_binary, tmp_path, 0) as database:
+        with database.client("admin") as admin:
+            assert [row for series in admin.query("SHOW CONTINUOUS QUERIES") for row in series.rows] == []
+        with database.client("reader") as reader:
+            reader.query("SHOW MEASUREMENTS")
+        assert (tmp_path / "reader.password").read_text() != old
 
 
-@pytest.mark.parametrize("measurement", ROLLUPS)
-def test_every_statement_is_understood(store, measurement):
+def test_every_statement_is_understood(store):
     """Each name and function of the table, by the database itself; with no record of that time there is nothing to write."""
-    for step in ("minute", "hour"):
-        for statement in of_raw(measurement, step, "tandem", 0, 7200, "it's \\ one"):
-            assert [row[1] for series in store.query(statement) for row in series.rows] == [0]
-    assert [row[1] for series in store.query(of_minutes(measurement, "tandem", 0, 7200)) for row in series.rows] == [0]
+    statements = [of_minutes(measurement, "tandem", 0, 7200) for measurement in ROLLUPS]
+    for measurement in ROLLUPS:
+        for step in ("minute", "hour"):
+            statements += of_raw(measurement, step, "tandem", 0, 7200, "it's \\ one")
+    for statement in statements:
+        assert [row[1] for series in store.query(statement) for row in series.rows] == [0], statement

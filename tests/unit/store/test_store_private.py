@@ -48,35 +48,20 @@ def test_passwords_are_the_owners_only(private_influx):
     assert stat.S_IMODE(private_influx.folder.stat().st_mode) == 0o700
 
 
-def test_points_survive_a_restart_and_the_accounts_too(influx_binary, tmp_path):
-    for turn in range(2):
-        with PrivateInflux(influx_binary, tmp_path / "influx", 0, kept=Kept(3650)) as database:
-            client = database.client()
-            client.write([f"kept v={turn} {NOW + turn}"])
+def test_points_and_accounts_survive_a_restart_and_lost_passwords_are_made_anew_or_told(influx_binary, tmp_path):
+    folder = tmp_path / "influx"
+    for turn in range(3):
+        with PrivateInflux(influx_binary, folder, 0, kept=Kept(3650)) as database, database.client() as client:
+            assert client.write([f"kept v={turn} {NOW + turn}"]) == []
             (series,) = client.query('SELECT "v" FROM "kept"')
             assert series.column("v") == list(range(turn + 1))
             assert client.query("SHOW RETENTION POLICIES")[0].rows[0][:2] == ["kept", "87600h0m0s"]
-            client.close()
         assert database.pid is None
-
-
-def test_a_lost_everyday_password_is_made_anew_and_a_lost_admins_is_told(influx_binary, tmp_path):
-    with PrivateInflux(influx_binary, tmp_path, 0):
-        pass
-    (tmp_path / "tandem.password").unlink()
-    with PrivateInflux(influx_binary, tmp_path, 0) as database, database.client() as client:
-        assert client.write([f"x v=1 {NOW}"]) == []
-    (tmp_path / "admin.password").unlink()
+        if turn == 1:
+            (folder / "tandem.password").unlink()
+    (folder / "admin.password").unlink()
     with pytest.raises(StoreStartError, match=r"password files back, or start with an empty folder\Z"):
-        PrivateInflux(influx_binary, tmp_path, 0).start()
-
-
-def test_a_port_in_use_is_told_in_one_line(influx_binary, tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(StoreStartError, match=f"port {port} on loopback is in use; mend: ") as told:
-            PrivateInflux(influx_binary, tmp_path, port).start()
-    assert "\n" not in str(told.value)
+        PrivateInflux(influx_binary, folder, 0).start()
 
 
 def test_a_missing_binary_is_told_in_one_line(tmp_path, monkeypatch):
@@ -101,9 +86,12 @@ def test_a_full_disk_is_told_in_one_line(influx_binary, tmp_path, monkeypatch):
         PrivateInflux(influx_binary, tmp_path, 0).start()
 
 
-def test_a_backup_port_is_kept_and_told_when_in_use(influx_binary, tmp_path):
+def test_a_port_in_use_is_told_in_one_line_and_a_backup_port_is_kept(influx_binary, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
+        with pytest.raises(StoreStartError, match=f"port {port} on loopback is in use; mend: ") as told:
+            PrivateInflux(influx_binary, tmp_path, port).start()
+        assert "\n" not in str(told.value)
         database = PrivateInflux(influx_binary, tmp_path, 0, backup_port=port)
         with pytest.raises(StoreStartError, match=rf"port {port} on loopback is in use; mend: .*\[store\] backup_port"):
             database.start()

@@ -40,7 +40,7 @@ class VictoriaMetrics:
             self.process = subprocess.Popen([find(), *listen, *self.flags], stdout=log, stderr=log)
         client = self.client()
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while True:
                 assert self.process.poll() is None, (self.folder / "vm.log").read_text()[-500:]
                 try:

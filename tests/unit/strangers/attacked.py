@@ -11,7 +11,7 @@ from pathlib import Path
 
 from serve_on_loopback import Server, command
 
-HEAD_S, BODY_S = 2.0, 3.0
+HEAD_S, BODY_S = 4.0, 5.0
 STRANGERS, PER_ADDRESS, FAILURES = 40, 20, 10
 PATIENCE_S = 60.0
 """Of the tests' own sockets: nobody waits for ever for a server that does not end a connection."""

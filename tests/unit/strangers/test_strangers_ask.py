@@ -33,13 +33,15 @@ NO_TOKENS = [
 
 @BOTH
 def test_no_good_token(attacked, which):
-    path = {"gateway": "/v1/records", "endpoint": "/v1/sessions"}[which]
-    for number, authorization in enumerate(NO_TOKENS):
+    asks = {"gateway": ("POST /v1/records", "PUT /v1/runs/run-1"), "endpoint": ("POST /v1/sessions",)}[which]
+    nearly = [f"Bearer {attacked.token[:-1]}", f"Bearer {attacked.token}x"]
+    for number, authorization in enumerate([*NO_TOKENS, *nearly]):
         header = "" if authorization is None else f"Authorization: {authorization}\r\n"
-        ask = f"POST {path} HTTP/1.1\r\n{CLOSE}{header}Content-Length: 1\r\n\r\nx"
-        told = attacked.says(ask, which, f"127.0.2.{number + 1}")
-        assert statuses(told) in ([401], [400]), authorization
-        assert b"AAAA" not in told
+        for ask in asks:
+            whole = f"{ask} HTTP/1.1\r\n{CLOSE}{header}Content-Length: 1\r\n\r\nx"
+            told = attacked.says(whole, which, f"127.0.2.{number + 1}")
+            assert statuses(told) in ([401], [400]), (ask, authorization)
+            assert b"AAAA" not in told
 
 
 @BOTH
@@ -149,16 +151,8 @@ def test_a_name_that_leads_elsewhere(attacked, which, method, place):
 def test_a_trace_whose_name_leads_elsewhere(attacked):
     """The offer (server/spec/ingest-api.md) is refused, or this server takes no traces yet."""
     before = files(attacked.folder)
-    for name in (
-        "../../etc/passwd",
-        "/etc/passwd",
-        "captures/../../x",
-        "captures/\0",
-        ".",
-        "",
-        "captures\\..\\x",
-        "a" * 5000,
-    ):
+    inside = [f"captures/{name}" for name in ("../../x", "\0")]
+    for name in ("../../etc/passwd", "/etc/passwd", *inside, ".", "", "captures\\..\\x", "a" * 5000):
         offer = {
             "format": "tandem-trace/1", "name": name, "run": None, "bytes": 1, "sha256": "00" * 32, "encoding": "identity",
             "chunk_bytes": 262144, "chunks": [[1, "00" * 32]],
@@ -205,13 +199,13 @@ def test_a_request_that_two_readers_would_part_in_two_places(attacked, which):
 
 def test_what_follows_an_answer_and_is_no_http(attacked):
     head = "POST /v1/records HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-    for after in (b"zz\r\n", b"5\r\nabc", b"\x00\xff" * 10):
-        with attacked.tls(source="127.0.3.3") as connection:
+    with contextlib.ExitStack() as all_at_once:
+        for after in (b"zz\r\n", b"5\r\nabc", b"\x00\xff" * 10):
+            connection = all_at_once.enter_context(attacked.tls(source="127.0.3.3"))
+            all_at_once.callback(heard, connection)
             connection.sendall(head.encode())
-            told = connection.recv(65536)
-            assert statuses(told) == [401]
+            assert statuses(connection.recv(65536)) == [401]
             connection.sendall(after)
-            heard(connection)
 
 
 def test_http_of_before_and_half_a_connection(attacked):

@@ -2,6 +2,7 @@
 
 import select
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from attacked import PATIENCE_S, PER_ADDRESS, STRANGERS, heard, statuses
@@ -29,54 +30,39 @@ def trickled(connection, first, more):
     raise AssertionError("the server listened to single bytes for a minute")
 
 
-@BOTH
-def test_a_handshake_that_never_comes(attacked, which):
-    with attacked.plain(which) as connection:
-        assert heard(connection) == b""
+def asking(path, *lines):
+    return "\r\n".join([f"POST {path} HTTP/1.1", "Host: x", *lines, "", ""]).encode()
 
 
-@BOTH
-def test_a_handshake_that_comes_byte_by_byte(attacked, which):
-    with attacked.plain(which) as connection:
-        assert trickled(connection, b"\x16\x03\x01\x02\x00\x01", b"\x00") == b""
+def test_each_ends_by_itself(attacked):
+    """All at the same time, at both ports: what never comes, and what comes byte by byte."""
+    token = f"Authorization: Bearer {attacked.token}"
 
+    def told(which, secured, first, more):
+        with (attacked.tls if secured else attacked.plain)(which) as connection:
+            if more:
+                return trickled(connection, first, more)
+            connection.sendall(first)
+            return heard(connection)
 
-@BOTH
-def test_a_request_that_never_comes(attacked, which):
-    with attacked.tls(which) as connection:
-        assert heard(connection) == b""
-
-
-@BOTH
-def test_a_head_that_comes_byte_by_byte(attacked, which):
-    with attacked.tls(which) as connection:
-        assert trickled(connection, b"GET /v1/health HTTP/1.1\r\nX: ", b"x") == b""
-
-
-def test_a_second_head_that_comes_byte_by_byte(attacked):
-    with attacked.tls() as connection:
-        told = trickled(connection, b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\nGET /", b"x")
-        assert statuses(told) == [200]
-
-
-@BOTH
-def test_a_strangers_body_that_comes_byte_by_byte(attacked, which):
-    """It is told 401 at once; the body that still comes does not keep the connection."""
-    path = {"gateway": "/v1/records", "endpoint": "/v1/sessions"}[which]
-    with attacked.tls(which) as connection:
-        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".encode()
-        assert set(statuses(trickled(connection, head, b"x"))) <= {401, 429}
-
-
-@BOTH
-def test_a_probes_body_that_never_comes(attacked, which):
-    path = {"gateway": "/v1/records", "endpoint": "/v1/sessions"}[which]
-    with attacked.tls(which) as connection:
-        head = (
-            f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {attacked.token}\r\nContent-Length: 10\r\n\r\n"
-        )
-        connection.sendall(head.encode())
-        assert statuses(heard(connection)) == [408]
+    cases = [("gateway", True, b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\nGET /", b"x", [200])]
+    for which, path in (("gateway", "/v1/records"), ("endpoint", "/v1/sessions")):
+        cases += [
+            (which, False, b"", b"", []),
+            (which, False, b"\x16\x03\x01\x02\x00\x01", b"\x00", []),
+            (which, True, b"", b"", []),
+            (which, True, b"GET /v1/health HTTP/1.1\r\nX: ", b"x", []),
+            # Told 401 at once; the body that still comes does not keep the connection.
+            (which, True, asking(path, "Content-Length: 1000000"), b"x", [401, 429]),
+            (which, True, asking(path, token, "Content-Length: 10"), b"", [408]),
+        ]
+    with ThreadPoolExecutor(len(cases)) as together:
+        answers = list(together.map(lambda case: told(*case[:4]), cases))
+    for (which, _, first, more, expected), answer in zip(cases, answers, strict=True):
+        found = statuses(answer)
+        # Of a stranger's body also the answer may be lost with the connection.
+        right = found == expected if expected in ([200], [408]) else set(found) <= set(expected)
+        assert (right, bool(answer) <= bool(expected)) == (True, True), (which, first, more, answer)
 
 
 def alive(connections):

@@ -71,6 +71,15 @@ def hang_up(server):
 def test_keys_are_their_owners_alone(alone):
     modes = {name: (alone.folder / "tls" / name).stat().st_mode & 0o777 for name in TLS}
     assert modes == {"ca.key": 0o600, "server.key": 0o600, "ca.pem": 0o644, "server.pem": 0o644}
+    assert (alone.folder / "token").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_certificate_is_a_good_one_by_name_and_by_address(alone):
+    context = ssl.create_default_context(cafile=alone.folder / "tls/ca.pem")
+    context.verify_flags |= ssl.VERIFY_X509_STRICT  # what Python 3.13 asks of every certificate
+    for name in ("server.tandem.test", "127.0.0.1"):
+        with alone.plain() as plain, context.wrap_socket(plain, server_hostname=name) as secured:
+            assert secured.version() in ("TLSv1.2", "TLSv1.3")
 
 
 def test_a_probe_trusts_its_servers_authority_and_name_only(alone, tmp_path):

@@ -29,17 +29,8 @@ class Cluster:
     def worker(self) -> None:
         """One more, of one thread."""
         own = self._folder / f"worker-{len(self.workers)}"
-        words = (
-            "--nthreads",
-            "1",
-            "--no-nanny",
-            "--no-dashboard",
-            "--host",
-            "127.0.0.1",
-            "--local-directory",
-            str(own),
-        )
-        self.workers.append(self._start("dask_worker", *words))
+        words = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1", "--local-directory"]
+        self.workers.append(self._start("dask_worker", *words, str(own)))
 
     def alive(self) -> int:
         return sum(worker.poll() is None for worker in self.workers)

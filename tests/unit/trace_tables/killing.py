@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from unittest.mock import patch
 
 from tandem_server.analysis.traces import batch, manifest
 
@@ -38,5 +39,5 @@ def _write(out, part):
 
 def process_batch(paths, bin_ns, packets, out):
     """As the one of that name."""
-    batch._read, manifest.write = _read, _write
-    return process_batch_itself(paths, bin_ns, packets, out)
+    with patch.object(batch, "_read", _read), patch.object(manifest, "write", _write):
+        return process_batch_itself(paths, bin_ns, packets, out)

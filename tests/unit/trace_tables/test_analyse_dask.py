@@ -23,10 +23,10 @@ pytest.importorskip("distributed", reason="no distributed; pip install -r requir
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Captures, and the folder that the process pool makes of them."""
+    """Captures, and the folder that one process makes of them, as a pool of them does (test_analyse_parquet.py)."""
     place = tmp_path_factory.mktemp("made")
     folder = fill(place / "caps", 6)
-    shown = run(folder, "--out", place / "whole", "--batch", 2, "--workers", 2, "--json")
+    shown = run(folder, "--out", place / "whole", "--batch", 2, "--json")
     return folder, tree(place / "whole"), shown.stdout
 
 

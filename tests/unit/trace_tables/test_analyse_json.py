@@ -112,13 +112,6 @@ def test_folders_are_searched_and_named_twice_counts_once(tmp_path):
     ]
 
 
-def test_the_same_whichever_number_of_processes(tmp_path):
-    folder = fill(tmp_path / "caps", 7)
-    alone = run(folder, "--json", "--workers", 1).stdout
-    assert run(folder, "--json", "--workers", 3, "--batch", 1).stdout == alone
-    assert len(alone) > 1000
-
-
 def test_the_table_for_people(tmp_path):
     path = tmp_path / "b.pcapng"
     path.write_bytes(two_subflows())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -92,10 +93,12 @@ def plainly(kind: object) -> str:
 
 
 def test_the_same_bytes_whichever_number_of_processes(tmp_path):
-    folder = fill(tmp_path / "caps", 6)
-    run(folder, "--out", tmp_path / "one", "--batch", 2, "--workers", 1, "--packets")
-    run(folder, "--out", tmp_path / "three", "--batch", 2, "--workers", 3, "--packets")
-    made = tree(tmp_path / "one")
+    words = (fill(tmp_path / "caps", 6), "--json", "--batch", 2, "--packets")
+    told_here = run(*words, "--out", tmp_path / "here").stdout
+    told_by_three = run(*words, "--out", tmp_path / "three", "--workers", 3).stdout
+    assert told_here == told_by_three
+    assert len(json.loads(told_here)) == 6
+    made = tree(tmp_path / "here")
     assert made == tree(tmp_path / "three")
     assert len([name for name in made if name.startswith("bins/")]) == 3
 

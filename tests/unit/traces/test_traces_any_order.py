@@ -218,4 +218,4 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 TestAnyOrder = AnyOrder.TestCase
-TestAnyOrder.settings = settings(max_examples=50, stateful_step_count=25)
+TestAnyOrder.settings = settings(stateful_step_count=25)

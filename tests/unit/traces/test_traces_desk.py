@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import functools
 import gzip
 import hashlib
 import os
@@ -23,10 +24,29 @@ CONTENT = bytes(range(256)) * 64  # four chunks
 
 
 @pytest.fixture
-def place(tmp_path):
-    made = Place(tmp_path)
-    yield made
-    made.registry.close()
+def bounded(tmp_path):
+    """Makes places with bounds, or a store, of their own."""
+    made = []
+
+    def one(store=None, **limits):
+        made.append(Place(tmp_path / str(len(made)), dataclasses.replace(PLENTY, **limits), store))
+        return made[-1]
+
+    yield one
+    for each in made:
+        each.registry.close()
+
+
+@pytest.fixture
+def place(bounded):
+    return bounded()
+
+
+def begun(place, content=CONTENT, name="captures/run-1-a.pcap", encoding="identity"):
+    """An offer that the desk has taken, and its stream."""
+    offer, stream = offered(content, name, encoding)
+    place.desk.offer("probe-1", offer)
+    return offer, stream
 
 
 def append(place, offer, piece, offset=None):
@@ -46,12 +66,8 @@ def append(place, offer, piece, offset=None):
 def test_a_trace_is_stored_under_its_name_read_only_as_it_came(place, encoding):
     offer, stream = offered(CONTENT, encoding=encoding)
     receipt = place.received("probe-1", offer, stream)
-    assert (receipt.probe, receipt.name, receipt.bytes, receipt.sha256) == (
-        "probe-1",
-        offer.name,
-        len(CONTENT),
-        offer.sha256,
-    )
+    assert (receipt.probe, receipt.name) == ("probe-1", offer.name)
+    assert (receipt.bytes, receipt.sha256) == (len(CONTENT), offer.sha256)
     stored = place.folder / "traces/probe-1" / (offer.name + (".gz" if encoding == "gzip" else ""))
     assert stored.read_bytes() == stream
     assert stored.stat().st_mode & 0o777 == 0o440
@@ -63,8 +79,7 @@ def test_a_trace_is_stored_under_its_name_read_only_as_it_came(place, encoding):
 
 
 def test_a_bad_chunk_is_cut_off_and_the_good_ones_before_it_stay(place):
-    offer, stream = offered(CONTENT, encoding="identity")
-    place.desk.offer("probe-1", offer)
+    offer, stream = begun(place)
     bad = bytearray(stream)
     bad[2 * CHUNK + 5] ^= 1
     with pytest.raises(BadBytes, match=str(2 * CHUNK)) as refused:
@@ -76,8 +91,7 @@ def test_a_bad_chunk_is_cut_off_and_the_good_ones_before_it_stay(place):
 
 @pytest.mark.parametrize("tail", ["lost", "zeros"])
 def test_what_a_power_cut_took_behind_what_was_told_is_found_out(place, tail):
-    offer, stream = offered(CONTENT, encoding="identity")
-    place.desk.offer("probe-1", offer)
+    offer, stream = begun(place)
     told = append(place, offer, stream[: CHUNK + 100])
     writer = place.desk.begin("probe-1", offer.sha256, told)
     writer.append(stream[told : 3 * CHUNK + 7])  # and no checkpoint: nothing of it was told
@@ -87,15 +101,13 @@ def test_what_a_power_cut_took_behind_what_was_told_is_found_out(place, tail):
     if tail == "zeros":
         os.truncate(file, 3 * CHUNK + 7)
     offset = place.desk.state("probe-1", offer.sha256).offset
-    assert offset == (
-        told if tail == "lost" else CHUNK
-    )  # the chunk with the zeros is cut off, though its beginning was told
+    # The chunk with the zeros is cut off, though its beginning was told.
+    assert offset == (told if tail == "lost" else CHUNK)
     assert append(place, offer, stream[offset:]) == len(stream)
 
 
 def test_a_file_shorter_than_what_was_on_disk_is_not_believed(place):
-    offer, stream = offered(CONTENT, encoding="identity")
-    place.desk.offer("probe-1", offer)
+    offer, stream = begun(place)
     append(place, offer, stream[: 3 * CHUNK])
     file = place.stream("probe-1", offer)
     file.write_bytes(stream[:CHUNK] + bytes(CHUNK))
@@ -104,8 +116,7 @@ def test_a_file_shorter_than_what_was_on_disk_is_not_believed(place):
 
 
 def test_the_newest_request_is_the_writer_and_the_older_finds_out(place):
-    offer, stream = offered(CONTENT, encoding="identity")
-    place.desk.offer("probe-1", offer)
+    offer, stream = begun(place)
     first = place.desk.begin("probe-1", offer.sha256, 0)
     first.append(stream[:1000])
     second = Place(place.folder)  # another process
@@ -125,8 +136,7 @@ def test_the_newest_request_is_the_writer_and_the_older_finds_out(place):
 
 
 def test_two_at_once_from_the_same_offset_leave_one_stream(place):
-    offer, stream = offered(CONTENT, encoding="identity")
-    place.desk.offer("probe-1", offer)
+    offer, stream = begun(place)
     ends, together = [], threading.Barrier(4)
 
     def send():
@@ -148,8 +158,7 @@ def test_two_at_once_from_the_same_offset_leave_one_stream(place):
 
 
 def test_more_than_the_stream_is_refused_and_the_stream_kept(place):
-    offer, stream = offered(CONTENT)
-    place.desk.offer("probe-1", offer)
+    offer, stream = begun(place, encoding="gzip")
     with pytest.raises(TooLong):
         append(place, offer, stream + b"x")
     assert place.desk.settle("probe-1", offer.sha256).receipt is not None
@@ -171,29 +180,21 @@ def test_chunks_that_are_not_the_file_are_refused_in_the_end_and_at_last_for_goo
     assert place.received("probe-1", right, whole).sha256 == false.sha256  # the same name and hash, other chunks
 
 
-@pytest.mark.parametrize(
-    ("chunk", "why"),
-    [
+def test_a_chunk_that_matches_its_hash_but_not_the_file_is_found_in_the_end(bounded):
+    for made, why in [
         (b"no gzip at all", "no gzip"),
-        ("two", "one member"),
-        ("short", "holds"),
-        ("long", "more than"),
-        ("cut", "one member"),
-    ],
-)
-def test_a_chunk_that_matches_its_hash_but_not_the_file_is_found_in_the_end(place, chunk, why):
-    made = {
-        "two": gzip.compress(CONTENT[:9]) + gzip.compress(CONTENT[9:4096]),
-        "short": gzip.compress(CONTENT[:4095]),
-        "long": gzip.compress(bytes(1 << 24), 9)[:4000],
-        "cut": gzip.compress(CONTENT[:4096])[:-3],
-    }.get(chunk, chunk)
-    offer, _ = offered(CONTENT[:4096])
-    false = replace(offer, chunks=(Chunk(len(made), hashlib.sha256(made).hexdigest()),))
-    place.send("probe-1", false, made)
-    with pytest.raises(BadBytes, match=why):
-        place.desk.settle("probe-1", false.sha256)
-    assert place.registry.traces.received() == []
+        (gzip.compress(CONTENT[:9]) + gzip.compress(CONTENT[9:4096]), "one member"),
+        (gzip.compress(CONTENT[:4095]), "holds"),
+        (gzip.compress(bytes(1 << 24), 9)[:4000], "more than"),
+        (gzip.compress(CONTENT[:4096])[:-3], "one member"),
+    ]:
+        place = bounded()
+        offer, _ = offered(CONTENT[:4096])
+        false = replace(offer, chunks=(Chunk(len(made), hashlib.sha256(made).hexdigest()),))
+        place.send("probe-1", false, made)
+        with pytest.raises(BadBytes, match=why):
+            place.desk.settle("probe-1", false.sha256)
+        assert place.registry.traces.received() == []
 
 
 def test_another_content_under_a_received_name_is_refused(place):
@@ -239,11 +240,9 @@ def test_a_crash_between_the_store_and_the_registry_costs_nothing(place):
     assert [row.place for row in place.registry.traces.received()] == [f"probe-1/{offer.name}.gz"]
 
 
-def test_bounds_of_a_day_of_unfinished_ones_and_of_size(tmp_path):
-    limits = dataclasses.replace(PLENTY, probe_bytes_per_day=6000, unfinished_per_probe=2, trace_bytes=20_000)
-    place = Place(tmp_path, limits)
-    offer, stream = offered(CONTENT, encoding="identity")
-    place.desk.offer("probe-1", offer)
+def test_bounds_of_a_day_of_unfinished_ones_and_of_size(bounded):
+    place = bounded(probe_bytes_per_day=6000, unfinished_per_probe=2, trace_bytes=20_000)
+    offer, stream = begun(place)
     append(place, offer, stream[:5000])
     with pytest.raises(DaySpent) as spent:
         append(place, offer, stream[5000:9000])
@@ -259,20 +258,17 @@ def test_bounds_of_a_day_of_unfinished_ones_and_of_size(tmp_path):
         place.desk.offer("probe-1", offered(b"third", "t")[0])
     with pytest.raises(TooLarge):
         place.desk.offer("probe-1", offered(bytes(20_001), "l")[0])
-    place.registry.close()
 
 
-def test_room_is_left_on_the_disk(tmp_path):
-    place = Place(tmp_path, dataclasses.replace(PLENTY, reserve_bytes=1 << 60))
+def test_room_is_left_on_the_disk(bounded):
+    place = bounded(reserve_bytes=1 << 60)
     offer, _ = offered(CONTENT)
     with pytest.raises(NoRoom):
         place.desk.offer("probe-1", offer)
-    place.registry.close()
 
 
 def test_a_full_disk_keeps_what_it_took(place, monkeypatch):
-    offer, stream = offered(CONTENT, encoding="identity")
-    place.desk.offer("probe-1", offer)
+    offer, stream = begun(place)
     writer = place.desk.begin("probe-1", offer.sha256, 0)
     real, left = os.pwrite, [5000]
 
@@ -295,16 +291,16 @@ def test_a_full_disk_keeps_what_it_took(place, monkeypatch):
     assert append(place, offer, stream[5000:]) == len(stream)
 
 
-def test_while_it_is_put_into_the_store_others_are_told_to_wait(tmp_path):
-    begun, go_on = threading.Event(), threading.Event()
+def test_while_it_is_put_into_the_store_others_are_told_to_wait(bounded, monkeypatch):
+    holding, go_on = threading.Event(), threading.Event()
 
     class Slow:
         def put(self, *_):
-            begun.set()
+            holding.set()
             go_on.wait(60)
             raise TraceStoreDown("away")
 
-    place = Place(tmp_path, store=Slow())
+    place = bounded(Slow())
     offer, stream = offered(CONTENT)
     place.send("probe-1", offer, stream)
     failed = []
@@ -317,7 +313,9 @@ def test_while_it_is_put_into_the_store_others_are_told_to_wait(tmp_path):
 
     one = threading.Thread(target=settle)
     one.start()
-    assert begun.wait(60)
+    assert holding.wait(60)
+    locked = trace_stream.Streams.locked
+    monkeypatch.setattr(trace_stream.Streams, "locked", functools.partialmethod(locked, wait_s=0.1))
     with pytest.raises(Busy):
         place.desk.state("probe-1", offer.sha256)
     with pytest.raises(Busy):
@@ -326,16 +324,13 @@ def test_while_it_is_put_into_the_store_others_are_told_to_wait(tmp_path):
     one.join()
     assert failed
     assert place.desk.complete("probe-1", offer.sha256)  # and the next request tries again
-    place.registry.close()
 
 
-def test_what_nothing_comes_for_is_given_up_and_counted(tmp_path, caplog):
-    place = Place(tmp_path, dataclasses.replace(PLENTY, unfinished_days=1.0))
-    old, stream = offered(CONTENT, "old", "identity")
-    young, _ = offered(CONTENT[:5000], "young")
-    place.desk.offer("probe-1", old)
+def test_what_nothing_comes_for_is_given_up_and_counted(bounded, caplog):
+    place = bounded(unfinished_days=1.0)
+    old, stream = begun(place, CONTENT, "old")
     append(place, old, stream[:5000])
-    place.desk.offer("probe-1", young)
+    begun(place, CONTENT[:5000], "young")
     with place.registry._write() as connection:
         connection.execute(
             "UPDATE trace_offers SET touched_utc_ns = touched_utc_ns - 90000 * 1000000000 WHERE name = 'old'"
@@ -347,13 +342,11 @@ def test_what_nothing_comes_for_is_given_up_and_counted(tmp_path, caplog):
     (day,) = place.registry.trace_offers.days()
     assert (day.expired, day.expired_bytes) == (1, 5000)
     assert place.received("probe-1", old, stream) is not None  # it may come again
-    place.registry.close()
 
 
-def test_one_that_was_left_for_a_day_gives_way_when_a_probe_has_too_many(tmp_path):
-    place = Place(tmp_path, dataclasses.replace(PLENTY, unfinished_per_probe=1))
-    left, stream = offered(CONTENT, "left", "identity")
-    place.desk.offer("probe-1", left)
+def test_one_that_was_left_for_a_day_gives_way_when_a_probe_has_too_many(bounded):
+    place = bounded(unfinished_per_probe=1)
+    left, stream = begun(place, CONTENT, "left")
     append(place, left, stream[:5000])
     with pytest.raises(TooManyUnfinished):
         place.desk.offer("probe-1", offered(b"new", "new")[0])
@@ -362,7 +355,6 @@ def test_one_that_was_left_for_a_day_gives_way_when_a_probe_has_too_many(tmp_pat
     assert place.received("probe-1", *offered(b"new", "new")).name == "new"
     assert not place.stream("probe-1", left).exists()
     assert place.registry.trace_offers.days()[0].expired == 1
-    place.registry.close()
 
 
 def test_files_of_no_offer_are_cleared_away(place):

@@ -124,9 +124,12 @@ class Bound(http.client.HTTPSConnection):
                 if self._tune is not None:
                     self._tune(plain)
                 plain.connect(address)
-                self.sock = self._tls.wrap_socket(plain, server_hostname=self.host)
+                # Known before the handshake, so that ``abort`` ends that too.
+                self.sock = self._tls.wrap_socket(plain, do_handshake_on_connect=False, server_hostname=self.host)
+                self.sock.do_handshake()
             except OSError as refused:
                 plain.close()
+                self.close()
                 error = refused
                 continue
             self.sock.settimeout(self._answer_s)

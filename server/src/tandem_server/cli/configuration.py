@@ -84,9 +84,11 @@ class CaptureFiles:
 
 @dataclass(frozen=True, slots=True)
 class OwnSeries:
-    """The server's own series (server/spec/ledger.md): seconds from point to point."""
+    """``every_s``: seconds from point to point of the server's own series (server/spec/ledger.md). ``settle_s``: for how long an hour's
+    note of late lines stands unchanged before the hour is made again (server/spec/series.md)."""
 
     every_s: int = 60
+    settle_s: int = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +266,10 @@ def _check(config: ServerConfig, where: _Places) -> None:
     if not 2 <= config.series.every_s <= 600:
         raise ConfigError(
             f"{where('series', 'every_s')}: [series] every_s is {config.series.every_s}; mend: 2 to 600 seconds, 60 where alarms watch"
+        )
+    if not 1 <= config.series.settle_s <= 3600:
+        raise ConfigError(
+            f"{where('series', 'settle_s')}: [series] settle_s is {config.series.settle_s}; mend: 1 to 3600 seconds"
         )
     if not 1 <= config.listen.gateway_processes <= 64:
         raise ConfigError(

@@ -20,6 +20,7 @@ from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stop import with_plain_ends
 from tandem_server.cli.stores import open_registry, open_rolled
 from tandem_server.derived.series import DerivedSeries
+from tandem_server.registry import Ripening
 
 _LOG = logging.getLogger("tandem.derived")
 NICE = 19
@@ -81,7 +82,7 @@ def main(args: Namespace) -> int:
     if store is None:
         _LOG.warning("no derived series (coverage, pairs): they need an InfluxDB 1.x, [store] kind private or running")
         return 0
-    with open_registry(config) as registry, DerivedSeries(registry, store):
+    with open_registry(config) as registry, DerivedSeries(registry, store, Ripening(config.series.settle_s)):
         stop.wait()
     return 0
 

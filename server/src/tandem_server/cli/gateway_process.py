@@ -50,7 +50,7 @@ def serve(
         future_s=config.limits.clock_ahead_s,
         retention_days=config.store.retention_days,
     )
-    every_s = config.series.every_s
+    every_s, settle_s = config.series.every_s, config.series.settle_s
     with ExitStack() as held:
         registry = held.enter_context(open_registry(config))
         store = open_store(config, DATABASE_WAIT_S)
@@ -58,8 +58,8 @@ def serve(
         held.enter_context(ExpectedSeries(registry, store, config.states, every_s))
         rolled, late = open_rolled(config), None
         if rolled is not None:
-            held.enter_context(RollingSeries(registry, rolled, kept_days(config)))
-            late = LateNotes(registry.late.note)
+            held.enter_context(RollingSeries(registry, rolled, kept_days(config), settle_s))
+            late = LateNotes(registry.late.note, settle_s / 2)
         held.enter_context(LedgerSeries(registry, store, config.store.retention_days, every_s))
         held.enter_context(MachineSeries(registry, store, places_of(config), every_s))
         meter = Meter()

@@ -40,10 +40,11 @@ def late_hours(probe: str, lines: Iterable[str], now_utc_ns: int) -> set[Hour]:
 
 
 class LateNotes:
-    """``write``: ``LateHours.note``. Notes of requests that come at once go to the disk together. All methods are the event loop's."""
+    """``write``: ``LateHours.note``. An hour noted less than ``again_s`` ago, half of what notes ripen, is not noted again. Notes of
+    requests that come at once go to the disk together. All methods are the event loop's."""
 
-    def __init__(self, write: Callable[[set[Hour], int], None]) -> None:
-        self._write = write
+    def __init__(self, write: Callable[[set[Hour], int], None], again_s: float = NOTED_AGAIN_S) -> None:
+        self._write, self._again_s = write, again_s
         self._noted: dict[Hour, float] = {}
         self._waiting: set[Hour] = set()
         self._next: asyncio.Task[None] | None = None
@@ -55,7 +56,7 @@ class LateNotes:
         if not hours:
             return
         now_s = time.monotonic()
-        new = {hour for hour in hours if now_s - self._noted.get(hour, -NOTED_AGAIN_S) >= NOTED_AGAIN_S}
+        new = {hour for hour in hours if now_s - self._noted.get(hour, -self._again_s) >= self._again_s}
         if not new:
             return
         self._waiting |= new
@@ -72,5 +73,5 @@ class LateNotes:
         now_s = time.monotonic()
         await run_in_threadpool(self._write, hours, time.time_ns())
         if len(self._noted) > _MOST:
-            self._noted = {hour: at for hour, at in self._noted.items() if now_s - at < NOTED_AGAIN_S}
+            self._noted = {hour: at for hour, at in self._noted.items() if now_s - at < self._again_s}
         self._noted.update(dict.fromkeys(hours, now_s))

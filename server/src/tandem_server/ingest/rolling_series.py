@@ -29,9 +29,10 @@ class RollingSeries:
     """A context: a thread of its own while it is open. The lease is given up after each round, so that ``tandem-server series recompute``
     has its turn."""
 
-    def __init__(self, registry: Registry, store: Influx, kept: Kept, period_s: float = _PERIOD_S) -> None:
-        self._registry, self._store, self._period_s = registry, store, period_s
-        self._rollups = Rollups(registry, store, kept)
+    def __init__(self, registry: Registry, store: Influx, kept: Kept, settle_s: float) -> None:
+        # Often enough that a ripe note does not wait much longer.
+        self._registry, self._store, self._period_s = registry, store, min(_PERIOD_S, settle_s / 3)
+        self._rollups = Rollups(registry, store, kept, settle_s=settle_s)
         self._holder = f"{os.getpid()}-{os.urandom(8).hex()}"
         self._end = threading.Event()
         self._said: tuple[str, float] = ("", 0.0)

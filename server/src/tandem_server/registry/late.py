@@ -123,15 +123,20 @@ class LateHours:
             )
 
 
+SETTLE_S = 30.0
+NOTED_AGAIN_S = SETTLE_S / 2
+"""Half of what notes ripen: the other half is for a note on its way to the disk."""
+
+
 class Ripening:
     """Which noted hours may be made again now: those whose note has stood unchanged for ``settle_s``.
 
-    Whoever notes may leave a note of less than ``NOTED_AGAIN_S`` ago unrepeated (``ingest/late_notes.py``): so a note is taken off only
+    Whoever notes may leave a note of less than half of that ago unrepeated (``ingest/late_notes.py``): so a note is taken off only
     when no line can have come after it that was not noted for its sake. By the monotonic clock of who asks: no step of the system's
     moves it.
     """
 
-    def __init__(self, settle_s: float = 30.0) -> None:
+    def __init__(self, settle_s: float = SETTLE_S) -> None:
         self._settle_s = settle_s
         self._seen: dict[Hour, tuple[int, float]] = {}
 
@@ -147,7 +152,3 @@ class Ripening:
                 out.append(one)
         self._seen = seen
         return out
-
-
-NOTED_AGAIN_S = 15.0
-"""Half of what notes ripen: the other half is for a note on its way to the disk."""

@@ -31,7 +31,8 @@ class OwnFolder:
 
     def remove(self) -> None:
         """All of it."""
-        shutil.rmtree(self.path)
+        with _locked(self.path.parent):  # another check, which looks at what is there, must not meet half of it
+            shutil.rmtree(self.path)
         os.close(self._held)
 
 

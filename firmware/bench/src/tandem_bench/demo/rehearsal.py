@@ -15,7 +15,7 @@ from tandem_bench.demo.plan import Plan
 from tandem_bench.demo.stopping import Stopped
 from tandem_bench.demo.versions import versions
 from tandem_bench.link.emulator import LinkError
-from tandem_bench.rig.programs import Program, ProgramError, Programs, Usage, usage_so_far
+from tandem_bench.rig.programs import READY_S, Program, ProgramError, Programs, Usage, usage_so_far
 from tandem_bench.rig.rig import Rig
 from tandem_bench.rig.rights import COLLECTOR, Owner, confined
 from tandem_bench.topology.requirements import MachineError
@@ -24,6 +24,9 @@ from tandem_bench.topology.spec import SERVER_NAME
 COLLECTOR_END_S = 60.0
 """The collector ends a run, sends what is left (``drain_s`` of its configuration: 30 s) and writes its account."""
 
+
+FIRST_PAIR_LATE_S = 60.0
+"""How long after the scenario's end the first pair, which a rehearsal always makes, may still take."""
 
 REPORT_S = 600.0
 REFUSED = 3
@@ -119,11 +122,11 @@ class Rehearsal:
             "tandem-server tls",
             self._server("tls", "--folder", str(tls), "--name", SERVER_NAME, "--address", self.rig.server_address),
         )
-        self.programs.start("database", self._server("serve", "database", *config), 30)
+        self.programs.start("database", self._server("serve", "database", *config), READY_S)
         token = self.folder.probe / "token"
         self._once("tandem-server probe add", self._server("probe", "add", PROBE, *config, "--token-file", str(token)))
-        self.programs.start("gateway", self._server("serve", "gateway", *config), 30)
-        self.programs.start("endpoint", self._server("serve", "endpoint", *config), 30)
+        self.programs.start("gateway", self._server("serve", "gateway", *config), READY_S)
+        self.programs.start("endpoint", self._server("serve", "endpoint", *config), READY_S)
         # The probe is given the CA's certificate as an operator would copy it.
         self._write(self.folder.probe / "ca.pem", (tls / "ca.pem").read_text())
 
@@ -140,7 +143,7 @@ class Rehearsal:
         argv = self._tool("tandem", "run", "--config", str(self._collector_toml))
         command = self.rig.command("probe", confined(argv, self.owner, COLLECTOR))
         self.collecting = self.programs.start("collector", command)
-        self.collecting.await_ready(20)
+        self.collecting.await_ready(READY_S)
 
     def _collector_text(self) -> str:
         plan = self.setting.plan
@@ -162,6 +165,8 @@ class Rehearsal:
         self._until(plan.first_start_s, view)
         self._start_first_pair()
         self._until(self.setting.duration_s, view)
+        # On a busy machine the pair is late: the links stay in the scenario's last instant while it ends.
+        self._until(self.setting.duration_s + FIRST_PAIR_LATE_S, view, pair=True)
         self.programs.end(view, 3)
 
     def _start_first_pair(self) -> None:
@@ -171,18 +176,21 @@ class Rehearsal:
         command = self.rig.command("probe", confined(told, self.owner))
         self._first_pair = self.programs.start("first-pair", command, silent=True)
 
-    def _tend_first_pair(self) -> None:
-        """When the collector refused it because another pair was under way, ask again."""
+    def _tend_first_pair(self) -> bool:
+        """When the collector refused it because another pair was under way, ask again. Whether it is under way."""
         if self._first_pair is not None and self._first_pair.poll() is not None:
             refused = self.programs.end(self._first_pair).exit == REFUSED
             self._first_pair = None
             if refused:
                 self._start_first_pair()
+        return self._first_pair is not None
 
-    def _until(self, t_s: float, view: Program) -> None:
-        """Wait for the scenario's second ``t_s``; ProgramError when a program that must run has ended."""
+    def _until(self, t_s: float, view: Program, *, pair: bool = False) -> None:
+        """Wait for the scenario's second ``t_s``, with ``pair`` no longer than the first pair takes; ProgramError when a program that
+        must run has ended."""
         while (left := self.rig.epoch_monotonic_ns / 1e9 + t_s - time.monotonic()) > 0:
-            self._tend_first_pair()
+            if not self._tend_first_pair() and pair:
+                return
             if view.poll() is not None:
                 self.programs.end(view)
             if why := self.folder.full() or self.programs.watch() or self.rig.failed():

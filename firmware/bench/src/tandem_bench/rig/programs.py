@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+READY_S = 60.0
+"""How long a program may take to begin: seconds of an idle machine, and patience for a busy one."""
+
 
 class ProgramError(RuntimeError):
     """A program did not start or ended too early; the message says which, how, and where its log is."""

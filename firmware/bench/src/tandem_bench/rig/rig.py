@@ -10,7 +10,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from tandem_bench.link import emulator
-from tandem_bench.rig.programs import Programs, Usage, usage_so_far
+from tandem_bench.rig.programs import READY_S, Programs, Usage, usage_so_far
 from tandem_bench.rig.rights import Owner, confined
 from tandem_bench.scenario import Played, write_timelines
 from tandem_bench.topology.spec import TopologySpec, commuting
@@ -162,7 +162,7 @@ class Rig:
         ]
         if path in self.faults:
             argv += ["--faults", str(self.faults[path])]
-        self.programs.start(f"modem-{path}", confined(argv, self.owner), ready_s=10)
+        self.programs.start(f"modem-{path}", confined(argv, self.owner), ready_s=READY_S)
 
     def failed(self) -> str | None:
         """Why the bench cannot go on: a link or modem that ended by itself; else None."""
