@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "export"))
 
 
 @pytest.fixture
-def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
+def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, described_once: None) -> Iterator[Gateway]:  # noqa: ARG001
     """Accepts everything, unless the test scripts it. A collector beside it does at once what is due once a second."""
     from https_gateway import Gateway
 

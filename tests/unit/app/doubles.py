@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from https_gateway import Gateway
 
@@ -187,9 +187,14 @@ class Rehearsal:
         self.how, self.gateway, self.folder = how, gateway, folder
         self.paths, self.captures, self.detectors = FakePaths(), FakeCaptures(), FakeDetectors()
         self.pollers: dict[str, FakePoller] = {}
-        self.config = replace(self._config(runs), experiments=own)
-        self.supervisor = Supervisor(self.config, replace(self._parts(), **(parts or {})))
+        self.rewired(replace(self._config(runs), experiments=own), **(parts or {}))
+
+    def rewired(self, config: Config, **parts: Any) -> Self:
+        """By this configuration, with these parts instead of the doubles. Before the start."""
+        self.config = config
+        self.supervisor = Supervisor(config, replace(self._parts(), **parts))
         self._thread = threading.Thread(target=self.supervisor.run)
+        return self
 
     def _config(self, runs: dict[str, Any]) -> Config:
         text = (
@@ -224,9 +229,10 @@ class Rehearsal:
             experiment=lambda _name: [sys.executable, str(FAKE), self.how],
         )
 
-    def start(self) -> None:
+    def start(self) -> Self:
         self.supervisor.start()
         self._thread.start()
+        return self
 
     def until(self, what: Callable[[], bool], timeout_s: float = 60.0) -> None:
         deadline = time.monotonic() + timeout_s

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from https_gateway import Gateway
 from tandem.app.config import Config, ConfigError, parse
 from tandem.app.config_modem import RecoveryConfig
 from tandem.app.parts import PathChange
-from tandem.app.supervisor import Supervisor
 from tandem.modem.steps import CannotStepError
 from tandem.schema.line_protocol import Point
 from tandem.schema.line_protocol import parse as parse_line
@@ -44,10 +42,7 @@ def test_a_silent_modem_is_taken_up_the_ladder_and_all_of_it_is_recorded(tmp_pat
     actions = {"a": Actions(), "b": Actions()}
     collector = Rehearsal(tmp_path, gateway)
     config = replace(collector.config, recovery=RecoveryConfig(True, 0.2, ("at", "cfun"), 600.0))
-    parts = replace(collector._parts(), actions=lambda path, _poller: actions[path.name])
-    collector.supervisor = Supervisor(config, parts)
-    collector._thread = threading.Thread(target=collector.supervisor.run)
-    collector.start()
+    collector.rewired(config, actions=lambda path, _poller: actions[path.name]).start()
     for name in ("a", "b"):
         collector.pollers[name].poll(-95.0)
     collector.until(lambda: actions["a"].noted == 1)

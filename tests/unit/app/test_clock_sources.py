@@ -222,8 +222,15 @@ def test_what_was_said_while_the_clock_was_set_is_not_taken(tmp_path: Path) -> N
     assert clock.reading is None
 
 
-def test_the_offset_of_this_machine_is_steady() -> None:
-    assert abs(system_offset_ns() - system_offset_ns()) < 50_000_000
+def test_of_three_looks_at_this_machines_clocks_the_narrowest_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look that was interrupted between the two clocks tells a wrong offset."""
+    monotonic = iter([0, 9 * S, 5, 9, 60 * S, 61 * S])
+    utc = iter([TRUE_NS + 7 * S, TRUE_NS + 7, TRUE_NS + 50 * S])
+    with monkeypatch.context() as patch:
+        patch.setattr("time.monotonic_ns", lambda: next(monotonic))
+        patch.setattr("time.time_ns", lambda: next(utc))
+        offset_ns = system_offset_ns()
+    assert offset_ns == TRUE_NS
 
 
 # --- boots.json ----------------------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def judge(world: World) -> None:
     assert all("never synchronised" in reason for reason in quarantined.values()), quarantined
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @example([("run", 4), ("lies", 4000 * S), ("reboot", 3940.0, 0, 0.0)])  # found once
 @given(st.lists(ACTIONS, max_size=14))
 def test_every_record_ends_at_its_true_time_once(actions: list[tuple]) -> None:

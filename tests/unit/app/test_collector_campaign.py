@@ -59,8 +59,7 @@ def begin(folder: Path, text: str = MOVED, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def collector(tmp_path: Path, gateway: Gateway):
-    made = Rehearsal(tmp_path, gateway)
-    made.start()
+    made = Rehearsal(tmp_path, gateway).start()
     yield made
     made.stop()
 
@@ -131,12 +130,10 @@ def test_what_cannot_be_is_refused_and_the_collector_lives(tmp_path):
 
 
 def test_it_is_gone_on_with_by_the_next_life(tmp_path, gateway):
-    first = Rehearsal(tmp_path, gateway)
-    first.start()
+    first = Rehearsal(tmp_path, gateway).start()
     begin(tmp_path)
     first.stop()
-    second = Rehearsal(tmp_path, gateway)
-    second.start()
+    second = Rehearsal(tmp_path, gateway).start()
     told = asked(tmp_path, action="status")["campaign"]
     second.stop()
     assert (told["name"], told["state"]) == ("own", "waiting")

@@ -74,8 +74,7 @@ def test_what_the_server_pushed_is_run_and_told(tmp_path, gateway, pushed_to):
 
 def test_a_run_of_a_withdrawn_one_is_ended(tmp_path, gateway):
     pushing = Pushing(gateway, TRIGGERED.replace("bytes = 1000", "seconds = 3600") + 'on = "always"')
-    collector = Rehearsal(tmp_path, gateway, "long")
-    collector.start()
+    collector = Rehearsal(tmp_path, gateway, "long").start()
     try:
         gateway.until(lambda: "running" in pushing.states)
         collector.until(lambda: collector.supervisor.pairs.running)

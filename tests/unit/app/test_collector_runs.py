@@ -15,8 +15,7 @@ from tandem.app.status_socket import ask
 
 
 def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway)
-    collector.start()
+    collector = Rehearsal(tmp_path, gateway).start()
     collector.pollers["a"].poll(-95.0)
     collector.pollers["a"].poll(-70.0)  # moving
     collector.pollers["b"].poll(-95.0)  # still
@@ -85,8 +84,7 @@ def test_runs_go_on_without_a_capture_that_cannot_begin(tmp_path: Path, gateway:
     [("failure", "connect: timeout"), ("crash", "status 9: no such thing as luck"), ("nonsense", "break the schema")],
 )
 def test_failure_is_a_result(tmp_path: Path, gateway: Gateway, how: str, reason: str) -> None:
-    collector = Rehearsal(tmp_path, gateway, how)
-    collector.start()
+    collector = Rehearsal(tmp_path, gateway, how).start()
     answers = list(
         ask(
             tmp_path / "status.sock",
@@ -112,8 +110,7 @@ def test_stopping_in_the_middle_of_a_run_keeps_what_was_measured(
     tmp_path: Path, gateway: Gateway, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tandem.app.experiment_process.STOP_S", 0.1 if how == "deaf" else 60.0)
-    collector = Rehearsal(tmp_path, gateway, how)
-    collector.start()
+    collector = Rehearsal(tmp_path, gateway, how).start()
     collector.pollers["a"].poll(-70.0)
     collector.until_sampled()
     assert collector.stop()
@@ -126,8 +123,7 @@ def test_stopping_in_the_middle_of_a_run_keeps_what_was_measured(
 
 
 def test_never_two_pairs_at_once(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway, "long")
-    collector.start()
+    collector = Rehearsal(tmp_path, gateway, "long").start()
     socket = tmp_path / "status.sock"
     first = ask(socket, {"op": "start", "experiment": "download", "parameters": {}})
     assert next(first)["type"] == "accepted"
@@ -152,8 +148,7 @@ def test_a_run_that_cannot_be_started_ends_the_others_of_its_pair(
             begun.append(args[3])
 
     monkeypatch.setattr("tandem.app.pair_run.ExperimentProcess", Scarce)
-    collector = Rehearsal(tmp_path, gateway, "slow", on_mobility_start="simultaneous")
-    collector.start()
+    collector = Rehearsal(tmp_path, gateway, "slow", on_mobility_start="simultaneous").start()
     pair = collector.supervisor.answers.request("download", {"pairing": "simultaneous"})
     collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
     done = collector.supervisor.answers.done(pair)
@@ -165,8 +160,7 @@ def test_a_run_that_cannot_be_started_ends_the_others_of_its_pair(
 
 
 def test_what_a_connection_lost_is_in_its_result(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway, how="lossy")
-    collector.start()
+    collector = Rehearsal(tmp_path, gateway, how="lossy").start()
     collector.pollers["a"].poll(-70.0)
     gateway.until(lambda: len(gateway.manifests) == 3)
     assert collector.stop()

@@ -18,8 +18,7 @@ from tandem.spool import Spool, SpoolFullError
 
 
 def test_polls_become_records_in_the_database_and_the_account_adds_up(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway)
-    collector.start()
+    collector = Rehearsal(tmp_path, gateway).start()
     for n in range(5):
         collector.pollers["a"].poll(-95.0 - n)
         collector.pollers["b"].poll(None, failure="no_answer", late_ns=150_000_000 if n == 2 else 0)
@@ -47,8 +46,7 @@ def test_polls_become_records_in_the_database_and_the_account_adds_up(tmp_path: 
 
 
 def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway, "long")
-    collector.start()
+    collector = Rehearsal(tmp_path, gateway, "long").start()
     collector.pollers["a"].poll(-70.0)
     collector.pollers["b"].poll(None, failure="port_lost")
     collector.until_sampled()
@@ -69,8 +67,7 @@ def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gate
 def test_a_full_disk_stops_no_poll_and_loses_nothing_while_memory_lasts(
     tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    collector = Rehearsal(tmp_path, gateway)
-    collector.start()
+    collector = Rehearsal(tmp_path, gateway).start()
     append, full, refused = Spool.append, [True], []
 
     def refusing(self: Spool, records: list[Record], dropped: int = 0) -> None:
@@ -101,8 +98,7 @@ def test_a_disk_that_cannot_be_read_ends_no_measuring(
         raise SpoolFullError("/x: disk I/O error; mend: free disk space")
 
     monkeypatch.setattr(Spool, "used_bytes", refusing)
-    collector = Rehearsal(tmp_path, gateway)
-    collector.start()
+    collector = Rehearsal(tmp_path, gateway).start()
     collector.pollers["a"].poll(-95.0)
     gateway.until(lambda: {"radio", "health"} <= {p.measurement for p in points(gateway)})
     told = next(p for p in points(gateway) if p.measurement == "health").fields
@@ -122,8 +118,7 @@ def test_what_was_not_sent_is_sent_by_the_next_life(tmp_path: Path, gateway: Gat
     assert account(tmp_path)["records"]["sent"] == 0
     made = account(tmp_path)["records"]["made"]
     gateway.answer = lambda _m, _p, _l: None
-    again = Rehearsal(tmp_path, gateway)
-    again.start()
+    again = Rehearsal(tmp_path, gateway).start()
     gateway.until(lambda: len(gateway.lines) > made)
     assert again.stop()
     told = account(tmp_path)["records"]
@@ -141,8 +136,7 @@ def test_what_the_machine_lacks_stops_the_start_and_leaves_nothing_behind(tmp_pa
 
 
 def test_two_collectors_in_one_folder_are_one_too_many(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway)
-    collector.start()
+    collector = Rehearsal(tmp_path, gateway).start()
     second = Supervisor(collector.config, collector._parts())
     with pytest.raises(EnvironmentLackError, match="another collector"):
         second.start()
@@ -172,8 +166,7 @@ def test_states_of_paths_are_shown_and_their_changes_become_events(tmp_path: Pat
 def test_the_class_of_the_movement_is_in_the_status_and_in_health_while_it_is_known(
     tmp_path: Path, gateway: Gateway
 ) -> None:
-    collector = Rehearsal(tmp_path, gateway, on_mobility_start="off")
-    collector.start()
+    collector = Rehearsal(tmp_path, gateway, on_mobility_start="off").start()
     (before,) = ask(tmp_path / "status.sock", {"op": "status"})
     collector.detectors.speed_class = "high"
     collector.pollers["a"].poll(-70.0)  # moving

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,18 @@ signal.signal(signal.SIGTERM, stopped)
 print(json.dumps({"type": "started"}), flush=True)
 signal.pause()
 """
+
+
+@pytest.fixture(autouse=True)
+def _time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tandem.app.experiment_process.STOP_S", 60.0)
+
+
+def until(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def stubborn() -> tuple[ExperimentProcess, threading.Event]:
@@ -75,19 +89,27 @@ def own(folder: Path, body: str) -> tuple[ExperimentProcess, threading.Event, li
 
 @pytest.mark.parametrize("body", [STOPS_ITSELF, HOLDS_THE_INTERPRETER])
 def test_a_process_that_hangs_as_a_whole_is_noticed_and_what_it_measured_kept(tmp_path: Path, body: str) -> None:
-    process, stop, kinds = own(tmp_path, f"stop.wait(1.0); {body}")
-    ending = process.wait(300.0, stop, silent_s=2.0)
-    assert ending.failure == {"reason": "silent for 2 s", "retry": True}
+    go = tmp_path / "go"
+    process, stop, kinds = own(tmp_path, f"while not os.path.exists({str(go)!r}): stop.wait(0.01)\n        {body}")
+    until(lambda: process._beats)
+    go.touch()
+    ending = process.wait(300.0, stop, silent_s=0.5)
+    assert ending.failure == {"reason": "silent for 0.5 s", "retry": True}
     assert (ending.said["how_far"], kinds) == (7, ["started", "sample"])
 
 
-def test_a_main_thread_that_waits_for_ever_is_the_deadlines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tandem.app.experiment_process.STOP_S", 0.2)
-    process, stop, _ = own(tmp_path, WAITS_FOR_EVER)
-    assert process.wait(4.0, stop, silent_s=2.0).failure == {"reason": "not done after 4 s", "retry": True}
+def test_a_main_thread_that_waits_for_ever_beats_and_is_the_deadlines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tandem.app.experiment_process.STOP_S", 0.1)
+    process, stop, kinds = own(tmp_path, WAITS_FOR_EVER)
+    until(lambda: "sample" in kinds)
+    heard = process._heard
+    until(lambda: process._heard > heard + 5)
+    assert process.wait(0.2, stop).failure == {"reason": "not done after 0 s", "retry": True}
 
 
 def test_a_process_that_never_beat_may_be_silent(tmp_path: Path) -> None:
-    (tmp_path / "__main__.py").write_text(OWN.replace("0.05", "60").format(body="stop.wait(1.0)"))
+    (tmp_path / "__main__.py").write_text(OWN.replace("0.05", "60").format(body="stop.wait(0.5)"))
     process = ExperimentProcess([sys.executable, str(tmp_path)], {}, lambda _said: None, "x")
-    assert process.wait(60.0, threading.Event(), silent_s=0.1).failure is None
+    assert process.wait(60.0, threading.Event(), silent_s=0.05).failure is None

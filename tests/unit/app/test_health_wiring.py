@@ -33,11 +33,10 @@ def test_health_of_machine_modems_and_sims_reaches_the_database_and_the_status(
     tmp_path: Path, gateway: Gateway
 ) -> None:
     roots = machine(tmp_path / "machine")
-    collector = Rehearsal(tmp_path, gateway, parts={"roots": roots})
+    collector = Rehearsal(tmp_path, gateway)
     plan = PlanConfig(10**10, 1, 1.0)
     paths = tuple(replace(p, plan=plan) if p.name == "a" else p for p in collector.config.paths)
-    collector.supervisor.config = replace(collector.config, paths=paths)
-    collector.start()
+    collector.rewired(replace(collector.config, paths=paths), roots=roots).start()
     collector.pollers["a"].poll(-90.0)
     collector.pollers["b"].poll(None, failure="no_answer")
     gateway.until(lambda: {"software", "sim_usage", "modem_health"} <= {p.measurement for p in points(gateway)})

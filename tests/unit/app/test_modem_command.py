@@ -94,7 +94,7 @@ def test_decode_says_why_it_cannot_in_one_line(
     assert reason in err
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.one_of(st.text(max_size=30), st.just('AT+QENG="servingcell"')).filter(lambda c: not c.startswith("-")),
     st.binary(max_size=200),

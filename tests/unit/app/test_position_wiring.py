@@ -20,7 +20,6 @@ from tandem.app.config import Config, ConfigError, parse
 from tandem.app.parts import EnvironmentLackError, PollerLike
 from tandem.app.position_part import gnss_commands, position_receiver
 from tandem.app.status_socket import ask
-from tandem.app.supervisor import Supervisor
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.settings import Settings
@@ -164,14 +163,12 @@ def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
     gpsd = GpsdOf()
     collector = Rehearsal(tmp_path, gateway)
     position = config(f'[position]\nmode = "coarse"\nhost = "127.0.0.1"\nport = {gpsd.port}').position
-    collector.config = replace(collector.config, position=position)
     fused = Detectors(Settings(detector="fused"), FusedSettings(speed_start_s=1.0))
-    parts = replace(collector._parts(), position=position_receiver, detectors=lambda _config: fused)
-    collector.supervisor = Supervisor(collector.config, parts)
-    collector._thread._target = collector.supervisor.run  # the rehearsal made its thread for the supervisor without
-    collector.start()
+    located = replace(collector.config, position=position)
+    collector.rewired(located, position=position_receiver, detectors=lambda _config: fused).start()
     try:
-        gateway.until(lambda: gpsd.say(8.0, age_s) or sum("position," in line for line in gateway.lines.values()) >= 4)
+        wanted, enough = ("kind=mobility_start", 1) if moving else ("position,", 4)
+        gateway.until(lambda: gpsd.say(8.0, age_s) or sum(wanted in line for line in gateway.lines.values()) >= enough)
         assert collector.stop()
     finally:
         gpsd.close()
@@ -201,10 +198,8 @@ def test_positions_go_to_the_database_and_never_into_the_status(tmp_path: Path, 
         return made[-1]
 
     collector = Rehearsal(tmp_path, gateway)
-    collector.config = replace(collector.config, position=config('[position]\nmode = "full"').position)
-    collector.supervisor = Supervisor(collector.config, replace(collector._parts(), position=receiver))
-    collector._thread._target = collector.supervisor.run  # the rehearsal made its thread for the supervisor without
-    collector.start()
+    located = replace(collector.config, position=config('[position]\nmode = "full"').position)
+    collector.rewired(located, position=receiver).start()
     (part,) = made
     assert part.running
     fields = {"fix": "3d", "latitude_deg": 51.897911, "longitude_deg": -8.4717}

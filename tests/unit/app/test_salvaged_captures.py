@@ -27,8 +27,7 @@ def test_the_next_start_salvages_counts_and_tells(tmp_path: Path, gateway: Gatew
         counted.append(used_bytes)
         return collector.captures
 
-    collector = Rehearsal(tmp_path, gateway, parts={"captures": captures})
-    collector.start()
+    collector = Rehearsal(tmp_path, gateway, parts={"captures": captures}).start()
     assert collector.stop()
     whole = HEAD + PACKET * 3
     assert [file.name for file in folder.iterdir()] == ["pair-0123456789ab-b.pcap"]

@@ -25,8 +25,7 @@ def begun(tmp_path: Path, gateway: Gateway) -> Rehearsal:
         rows.append({"name": name, "bytes": 1000, "sha256": name[9] * 64})
     told = {"id": "run-1", "pair": "pair-1", "ended_utc_ns": 1, "files": rows}
     (tmp_path / "runs/run-1.json").write_text(json.dumps(told))
-    made = Rehearsal(tmp_path, gateway)
-    made.start()
+    made = Rehearsal(tmp_path, gateway).start()
     made.until(lambda: made.supervisor.traces.queue.scanned)
     return made
 

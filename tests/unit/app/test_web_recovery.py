@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +13,6 @@ from tandem.app import real_modems
 from tandem.app.config import PathConfig, parse
 from tandem.app.config_modem import RecoveryConfig
 from tandem.app.real_modems import ModemActions, modem_poller
-from tandem.app.supervisor import Supervisor
 from tandem.modem.recovery_usb import UsbPlace
 from tandem.modem.steps import ALL_STEPS, CannotStepError
 
@@ -36,13 +33,6 @@ class Actions:
         raise CannotStepError("not here")
 
 
-@pytest.fixture
-def gateway(tmp_path: Path) -> Iterator[Gateway]:
-    made = Gateway(tmp_path / "gateway")
-    yield made
-    made.close()
-
-
 def web(path: PathConfig) -> PathConfig:
     assert path.modem is not None
     return replace(path, modem=replace(path.modem, port="http://192.168.8.1", usb=None))
@@ -53,10 +43,7 @@ def test_each_kind_of_modem_is_taken_up_its_own_ladder(tmp_path: Path, gateway: 
     collector = Rehearsal(tmp_path, gateway)
     paths = tuple(web(path) if path.name == "b" else path for path in collector.config.paths)
     config = replace(collector.config, paths=paths, recovery=RecoveryConfig(True, 0.2, ALL_STEPS, 600.0))
-    parts = replace(collector._parts(), actions=lambda path, _poller: actions[path.name])
-    collector.supervisor = Supervisor(config, parts)
-    collector._thread = threading.Thread(target=collector.supervisor.run)
-    collector.start()
+    collector.rewired(config, actions=lambda path, _poller: actions[path.name]).start()
     collector.pollers["a"].poll(None, failure="no_answer")
     collector.until(lambda: actions["a"].done == ["at", "cfun", "usb", "power"])
     collector.pollers["b"].poll(None, failure="busy")

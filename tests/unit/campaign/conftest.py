@@ -15,6 +15,11 @@ def disk():
         yield
 
 
+@pytest.fixture(autouse=True)
+def _once(described_once):
+    """Campaigns are checked against what the experiments say of themselves."""
+
+
 @pytest.fixture
 def server():
     return PushingServer()

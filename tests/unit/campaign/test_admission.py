@@ -79,7 +79,7 @@ def test_files_of_one_folder_and_no_others(admit, tmp_path, monkeypatch):
 
 
 @given(st.text(st.characters(codec="ascii", exclude_categories=["C"], exclude_characters='"\\'), max_size=30))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_the_name_is_nothing_outside_is_named(admit, tmp_path, monkeypatch, name):
     files = tmp_path / "files"
     files.mkdir(exist_ok=True)

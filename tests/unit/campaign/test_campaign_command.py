@@ -72,23 +72,20 @@ def test_check_estimates_bytes_time_and_days(own, capsys):
     assert printed.endswith("the campaign is good\n")
 
 
-def test_a_plan_too_small_takes_months(own, capsys):
-    own.write_text(OWN.replace("path_bytes = 1_000_000", "path_bytes = 100_000"))
-    assert main(["campaign", "check", str(own), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["estimate"]
-    assert told["held_by"] == "a's plan"
-    assert 4 * 30 < told["days"] < 4 * 31
+def test_a_plan_too_small_takes_months_and_a_days_bytes_are_there_from_the_first_day_on(own, capsys):
+    def held_by(budget):
+        own.write_text(OWN.replace("path_bytes = 1_000_000", budget))
+        assert main(["campaign", "check", str(own), "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)["estimate"]
+        return told["held_by"], told["days"]
 
-
-@pytest.mark.parametrize(("day_bytes", "days"), [(450_000, None), (449_999, 1), (100_000, 4)])
-def test_a_days_bytes_are_there_from_the_first_day_on(own, capsys, day_bytes, days):
-    own.write_text(OWN.replace("[budget]\n", f"[budget]\nday_bytes = {day_bytes}\n"))
-    assert main(["campaign", "check", str(own), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["estimate"]
-    if days is None:
-        assert told["held_by"] == "the trigger of s"
-    else:
-        assert (told["held_by"], told["days"]) == ("a's bytes in a day", days)
+    holder, days = held_by("path_bytes = 100_000")
+    assert holder == "a's plan"
+    assert 4 * 30 < days < 4 * 31
+    day = "path_bytes = 1_000_000\nday_bytes = "
+    assert held_by(day + "450_000")[0] == "the trigger of s"
+    assert held_by(day + "449_999") == ("a's bytes in a day", 1)
+    assert held_by(day + "100_000") == ("a's bytes in a day", 4)
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,6 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(100, 599), json_values, st.sampled_from(["format", "campaigns", "row", "text", "withdraw", "whole"]))
 def test_a_hostile_server_ends_nothing(tmp_path_factory, status, value, where):
     server = PushingServer()
@@ -105,7 +104,6 @@ def test_nonsense_is_one_line_in_the_log(server, probe, caplog, answer):
     st.binary(max_size=200)
     | json_values.map(lambda v: json.dumps({"format": "tandem-campaign-probe-queue/1", "campaigns": v}).encode())
 )
-@settings(deadline=None)
 def test_a_queue_file_that_is_broken_is_no_queue(tmp_path_factory, content):
     folder = tmp_path_factory.mktemp("queue")
     (folder / FILE).write_bytes(content)

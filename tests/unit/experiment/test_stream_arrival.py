@@ -63,7 +63,6 @@ def test_the_kernels_own_stamp_is_of_when_it_was_sent_not_read():
         before = time.monotonic_ns()
         other.sendto(b"x", one.getsockname())
         after = time.monotonic_ns()
-        while time.monotonic_ns() < after + 50 * MS:  # it lies there unread
-            time.sleep(0.001)
+        time.sleep(0.5)  # it lies there unread
         _, ancillary, _, _ = one.recvmsg(16, 256)
-        assert before - MS < arrival.arrival_ns(ancillary) < after + 40 * MS
+        assert before - 200 * MS < arrival.arrival_ns(ancillary) < after + 300 * MS

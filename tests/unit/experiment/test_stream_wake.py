@@ -14,9 +14,9 @@ from tandem import stream
 
 @pytest.fixture
 def ends():
-    """Two ends of a connection; the other one closes after 20 s, so that a read that does not wake ends the test and not the suite."""
+    """Two ends of a connection; the other one closes after 60 s, so that a read that does not wake ends the test and not the suite."""
     here, there = socket.socketpair()
-    late = threading.Timer(20.0, there.shutdown, (socket.SHUT_RDWR,))
+    late = threading.Timer(60.0, there.shutdown, (socket.SHUT_RDWR,))
     late.start()
     yield here, there
     late.cancel()

@@ -117,7 +117,7 @@ def test_a_panel_that_stays_busy_is_given_up() -> None:
 
 
 def until(what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not what():
         assert time.monotonic() < deadline
         time.sleep(0.002)
@@ -180,7 +180,7 @@ def test_a_panel_that_hangs_does_not_hold_up_the_end(caplog: pytest.LogCaptureFi
     showing = Showing(draw, 0.0)
     showing.start()
     showing.tell(PAGE)
-    assert hanging.wait(30)
+    assert hanging.wait(60)
     showing.close(timeout_s=0.01)
     assert "the last page was not shown" in caplog.text
     released.set()

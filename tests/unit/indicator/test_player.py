@@ -53,7 +53,7 @@ class Shown:
     def wait_for(self, *colours: str) -> None:
         """Until these came last, in this order."""
         with self._changed:
-            assert self._changed.wait_for(lambda: tuple(self.colours[-len(colours) :]) == colours, 30), self.colours
+            assert self._changed.wait_for(lambda: tuple(self.colours[-len(colours) :]) == colours, 60), self.colours
 
 
 def test_what_is_chosen_anew_is_shown_at_once_and_the_end_is_steady() -> None:

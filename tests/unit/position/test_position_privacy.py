@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tracks import between, metres, tpv, utc_ns
 
@@ -94,7 +94,6 @@ def tracks(draw: st.DrawFn) -> tuple[list[Zone], list[tuple[float, float, float,
     return zones, rows
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     tracks(),
     st.sampled_from(["coarse", "full"]),
@@ -128,7 +127,6 @@ def test_no_record_of_any_track_shows_a_point_inside_a_zone(
     assert not any(word in str(r.fields.get("detail")) for r in records for word in ("zone", "private", "home"))
 
 
-@settings(max_examples=60)
 @given(tracks())
 def test_coarse_tells_the_grid_and_nothing_finer(
     drawn: tuple[list[Zone], list[tuple[float, float, float, float | None]]],

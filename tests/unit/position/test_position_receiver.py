@@ -72,11 +72,11 @@ class FakeGpsd:
     def close(self) -> None:
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
-        self._thread.join(5)
+        self._thread.join(60)
         self.drop()
 
 
-def until(what: Callable[[], bool], timeout_s: float = 20.0) -> None:
+def until(what: Callable[[], bool], timeout_s: float = 60.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not what():
         assert time.monotonic() < deadline
@@ -109,6 +109,7 @@ class Kept:
 
 
 def test_fixes_become_records_and_a_silence_an_event(server: FakeGpsd) -> None:
+    begun_ns = time.monotonic_ns()
     kept = Kept(RunningGpsd("127.0.0.1", server.port))
     server.say(b'{"class":"SKY","device":"d","hdop":1.1,"nSat":9,"uSat":7}\r\n{"class":"TP')
     server.fix(eph=7.5)  # cut by what came before: one broken line
@@ -116,8 +117,8 @@ def test_fixes_become_records_and_a_silence_an_event(server: FakeGpsd) -> None:
     until(lambda: len(kept.of("position")) == 1)
     (row,) = kept.of("position")
     assert row.fields["horizontal_error_m"] == 7.5
-    assert 100 <= row.fields["fix_age_ms"] < 5000
-    assert abs(row.monotonic_ns + int(row.fields["fix_age_ms"] * 1e6) - time.monotonic_ns()) < 20 * 10**9
+    assert row.fields["fix_age_ms"] >= 100
+    assert begun_ns < row.monotonic_ns + int(row.fields["fix_age_ms"] * 1e6) <= time.monotonic_ns()
     until(lambda: kept.state.state == "fix")
     until(lambda: any(e.tags["kind"] == "position_lost" for e in kept.of("event")))
     assert kept.receiver.broken == 1
@@ -248,7 +249,7 @@ def test_our_own_gpsd_ends_with_the_thread_that_started_it(fake_gpsd: Path, tmp_
     assert pid is not None
     process = own._process
     assert process is not None
-    assert process.wait(20) == -signal.SIGTERM
+    assert process.wait(60) == -signal.SIGTERM
     own.stop()
 
 

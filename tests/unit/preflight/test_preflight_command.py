@@ -78,8 +78,9 @@ def test_a_collector_of_another_user_is_not_mistaken_for_none(config: Path, caps
     assert "as root, or as user tandem" in capsys.readouterr().err
 
 
-def test_a_collector_that_says_nothing_is_the_one_line_to_mend(config: Path) -> None:
+def test_a_collector_that_says_nothing_is_the_one_line_to_mend(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes the connection and the question, and hangs."""
+    monkeypatch.setattr("tandem.app.preflight.check._ANSWER_S", 0.2)
     from tandem.app.config import load
 
     loaded = load(config)
@@ -93,7 +94,7 @@ def test_a_collector_that_says_nothing_is_the_one_line_to_mend(config: Path) -> 
         thread = threading.Thread(target=lambda: held.append(hung.accept()[0]), daemon=True)
         thread.start()
         report = check(loaded, Asked(0.0, (), lambda _: None), real_parts)
-        thread.join(5)
+        thread.join(60)
         held[0].close()
     states = {line.label: line.state for line in report.lines}
     assert states["collector"] == "fail"

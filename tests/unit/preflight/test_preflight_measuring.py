@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tandem.app.preflight.measuring import Measuring
 from tandem.app.status_socket import NAME, encode, listen
 
@@ -22,7 +24,7 @@ def collector(folder: Path, *answers: list[dict[str, Any]]) -> Iterator[list[dic
     """Gives ``answers`` to one connection after the other; the requests that came."""
     came: list[dict[str, Any]] = []
     listening = listen(folder / NAME)
-    listening.settimeout(30)
+    listening.settimeout(60)
 
     def serve() -> None:
         for lines in answers:
@@ -38,6 +40,11 @@ def collector(folder: Path, *answers: list[dict[str, Any]]) -> Iterator[list[dic
     finally:
         thread.join()
         listening.close()
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tandem.app.preflight.measuring._AGAIN_S", 0.01)
 
 
 def measured(folder: Path, *answers: list[dict[str, Any]]) -> tuple[Any, list[dict[str, Any]]]:

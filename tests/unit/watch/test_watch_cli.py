@@ -162,8 +162,8 @@ def test_watch_writes_plain_lines_and_ends_with_the_collector(config: Path, monk
     ended: list[int] = []
     watcher = threading.Thread(target=lambda: ended.append(main(["watch", "--socket", str(socket)])))
     watcher.start()
-    assert answers.answered.wait(10)
+    assert answers.answered.wait(60)
     server.stop()
-    watcher.join(10)
+    watcher.join(60)
     assert ended == [0]
     assert "records 0, 0 waiting" in out.getvalue()

@@ -165,7 +165,7 @@ class Watcher:
     def resize(self, rows: int, columns: int) -> None:
         fcntl.ioctl(self.leader, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
-    def until(self, words: str, seconds: float = 30.0) -> str:
+    def until(self, words: str, seconds: float = 60.0) -> str:
         """What was written since the last call, once ``words`` are among it."""
         os.set_blocking(self.leader, False)
         deadline = time.monotonic() + seconds
@@ -194,7 +194,7 @@ def collector(tmp_path: Path) -> Iterator[Collector]:
 
 
 def ended(watcher: Watcher) -> tuple[int, str]:
-    _, errors = watcher.program.communicate(timeout=30)
+    _, errors = watcher.program.communicate(timeout=60)
     os.close(watcher.leader)
     return watcher.program.returncode, errors.decode()
 
@@ -255,19 +255,19 @@ def test_json_is_a_status_a_line(collector: Collector) -> None:
     watching = subprocess.Popen(
         [sys.executable, "-m", "tandem", "watch", "--socket", str(collector.path), "--json"], stdout=subprocess.PIPE
     )
-    assert collector.joined.wait(30)
+    assert collector.joined.wait(60)
     collector.tell({**STATUS, "uptime_s": 1.0})
     assert watching.stdout is not None
     assert json.loads(watching.stdout.readline()) == STATUS
     assert json.loads(watching.stdout.readline())["uptime_s"] == 1.0
     collector.end()
-    assert watching.wait(30) == 0
+    assert watching.wait(60) == 0
     watching.stdout.close()
 
 
 def test_nobody_there_is_one_line(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "tandem", "watch", "--socket", str(tmp_path / "none")]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
     assert done.stderr.startswith("tandem: no collector answers: ")
     assert len(done.stderr.splitlines()) == 1
