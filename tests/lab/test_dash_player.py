@@ -116,7 +116,7 @@ def test_bytes_beyond_the_length_are_not_taken_for_the_next_answer(token):
     with serving(script) as endpoint:
         told = play(endpoint, token, abr="fixed", **SOON)
     assert told["failure"] is None
-    assert told["result"]["reconnects"] == 1
+    assert told["result"]["reconnects"] >= 1  # one more, where they come after the next request
     assert {row["bytes"] for row in told["segments"]} == {5000}
 
 
