@@ -4,13 +4,13 @@ connections that are kept."""
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,10 @@ from typing import Any
 
 from download_server import Behaviour, Endpoint
 
+from tandem.experiment.base import Output, Stop
+from tandem.experiment.dash.experiment import EXPERIMENT
+from tandem.experiment.parameters import check
+from tandem.experiment.results import faults
 from tandem.schema.record import Record
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -129,30 +133,24 @@ def asked(endpoint: DashEndpoint, token: Path, host: str = "127.0.0.1", **more: 
 def play(
     endpoint: DashEndpoint,
     token: Path,
-    wait_s: float = 60,
+    wait_s: float = 240,
     host: str = "127.0.0.1",
     enter: Sequence[str] = (),
     **more: Any,
 ) -> dict[str, Any]:
-    """Run the experiment against ``endpoint``; its lines by type, the result line under ``result``, the time that it took.
+    """Run the experiment against ``endpoint``; its lines by type, the result line under ``result``.
 
-    ``enter``: command in front of it, to run inside a namespace."""
+    In this process, but for VLC and with ``enter``, a command in front of it, to run inside a namespace."""
     parameters = asked(endpoint, token, host, **more)
-    begun = time.monotonic()
-    done = subprocess.run(
-        [*enter, sys.executable, "-m", "tandem.experiment.dash"],
-        input=json.dumps(parameters),
-        capture_output=True,
-        text=True,
-        timeout=wait_s,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")},
-        check=False,
-    )
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert lines, done.stderr
-    assert lines[-1]["type"] == "result", done.stderr
-    assert "result_faults" not in lines[-1], lines[-1]["result_faults"]
-    assert done.returncode == (0 if lines[-1]["failure"] is None else 1), done.stderr
+    if enter or more.get("player") == "vlc":
+        lines = _by_a_process(parameters, enter, wait_s)
+    else:
+        stop, stream = Stop(), io.StringIO()
+        output = Output(stream, stop)
+        told = EXPERIMENT.run(check(EXPERIMENT.parameters, parameters), output, stop)
+        assert faults(EXPERIMENT.results, told.result or {}) == []
+        output.line("result", result=told.result, failure=told.failure, environment=told.environment)
+        lines = [json.loads(line) for line in stream.getvalue().splitlines()]
     return {
         "environment": lines[-1]["environment"],
         "segments": [line for line in lines if line["type"] == "segment"],
@@ -165,8 +163,25 @@ def play(
         ],
         "result": lines[-1]["result"],
         "failure": lines[-1]["failure"],
-        "seconds": time.monotonic() - begun,
     }
+
+
+def _by_a_process(parameters: dict[str, Any], enter: Sequence[str], wait_s: float) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [*enter, sys.executable, "-m", "tandem.experiment.dash"],
+        input=json.dumps(parameters),
+        capture_output=True,
+        text=True,
+        timeout=wait_s,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")},
+        check=False,
+    )
+    lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines, done.stderr
+    assert lines[-1]["type"] == "result", done.stderr
+    assert "result_faults" not in lines[-1], lines[-1]["result_faults"]
+    assert done.returncode == (0 if lines[-1]["failure"] is None else 1), done.stderr
+    return lines
 
 
 @contextlib.contextmanager

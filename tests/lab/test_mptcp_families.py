@@ -8,7 +8,7 @@ from download_server import Behaviour
 from mixed_paths import A4, B6, PROBE6, SERVER6, Both, mixed, parameters, why_not6
 from run_download import Run
 from two_paths import ADDRESS, SERVER, Lab, await_true
-from watched_paths import Transfer, Watched
+from watched_paths import Transfer, Watched, cut_once
 
 from tandem.mptcp import sockets, sysctls
 from tandem.mptcp.paths import Paths
@@ -78,7 +78,7 @@ def test_what_a_reset_took_comes_back_on_either_family(watched, running, lost):
 def test_one_reset_is_mended_at_once_each_time(watched, running):
     """Twice: the address that the server told is not used up. What is lost within a second again waits longer."""
     for count in (1, 2):
-        cut(watched.two, "b", "tcp flags & (syn|ack) == ack limit rate 1/hour burst 1 packets")
+        cut_once(watched.two, HOST["b"])
         await_true(lambda count=count: len(watched.of("subflow_restored")) == count, 60, f"return {count}")
         mend(watched.two)
         await_true(lambda: running.carrying().get(HOST["b"]), 60, "bytes over it")
@@ -160,7 +160,7 @@ def test_begun_by_ipv6_it_takes_the_servers_word_of_ipv4(watched, lost):
     one = Transfer(watched.two, "b", SERVER6, BOTH)
     try:
         await_true(lambda: set(one.carrying()) == set(HOST.values()), 60, "both subflows")
-        cut(watched.two, lost, "tcp flags & (syn|ack) == ack limit rate 1/hour burst 1 packets")
+        cut_once(watched.two, HOST[lost])
         await_true(lambda: watched.of("subflow_restored"), 60, "the return")
         await_true(lambda: len(one.carrying()) == 2, 60, "both subflows again")
         assert [loss["path"] for loss in watched.watch.losses(one.token)] == [lost]
@@ -175,7 +175,7 @@ def test_a_download_over_both_families_loses_a_subflow_and_tells_when_it_was_bac
     run = Run(parameters(watched.paths, tmp_path, endpoint, SERVER, seconds=600), two.probe.enter)
     try:
         run.until(lambda sample: sample["connection"]["subflows"] == 2)
-        cut(two, "b", "tcp flags & (syn|ack) == ack limit rate 1/hour burst 1 packets")
+        cut_once(two, HOST["b"])
         await_true(lambda: watched.of("subflow_restored"), 60, "the return")
         run.until(lambda sample: sample["connection"]["subflows"] == 2)
         run.process.terminate()

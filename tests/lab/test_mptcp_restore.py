@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from two_paths import ADDRESS, Lab, await_true, lab, why_not
-from watched_paths import Transfer, Watched
+from watched_paths import Transfer, Watched, cut_once
 
 LACK = why_not() or (None if shutil.which("nft") else "nft is not installed")
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
@@ -65,13 +65,8 @@ def test_a_reset_subflow_returns_and_the_transfer_goes_on(watched, transfer, pri
 
 
 def test_a_single_reset_is_mended_at_once(watched, transfer):
-    """As of a NAT that forgot the connection: what comes from the other port is answered with a reset, a new handshake is not."""
     running = transfer("a")
-    watched.two.server.run(
-        "nft 'add table ip cut; add chain ip cut in { type filter hook input priority 0; }; "
-        f"add rule ip cut in ip saddr {ADDRESS['b']} tcp flags & (syn|ack) == ack limit rate 1/hour burst 1 packets "
-        "reject with tcp reset'"
-    )
+    cut_once(watched.two, ADDRESS["b"])
     await_true(lambda: watched.of("subflow_restored"), 60, "the return")
     (told,) = watched.of("subflow_restored")
     assert told.path == "b"

@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 from lone_endpoint import SOURCES, lone_endpoint
 from run_experiment import run, start
-from two_paths import PATHS, SERVER, await_true, lab, why_not
+from two_paths import PATHS, SERVER, await_true, lab, up, why_not
 
 from tandem.devtools.browser import find
-from tandem.mptcp import sysctls
-from tandem.mptcp.paths import Paths
 
 LACK = why_not()
 BROWSER = find()
@@ -31,24 +29,17 @@ OBJECTS = 24
 
 def tandem_server(folder: Path, *args: str) -> None:
     argv = [sys.executable, "-m", "tandem_server", *args, "--config", str(folder / "server.toml")]
-    subprocess.run(argv, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": SOURCES}, timeout=60)
+    subprocess.run(argv, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": SOURCES}, timeout=240)
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
-    """Both paths up, 20 Mbit/s each towards the probe; the endpoint with one https page and one http."""
+    """Both paths up; the endpoint with one https page and one http."""
     folder = tmp_path_factory.mktemp("endpoint")
     with lab() as made:
-        for name in "ab":
-            made.server.run(f"tc qdisc add dev tmp5-{name}s root tbf rate 20mbit burst 16kb latency 100ms")
         for space in (made.server, made.probe):
             space.run("echo reno >/proc/sys/net/ipv4/tcp_congestion_control")
-        paths = Paths(PATHS)
-        made.probe.inside(paths.apply)
-        await_true(
-            lambda: made.probe.inside(paths.check) is not None and len(paths.addresses) == 2, 60, "both paths up"
-        )
-        made.probe.inside(lambda: sysctls.apply({"net.mptcp.blackhole_timeout": 0}))
+        up(made)
         with lone_endpoint(made.server, SERVER, folder) as server:
             size = ["--objects", str(OBJECTS), "--bytes", "1000000", "--origins", "3"]
             tandem_server(folder, "page", "build", "--name", "secure", *size)
@@ -96,7 +87,7 @@ def test_a_browser_and_the_graph_load_a_page_over_their_paths(two, kind, path, u
     assert (result["page_load_time_ms"]["n"], result["object_load_time_ms"]["n"]) == (2, 2)
     assert {s["path"] for s in result["subflows"]} == set(result["bytes_by_path"]) == used
     if kind == "mptcp":
-        assert min(s["share"] for s in result["subflows"]) > 0.05
+        assert min(s["share"] for s in result["subflows"]) > 0
         assert not result["fallback"]
     assert sum(s["bytes"] for s in result["subflows"]) >= result["bytes"] > 4 * 990_000
     assert result["browser"]
@@ -115,7 +106,7 @@ def test_a_browser_is_gone_when_the_run_is_stopped_or_dies(two):
             process.kill()  # nsenter has executed it in its own place
         else:
             process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=240)
         assert process.returncode == status, err
         if number == signal.SIGTERM:
             assert '"reason":"stopped"' in out.splitlines()[-1]
@@ -150,7 +141,7 @@ def test_a_path_that_goes_black_within_a_load_is_a_failure_in_time(two, browser)
                 black = told
                 break
         process.send_signal(signal.SIGTERM)
-        rest, err = process.communicate(timeout=20)
+        rest, err = process.communicate(timeout=240)
     finally:
         process.kill()
         made.server.run("nft destroy table inet black 2>/dev/null || nft delete table inet black")

@@ -15,6 +15,18 @@ from tandem.mptcp.statistics import Reader
 from tandem.mptcp.watch import Watch
 
 
+def cut_once(two: Lab, address: str) -> None:
+    """As of a NAT that forgot the connections which the probe has from ``address`` now: what comes over them is answered by a reset, a new
+    handshake is not."""
+    rows = two.probe.run(f"ss -Htn state established src {address}").splitlines()
+    ports = ", ".join(row.split()[2].rpartition(":")[2] for row in rows)
+    family = "ip6" if ":" in address else "ip"
+    two.server.run(
+        f"nft 'add table inet cut; add chain inet cut in {{ type filter hook input priority 0; }}; "
+        f"add rule inet cut in {family} saddr {address} tcp sport {{ {ports} }} reject with tcp reset'"
+    )
+
+
 class Watched:
     """Both paths up and watched by a thread, as the collector does."""
 
