@@ -4,6 +4,7 @@ Debian's kernel, initramfs-tools and overlayroot, and the programs of Ansible's 
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ from vm import machine
 pytestmark = [
     pytest.mark.system,
     pytest.mark.slow,
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(4800),
     pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
 ]
 PROGRAMS = machine.REPOSITORY / "ansible/roles/base/files"
@@ -38,8 +39,12 @@ exec chroot . /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin mkinitramfs -o 
 """
 
 
-def initramfs(image: Path, folder: Path) -> bytes:
-    """The distribution's own, by its initramfs-tools with overlayroot's hook and script: made here, where no processor is emulated."""
+def initramfs(image: Path, folder: Path) -> Path:
+    """The distribution's own, by its initramfs-tools with overlayroot's hook and script: made here, where no processor is emulated, and
+    kept beside the machine that it is made from."""
+    kept = image.with_name(f"overlayroot-{hashlib.sha256((MAKE + repr(MODULES)).encode()).hexdigest()[:16]}")
+    if kept.exists():
+        return kept
     tree = folder / "tree"
     tree.mkdir()
     run = functools.partial(
@@ -51,9 +56,10 @@ def initramfs(image: Path, folder: Path) -> bytes:
     (tree / "etc/initramfs-tools/conf.d/machine").write_text("MODULES=list\nCOMPRESS=gzip\nFSTYPE=ext4\n")
     alone = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
     run([*alone, "sh", "-c", MAKE, "sh", tree])
-    made = (tree / "made").read_bytes()
+    shutil.copy(tree / "made", kept.with_suffix(".new"))
+    kept.with_suffix(".new").rename(kept)
     shutil.rmtree(tree)
-    return made
+    return kept
 
 
 def disk(file: Path, size: int) -> Path:
@@ -68,7 +74,8 @@ def disk(file: Path, size: int) -> Path:
 def starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[str, Any]]]:
     """What each start saw."""
     folder = tmp_path_factory.mktemp("read-only")
-    root, spool, initrd = folder / "root.ext4", disk(folder / "spool.ext4", 32 << 20), folder / "initrd"
+    root, spool = folder / "root.ext4", disk(folder / "spool.ext4", 32 << 20)
+    initrd = initramfs(machine.built() / "root.ext4", folder)
     subprocess.run(["cp", "--sparse=always", machine.built() / "root.ext4", root], check=True)
     # The machine's own disk has no journal, a probe's has one.
     subprocess.run(["tune2fs", "-j", root], check=True, capture_output=True, env={"PATH": "/usr/sbin:/sbin"})
@@ -79,7 +86,7 @@ def starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[
             ["/usr/bin/python3", "{folder}/scene.py", name, str(PROGRAMS)],
             {"scene.py": SCENE, "initrd": initrd.read_bytes()} if name == "set up" else {"scene.py": SCENE},
             append="no_timer_check" if name == "set up" else "no_timer_check root=/dev/vda init=/read-only-init",
-            timeout_s=600,
+            timeout_s=900,
             memory_mb=768,
             qemu=["-drive", f"file={spool},format=raw,if=virtio"],
             root=root,
@@ -90,7 +97,6 @@ def starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[
         seen[name] = json.loads(done.stdout.splitlines()[-1])
 
     try:
-        initrd.write_bytes(initramfs(root, folder))
         for name in STARTS:
             start(name)
         yield seen

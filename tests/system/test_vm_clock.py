@@ -25,7 +25,7 @@ from tandem_server.store import StoreStartError
 pytestmark = [
     pytest.mark.system,
     pytest.mark.slow,
-    pytest.mark.timeout(1200),
+    pytest.mark.timeout(2500),
     pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
 ]
 SCENE = (machine.REPOSITORY / "tests" / "system" / "vm" / "scene_clock.py").read_text()
@@ -104,7 +104,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
             }
             ports = [str(p) for p in (server.gateway, server.control, server.measurement, ntp, port)]
             qemu = ["-rtc", f"base={BOOTED}", "-netdev", "user,id=n0", "-device", "virtio-net-pci,netdev=n0"]
-            done = machine.run(["python3", "{folder}/scene.py", *ports], files, timeout_s=1000, qemu=qemu)
+            done = machine.run(["python3", "{folder}/scene.py", *ports], files, timeout_s=2400, qemu=qemu)
             print(f"boot {done.boot_s:.0f} s, story {done.command_s:.0f} s, {done.cpu_s:.0f} s of processor")
             logs = "".join(
                 f"\n--- {n}\n{t.decode(errors='replace')[-3000:]}" for n, t in done.files.items() if n.endswith(".log")
@@ -166,5 +166,6 @@ def test_the_collector_reads_chronyd_as_chronyc_does(story: Story) -> None:
     fields = story.seen["chronyc"].split(",")
     told = [p for p in story.points if p["measurement"] == "clock" and p["source"] == "chrony"]
     assert (told[-1]["reference"], str(told[-1]["stratum"])) == (fields[0], fields[2])
-    assert all(0 <= p["root_distance_ms"] < 1000 for p in told)
-    assert told[-1]["error_ms"] < 1000
+    # A source that is further away chronyd does not take (its maxdistance).
+    assert all(0 <= p["root_distance_ms"] < 3000 for p in told)
+    assert 0 <= told[-1]["error_ms"] < 3000

@@ -14,7 +14,7 @@ from vm.leds import QEMU
 pytestmark = [
     pytest.mark.system,
     pytest.mark.slow,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(2500),
     pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
 ]
 ROLE = machine.REPOSITORY / "ansible/roles/modems"
@@ -73,7 +73,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     files = {file.name: file.read_bytes() for file in made.iterdir()} | {
         "networkd.conf": (ROLE / "files/networkd.conf").read_bytes()
     }
-    done = machine.run(["python3", SCENE], files, qemu=QEMU, timeout_s=800)
+    done = machine.run(["python3", SCENE], files, qemu=QEMU, timeout_s=2400)
     logs = "".join(
         f"\n--- {name}\n{text.decode(errors='replace')[-3000:]}"
         for name, text in done.files.items()

@@ -102,7 +102,6 @@ def run(
     command: Sequence[str],
     files: Mapping[str, str | bytes] | None = None,
     *,
-    env: Mapping[str, str] | None = None,
     append: str = "",
     timeout_s: float = 280.0,
     memory_mb: int = 1536,
@@ -112,8 +111,8 @@ def run(
 ) -> Done:
     """Run ``command`` in a fresh machine, as root, in a folder that holds ``files`` (name → content).
 
-    ``{folder}`` in the command's words is that folder; ``python3`` is this Python with Tandem's packages. ``env`` is added to
-    the command's environment, ``append`` to the kernel's command line, ``qemu`` to the emulator's (a network, another time). ``root``: a
+    ``{folder}`` in the command's words is that folder; ``python3`` is this Python with Tandem's packages. ``append`` is
+    added to the kernel's command line, ``qemu`` to the emulator's (a network, another time). ``root``: a
     raw disk in place of the one that forgets, and keeps what was synced when the command ended; ``initrd``: what goes before it. VmError
     when there is no machine or it takes longer than ``timeout_s``; it is killed then.
     """
@@ -128,7 +127,7 @@ def run(
         given = {file.name for file in share.iterdir()}
         shares = _shares()
         (share / "shares").write_text("".join(f"{tag} {folder}\n" for tag, folder in shares.items()))
-        (share / "command").write_text(_script(command, env or {}))
+        (share / "command").write_text(_script(command))
         began_s, cpu_s = time.monotonic(), _children_cpu_s()
         process = subprocess.Popen(
             [*_qemu(program, made, share, shares, append, memory_mb, root, initrd), *qemu],
@@ -175,9 +174,8 @@ def _shares() -> dict[str, Path]:
     return {f"host{number}": folder for number, folder in enumerate(kept)}
 
 
-def _script(command: Sequence[str], env: Mapping[str, str]) -> str:
+def _script(command: Sequence[str]) -> str:
     passed = {name: os.environ[name] for name in ("PYTHONPATH", "TANDEM_LINK", "TANDEM_INFLUXD") if name in os.environ}
-    passed |= env
     words = [word.replace("{folder}", "/run/vm") for word in command]
     exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in passed.items())
     return f"{exports}PATH={shlex.quote(str(Path(sys.prefix) / 'bin'))}:$PATH\nexec {shlex.join(words)}\n"

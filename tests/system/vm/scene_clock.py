@@ -23,7 +23,7 @@ from tandem.app.status_socket import NoCollectorError, ask
 HERE = Path("/run/vm")
 PROBE = Path("/run/probe")
 HOST = "10.0.2.2"
-PATIENCE_S = 300.0
+PATIENCE_S = 600.0
 YEAR_S = 365 * 86_400
 
 

@@ -78,17 +78,19 @@ class Modems:
 
     def await_address(self, path: str) -> dict[str, Any]:
         """What the interface at its place has, once it has an address."""
-        until = time.monotonic() + AGAIN_S
+        patience_s = AGAIN_S
+        until = time.monotonic() + patience_s
 
         def has_it() -> dict[str, Any] | None:
-            nonlocal until
+            nonlocal patience_s, until
             interface = network_interface(PLACES[path])
             if interface is None:
                 return None
             if time.monotonic() > until:
                 for state in ("down", "up"):
                     told(["ip", "-n", f"op-{path}", "link", "set", self.ends[path], state])
-                until = time.monotonic() + AGAIN_S
+                patience_s *= 2  # what is told again too soon never comes
+                until = time.monotonic() + patience_s
             routes = [r for r in json.loads(told(["ip", "-j", "route", "show", "default"])) if r["dev"] == interface]
             rows = json.loads(told(["ip", "-j", "-4", "address", "show", "dev", interface]))
             found = [a["local"] for row in rows for a in row.get("addr_info", [])]
