@@ -107,7 +107,7 @@ def test_told_to_stop(endpoint):
     assert failure["reason"] == "stopped"
 
 
-@pytest.mark.parametrize("told", [None, "1", True, 0, -1, float("nan"), float("inf"), 1e12, [1]])
+@pytest.mark.parametrize("told", [None, "1", True, 0, -1, float("nan"), float("inf"), 1e12, [1], {"s": 1}])
 def test_what_is_no_time_is_none(told):
     assert seconds(told) is None
 
