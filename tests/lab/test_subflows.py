@@ -91,22 +91,23 @@ def test_a_second_address_that_does_not_answer_leaves_two_and_says_so(two):
 
 def test_a_server_that_takes_no_fourth_refuses_it_and_that_is_said(two):
     two.lab.server.run("ip mptcp limits set subflow 2")
-    line = two.start("mptcp", "a", further(SECOND), subflows=4).end()
+    line = two.start("mptcp", "a", further(SECOND), subflows=4, bytes=3 * SIZE).end()
     result = line["result"]
     assert line["failure"] is None
     assert result["subflows_reached"] == 3
     (refused,) = [o for o in result["subflow_orders"] if o["established_ms"] is None]
-    assert set(places(result)) == FOUR - {(refused["path"], refused["server_address"])}
+    assert (refused["path"], refused["server_address"]) in FOUR - {("a", SERVER)}
     assert (refused["why_not"], refused["attempts"]) == ("refused after its handshake", 2)
 
 
 def test_odd_answers_leave_two(two):
     odd = [[], "203.0.113.11", ["::1", "127.0.0.1", "224.0.0.1", "x", 7, None, SERVER], {"a": 1}, [[]] * 1000]
     behaviours = [Behaviour(rate=RATE, further_addresses=told) for told in odd]
-    runs = [two.start("mptcp", "a", behaviour, subflows=4, bytes=SIZE // 4) for behaviour in behaviours]
+    runs = [two.start("mptcp", "a", behaviour, subflows=4, seconds=600) for behaviour in behaviours]
     for told, run in zip(odd, runs, strict=True):
+        run.until(lambda sample: sample["connection"]["subflows"] == 2)
+        run.process.terminate()
         line = run.end()
-        assert line["failure"] is None, told
         assert set(places(line["result"])) == {("a", SERVER), ("b", SERVER)}, told
         assert {o["server_address"] for o in line["result"]["subflow_orders"]} == {SERVER}, told
 

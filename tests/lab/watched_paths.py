@@ -18,7 +18,8 @@ from tandem.mptcp.watch import Watch
 def cut_once(two: Lab, address: str) -> None:
     """As of a NAT that forgot the connections which the probe has from ``address`` now: what comes over them is answered by a reset, a new
     handshake is not."""
-    rows = two.probe.run(f"ss -Htn state established src {address}").splitlines()
+    bare = f"[{address}]" if ":" in address else address
+    rows = two.probe.run(f"ss -Htn state established src '{bare}'").splitlines()
     ports = ", ".join(row.split()[2].rpartition(":")[2] for row in rows)
     family = "ip6" if ":" in address else "ip"
     two.server.run(
