@@ -38,9 +38,9 @@ def test_the_poller_makes_the_expected_record(family: str, file: Path) -> None:
         poller = Poller("a", "A", where, name, 1.0, heard.put)
         poller.start()
         try:
-            poll = heard.get(timeout=20)
+            poll = heard.get(timeout=120)
         finally:
-            poller.stop(10)
+            poller.stop(60)
     assert poll.failure is None
     assert poll.driver == family
     record = poll.record()

@@ -68,7 +68,7 @@ def process(name: str, given: str, *arguments: str) -> subprocess.CompletedProce
     inside = FOLDERS[name].parent == PACKAGE
     command = [sys.executable, *(["-m", f"tandem.experiment.{name}"] if inside else [str(FOLDERS[name])]), *arguments]
     return subprocess.run(
-        command, input=given, capture_output=True, text=True, env=environment, timeout=60, check=False
+        command, input=given, capture_output=True, text=True, env=environment, timeout=240, check=False
     )
 
 

@@ -155,27 +155,11 @@ def test_without_a_good_token_nothing_is_taken(gateway):
         assert gateway.ask(method, path, b"x", token="tandem_" + "A" * 43)[0] == 401
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../x",
-        "/etc/passwd",
-        "a/../b",
-        "a//b",
-        ".hidden",
-        "a/.b",
-        "a\\b",
-        "a\x00b",
-        "é",
-        "a/b/c/d/e/f",
-        "x" * 300,
-        "a\n",
-        "",
-    ],
-)
-def test_names_that_are_none_are_refused_and_leave_nothing(gateway, name):
-    body = {**offered(b"y")[0].as_json(), "name": name}
-    assert gateway.ask("POST", "/v1/traces", json.dumps(body))[0] == 400
+def test_names_that_are_none_are_refused_and_leave_nothing(gateway):
+    hidden = ("../x", "/etc/passwd", "a/../b", "a//b", ".hidden", "a/.b", "a\\b", "a\x00b")
+    for name in (*hidden, "é", "a/b/c/d/e/f", "x" * 300, "a\n", ""):
+        body = {**offered(b"y")[0].as_json(), "name": name}
+        assert gateway.ask("POST", "/v1/traces", json.dumps(body))[0] == 400, name
 
 
 def test_addresses_and_headers_that_are_none(gateway):

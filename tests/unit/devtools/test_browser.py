@@ -30,7 +30,7 @@ def program(tmp_path):
 
 
 def soon():
-    return time.monotonic() + 20
+    return time.monotonic() + 120
 
 
 def left(browser):

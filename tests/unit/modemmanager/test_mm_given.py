@@ -41,11 +41,11 @@ def test_the_poller_tells_what_was_given_and_when_it_was_taken(tmp_path: Path) -
     poller.start()
     try:
         with changed:
-            assert changed.wait_for(lambda: told and told[-1] is not None, 30)
+            assert changed.wait_for(lambda: told and told[-1] is not None, 60)
             given = told[-1]
             bus.properties[MODEM] |= {"State": 8, "Bearers": []}
-            assert changed.wait_for(lambda: told[-1] is None, 30)
+            assert changed.wait_for(lambda: told[-1] is None, 60)
     finally:
-        poller.stop(timeout=10)
+        poller.stop(timeout=60)
     assert given is not None
     assert (given.interface, given.addresses[0].address, given.addresses[0].method) == ("wwan0", "10.9.8.7", "static")

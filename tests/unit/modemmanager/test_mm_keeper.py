@@ -29,9 +29,9 @@ def test_it_connects_and_asks_for_nothing_that_the_modem_itself_is_asked_for(tmp
     keeper.start()
     try:
         with changed:
-            assert changed.wait_for(lambda: bus.asked("Connect") and len(polls) > 5, 30), states
+            assert changed.wait_for(lambda: bus.asked("Connect") and len(polls) > 5, 60), states
     finally:
-        keeper.stop(timeout=10)
+        keeper.stop(timeout=60)
     assert {poll.failure for poll in polls} == {None}
     assert {call.body[0] for call in bus.asked("GetAll") if call.path == PATH} == {MODEM, MODEM_3GPP}
     assert {call.member for call in bus.calls} == {"GetManagedObjects", "GetAll", "Enable", "Connect"}
