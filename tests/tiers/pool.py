@@ -93,13 +93,8 @@ class Pool:
         temporary.mkdir()
         results.touch()
         environment = {**os.environ, "TANDEM_RESULTS": str(results), **job.environment}
-        # Whoever ends this process ends the jobs; those that compute leave the processors to those that wait for a moment.
-        front = [
-            *(["nice", "-n", "10"] if job.kind in ("unit", "check", "machine") else []),
-            "setpriv",
-            "--pdeathsig",
-            "KILL",
-        ]
+        # Whoever ends this process ends the jobs.
+        front = ["setpriv", "--pdeathsig", "KILL"]
         if job.root:
             # No byte code: a user's checkout must not fill with root's files.
             environment["PYTHONDONTWRITEBYTECODE"] = "1"
