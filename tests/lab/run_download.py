@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,15 @@ class Run:
 
     def end(self, seconds: float = 240) -> dict[str, Any]:
         """Wait for the end; the result line. The exit status is in ``process.returncode``."""
-        out, self.stderr = self.process.communicate(timeout=seconds)
-        self.lines += [json.loads(line) for line in out.splitlines()]
+        assert self.process.stdout is not None
+        late = threading.Timer(seconds, self.process.kill)
+        late.start()
+        try:
+            # Not by communicate() alone: it passes by what readline() took in beyond its line.
+            self.lines += [json.loads(line) for line in self.process.stdout]
+            _, self.stderr = self.process.communicate()
+        finally:
+            late.cancel()
         assert self.lines, self.stderr
         assert self.lines[-1]["type"] == "result", self.stderr
         return self.lines[-1]
