@@ -1,12 +1,12 @@
 """The netem link on a kernel that has netem: ``python3 tests/system/netem_link.py``, as root, with firmware/bench/src on PYTHONPATH.
 
 Needs Python's standard library only, iproute2 and util-linux, so that it runs in a small virtual machine. One line a check; exit status
-0 all hold, 1 one does not, 3 this machine cannot (the reason is printed). Rates are low and tolerances wide: an emulated machine is slow.
+0 all hold, 1 one does not, 3 this machine cannot (the reason is printed). Nothing is held that a slow machine decides: it adds to what is
+set and takes nothing away.
 """
 
 from __future__ import annotations
 
-import statistics
 import sys
 import tempfile
 import time
@@ -23,6 +23,8 @@ from tandem_bench.link.netem import NetemLink, lack
 from tandem_bench.topology.requirements import MachineError
 
 S = 1_000_000_000
+PATIENT = {"idle_s": 3.0, "first_s": 60.0}
+"""For what comes late because the machine is slow: nothing of it may be taken for lost."""
 FOLDER = Path(tempfile.mkdtemp(prefix="netem-link-"))
 
 
@@ -38,45 +40,47 @@ def hold(truth: bool, told: object) -> None:
 @contextmanager
 def ends(offer: Constant | Played) -> Iterator[TwoEnds]:
     with two_ends(offer, FOLDER, make=NetemLink) as made:
-        made.datagrams(3, 50, 10_000)  # so that no later one waits for ARP
+        made.datagrams(3, 50, 10_000, first_s=60.0)  # so that no later one waits for ARP
         yield made
 
 
-def delays_ms(got: list[tuple[int, int, int]]) -> list[float]:
-    return [(got_ns - sent_ns) / 1e6 for _, sent_ns, got_ns in got]
+def least_ms(got: list[tuple[int, int, int]]) -> float:
+    """What the fastest took: a machine adds to it and takes nothing away."""
+    return min(got_ns - sent_ns for _, sent_ns, got_ns in got) / 1e6
 
 
 def delay() -> str:
-    with ends(Constant(50e6, 50e6, rtt_ms=120)) as made:
-        far = statistics.median(delays_ms(made.datagrams(40, 200, 100_000)))
+    with ends(Constant(50e6, 50e6, rtt_ms=2000)) as made:
+        far = least_ms(made.datagrams(40, 200, 100_000, **PATIENT))
         made.link.set("down", "delay_us", 5000)
-        near = statistics.median(delays_ms(made.datagrams(40, 200, 100_000)))
+        near = least_ms(made.datagrams(40, 200, 100_000, **PATIENT))
         made.link.clear("down", "delay_us")
-        again = statistics.median(delays_ms(made.datagrams(40, 200, 100_000)))
-    hold(60 <= far < 100 and 5 <= near < 45 and 60 <= again < 100, (far, near, again))
-    return f"60 ms set: {far:.1f}; 5 ms set: {near:.1f}; cleared: {again:.1f} ms"
+        again = least_ms(made.datagrams(40, 200, 100_000, **PATIENT))
+    hold(5 <= near < 1000 <= min(far, again), (far, near, again))
+    return f"1000 ms set: {far:.1f}; 5 ms set: {near:.1f}; cleared: {again:.1f} ms"
 
 
 def rate() -> str:
-    with ends(Constant(2e6, 2e6, rtt_ms=10, buffer_down_bytes=2_000_000)) as made:
-        got = made.datagrams(250, 1250, 20e6)
+    with ends(Constant(1e6, 1e6, rtt_ms=10, buffer_down_bytes=2_000_000)) as made:
+        got = made.datagrams(250, 1250, 20e6, **PATIENT)
     hold(len(got) == 250, len(got))
-    late = got[50:]  # after tbf's bucket
-    found = (len(late) - 1) * (1250 + 42) * 8e9 / (late[-1][2] - late[0][2])
-    hold(0.5e6 < found < 2.2e6, found)  # an emulated machine may be slower, never faster
-    return f"2 Mbit/s set: {found / 1e6:.2f} Mbit/s with headers"
+    # By what it may not take less than: tbf's bucket is left out, and an emulated machine may be slower.
+    found = 200 * (1250 + 42) * 8e9 / (max(got_ns for *_, got_ns in got) - min(sent_ns for _, sent_ns, _ in got))
+    hold(found < 1e6, found)
+    return f"1 Mbit/s set: {found / 1e6:.2f} Mbit/s with headers"
 
 
 def loss() -> str:
     with ends(Constant(50e6, 50e6, rtt_ms=2, loss_down=0.2)) as made:
-        came = len(made.datagrams(1500, 200, 2e6))
-    hold(1100 < came < 1300, came)
+        came = len(made.datagrams(1500, 200, 2e6, **PATIENT))
+    hold(1100 < came < 1300, came)  # six standard deviations
     return f"20 % set: {100 - came / 15:.1f} % lost"
 
 
 def buffer() -> str:
-    with ends(Constant(1e6, 1e6, rtt_ms=2, buffer_down_bytes=20_000)) as made:
-        came = len(made.datagrams(200, 1000, 50e6))
+    # So slow that next to nothing leaves the buffer while all are sent, however long a slow machine takes for it.
+    with ends(Constant(1e5, 1e5, rtt_ms=2, buffer_down_bytes=20_000)) as made:
+        came = len(made.datagrams(200, 1000, 50e6, **PATIENT))
     hold(10 <= came < 120, came)
     return f"20 kB set: {came} of 200 at once came through"
 
@@ -85,7 +89,7 @@ def outage(queue: str) -> Callable[[], str]:
     def check() -> str:
         # The plan's beginning has to be named before the link is built, and how long that takes is the machine's affair.
         for head_s in (12, 40, 100):
-            plan = Timeline().tick(0, 5e6).tick(1.0, 5e6, outage=True, queue=queue).tick(3.0, 5e6)
+            plan = Timeline().tick(0, 5e6).tick(2.0, 5e6, outage=True, queue=queue).tick(8.0, 5e6)
             epoch = time.monotonic_ns() + head_s * S
             with ends(Played(plan.write(FOLDER / f"{queue}.jsonl"), epoch)) as made:
                 if time.monotonic_ns() < epoch - head_s * S // 2:  # both ends take their time to begin, too
@@ -93,18 +97,18 @@ def outage(queue: str) -> Callable[[], str]:
         raise CheckError("the machine is too slow: not ready 50 s after it began")
 
     def played(made: TwoEnds, epoch: int) -> str:
-        # One every 20 ms for 4 s. The ends begin at once and wait for the beginning.
-        got = made.datagrams(200, 250, 100_000, start_ns=epoch, idle_s=3.0, first_s=120.0)
+        # One every 100 ms for 12 s. The ends begin at once and wait for the beginning; a link that changes late by up to 2 s is as good.
+        got = made.datagrams(120, 250, 20_000, start_ns=epoch, idle_s=8.0, first_s=120.0)
         failed = made.link.poll()
         hold(failed is None, failed)
         came = {number: got_ns for number, _, got_ns in got}
-        within = range(60, 140)  # edges left out
-        hold({*range(40), *range(165, 200)} <= came.keys(), sorted(came))
+        within = range(40, 80)
+        hold({*range(10), *range(100, 120)} <= came.keys(), sorted(came))
         if queue == "kept":
-            hold(all(came.get(n, 0) >= epoch + 2.9 * S for n in within), [n for n in within if n not in came])
+            hold(all(came.get(n, 0) >= epoch + 7.9 * S for n in within), [n for n in within if n not in came])
         else:
             hold(not [n for n in within if n in came], [n for n in within if n in came])
-        return f"{len(came)} of 200 came"
+        return f"{len(came)} of 120 came"
 
     return check
 

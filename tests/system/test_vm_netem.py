@@ -7,27 +7,23 @@ from vm import machine
 pytestmark = [
     pytest.mark.system,
     pytest.mark.slow,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(2500),
     pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
 ]
 CHECK = machine.REPOSITORY / "tests" / "system" / "netem_link.py"
 SHAPING = machine.REPOSITORY / "tests" / "lab" / "test_shaping.py"
-SOURCES = [machine.REPOSITORY / part for part in ("firmware/bench/src", "collector/src")]
 CHECKS = 7
-SHAPED = ("test_a_delay_is_made", "test_a_loss_is_made", "test_after_kill_9", "test_another_programs_qdisc")
 
 
 @pytest.fixture(scope="module")
 def done() -> machine.Done:
     """Both in one machine. Rates are left out of the second: an emulated machine's mean nothing."""
     modules = "sch_netem sch_tbf sch_htb sch_ingress ifb cls_u32 act_mirred veth"
-    wanted = " or ".join(SHAPED)
     script = (
         f"modprobe -a {modules}; python3 {CHECK} >{{folder}}/link; echo $? >{{folder}}/link-exit\n"
-        f"cd {machine.REPOSITORY}; python3 -m pytest -p no:cacheprovider -rsP -k '{wanted}' {SHAPING}"
+        f"cd {machine.REPOSITORY}; python3 -m pytest -p no:cacheprovider --noconftest --timeout=0 -rsP -k 'not rate' {SHAPING}"
     )
-    path = ":".join(str(source) for source in SOURCES)
-    made = machine.run(["sh", "-c", script], env={"PYTHONPATH": path}, timeout_s=800)
+    made = machine.run(["sh", "-c", script], timeout_s=2400)
     print(f"boot {made.boot_s:.0f} s, checks {made.command_s:.0f} s")
     return made
 
@@ -41,5 +37,5 @@ def test_the_link_holds_what_is_set_on_it(done: machine.Done) -> None:
 
 def test_the_probe_shapes_delay_and_loss(done: machine.Done) -> None:
     assert done.exit == 0, done.stdout + done.stderr
-    assert f"{len(SHAPED)} passed" in done.stdout, done.stdout
+    assert "skipped" not in done.stdout.splitlines()[-1], done.stdout
     assert "of 2000 datagrams" in done.stdout, done.stdout  # made, and not only found to be lacking

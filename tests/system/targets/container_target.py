@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import subprocess
 import time
@@ -18,6 +19,8 @@ WAIT_S = 60.0
 STOP_S = 120.0
 """A collector sends what is left before it ends."""
 USER_ID = 1000
+LISTS = ("var/lib/apt/periodic/tandem-update-stamp", "etc/apt/sources.list.d")
+"""By the times of these a play tells whether the package lists are old."""
 ROOM = "3g"
 """Of memory, for what one target writes."""
 QUIET = ("NetworkManager", "NetworkManager-wait-online", "systemd-timesyncd")
@@ -92,7 +95,8 @@ def booted(
     name = root.parent.name
     with _namespace() as pid, cables(pid, address):
         argv = [
-            "systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={root}", f"--machine={name}",
+            "systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={root}",
+            f"--machine={name}-{secrets.token_hex(4)}", f"--hostname={name}",
             f"--network-namespace-path=/proc/{pid}/ns/net", "--link-journal=no", "--resolv-conf=off", "--timezone=off",
             "--console=read-only", "--bind=/dev/net/tun", "--capability=CAP_NET_ADMIN,CAP_NET_RAW",
             *(f"--bind={there}:{here}" for here, there in devices.items()),
@@ -115,19 +119,29 @@ def booted(
 
 
 @contextmanager
-def laid_out(ground: Ground, name: str, seed: Mapping[str, tuple[bytes, int]]) -> Iterator[Path]:
-    """A root file system with ``seed`` in it: the installed Debian's, with what is written in memory above it, so that what a target
-    writes and syncs costs no disk."""
+def laid_out(
+    ground: Ground, name: str, seed: Mapping[str, tuple[bytes, int]], layer: Path | None = None
+) -> Iterator[Path]:
+    """A root file system: the installed Debian's with ``seed`` in it, or with the ``layer`` that another target wrote above it. What is
+    written lies in memory above it, in "upper" beside it, so that what a target writes and syncs costs no disk."""
     folder, below = ground.folder / name, ground.sources / "root"
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM},mode=0755", "tmpfs", folder], check=True)
     try:
         for part in ("root", "upper", "work"):
             (folder / part).mkdir()
+        if layer is not None:
+            # Not as a layer below: a database that maps a file and then opens it for writing would go on reading what lies there.
+            subprocess.run(["cp", "-a", f"{layer}/.", folder / "upper"], check=True)
         options = f"lowerdir={below},upperdir={folder / 'upper'},workdir={folder / 'work'}"
         subprocess.run(["mount", "-t", "overlay", "-o", options, "overlay", folder / "root"], check=True)
         try:
-            _lay(seed, folder / "root")
+            if layer is None:
+                _lay(seed, folder / "root")
+            else:  # kept for days, its package lists are not older than on the day when they were fetched
+                now_s = time.time()
+                for name in LISTS:
+                    os.utime(folder / "root" / name, (now_s, now_s))
             yield folder / "root"
         finally:
             subprocess.run(["umount", folder / "root"], check=True)

@@ -72,3 +72,11 @@ def another_process(story: Story) -> Iterator[None]:
     story.awaited("another process", PROBE, _PROCESS, lambda said: int(said) not in (0, before), 1.0)
     paths_up(story)
     records(story, ended_ns)
+
+
+def nothing_broke(story: Story, address: str) -> None:
+    """No unit failed, and none of ours told of an error that nobody thought of, since the target started."""
+    assert story.told(address, "systemctl --failed --no-legend --plain") == ""
+    journal = story.told(address, "sudo journalctl --boot --no-pager --output=cat --unit='tandem*'")
+    assert journal.strip() != ""
+    assert "Traceback" not in journal, journal[journal.index("Traceback") - 500 :][:3000]

@@ -10,7 +10,6 @@ Needs root and a network namespace of its own.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import http.server
 import os
@@ -103,8 +102,8 @@ class Ground:
         text = f"Types: deb\nURIs: {self.mirror}\nSuites: bookworm\nComponents: main\n"
         return {"etc/apt/sources.list.d/debian.sources": (text.encode(), 0o644)}
 
-    def ssh(self, address: str, command: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
-        """Run ``command`` at a target as its operator, who has sudo. Host keys are verified."""
+    def ssh_to(self, address: str, command: str) -> list[str | Path]:
+        """The words that run ``command`` at a target as its operator, who has sudo. Host keys are verified."""
         options = [
             "BatchMode=yes",
             "ConnectTimeout=10",
@@ -114,14 +113,14 @@ class Ground:
             f"UserKnownHostsFile={self.known_hosts}",
             "StrictHostKeyChecking=yes",
         ]
-        argv = ["ssh", "-F", "none", "-i", str(self.key), *(word for option in options for word in ("-o", option))]
+        argv = ["ssh", "-F", "none", "-i", self.key, *(word for option in options for word in ("-o", option))]
+        return [*argv, f"{USER}@{address}", command]
+
+    def ssh(self, address: str, command: str, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
+        """Run ``command`` at a target."""
+        argv = self.ssh_to(address, command)
         return subprocess.run(
-            [*argv, f"{USER}@{address}", command],
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-            stdin=subprocess.DEVNULL,
+            argv, capture_output=True, text=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL
         )
 
 
@@ -139,21 +138,14 @@ def _keygen(file: Path) -> None:
 
 @contextlib.contextmanager
 def ground(folder: Path, sources: Path) -> Iterator[Ground]:
-    """The networks and the sources, from entering to leaving. One at a time: tests that run beside each other share a namespace."""
-    with (sources.parent / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with _ground(folder, sources) as made:
-            yield made
-
-
-@contextlib.contextmanager
-def _ground(folder: Path, sources: Path) -> Iterator[Ground]:
+    """The networks and the sources, from entering to leaving; keys that ``folder`` has already are used."""
     if os.geteuid() != 0:
         raise GroundError("targets need root; mend: ./kit test")
     if run("ip", "route", "show", "default"):
         raise GroundError("this network namespace leads outside; mend: unshare --net, as ./kit test does")
     made = Ground(folder, sources)
-    _keygen(made.key)
+    if not made.key.exists():
+        _keygen(made.key)
     lines = [
         "link add lan type bridge", f"address add {CONTROL}/24 dev lan", "link set lan up",
         "link add net type bridge", f"address add {OFFICE}/24 dev net", "link set net up",

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from targets import at_server, faults, play, provisioned, upgrade
-from targets.disk import Disk
+from targets import at_server, faults, play, provisioned
 from targets.ground import PROBE, SERVER
-from targets.machine_of import BENCH, lan_profile, machine_of, usb_modems_seed
+from targets.machine_of import BENCH
 from targets.play import Played
-from targets.story import KIT, Story
+from targets.story import Story
 from targets.usb_modems import PLACES
-from targets.vm_target import VmTarget, vm_target
+from targets.vm_target import VmTarget
 
 from tandem_bench.scenario import load
 from tandem_bench.scenario import play as played
@@ -38,25 +36,6 @@ class Numbers:
     interface: str
     managed: str
     """ModemManager's object."""
-
-
-@contextmanager
-def machine(story: Story) -> Iterator[VmTarget]:
-    """The kit, until now a container, which is shut down, as a machine that is up."""
-    work = story.ground.folder / "machine"
-    work.mkdir()
-    with story.part("machine: probe.yml --tags modems,collector"):
-        played = set_up(story)
-    assert played.exit == 0, played.output[-4000:]
-    story.kit_runs.close()
-    image = work / "disk.img"
-    server = story.ground.names.read_text().split()[0]
-    with story.part("machine: its disk is made"):
-        machine_of(story.kit, lan_profile(PROBE, server) | usb_modems_seed(server) | upgrade.seed(work), image, work)
-    with vm_target(story.ground, KIT, PROBE, Disk(image)) as target:
-        with story.part("machine: boots until SSH answers"):
-            target.await_ssh()
-        yield target
 
 
 def set_up(story: Story) -> Played:
@@ -127,12 +106,19 @@ def plug(story: Story, path: str, wish: str) -> None:
     )
 
 
+_MANAGED = "for modem in $(mmcli -L | grep -o '/org[^ ]*'); do mmcli -J -m $modem; done"
+
+
 def exchanged(story: Story, before: Mapping[str, Numbers]) -> int:
     """Both are pulled out, and the one whose interface has the higher number comes back first; when the last was in again (ns, UTC)."""
     for path in PLACES:
         plug(story, path, "unplug")
     for path in sorted(PLACES, key=lambda path: before[path].interface, reverse=True):
         plug(story, path, "plug")
+        # One after the other: on an emulated processor that others use too ModemManager gives up one of two that it looks at together.
+        story.awaited(
+            f"ModemManager has {path}", PROBE, _MANAGED, lambda said, path=path: f'/{PLACES[path]}"' in said, 2.0
+        )
     return time.time_ns()
 
 

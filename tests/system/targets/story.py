@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -25,9 +26,11 @@ class Story:
 
     ground: Ground
     kit: Path
-    """The kit's root file system."""
+    server: Path
+    """Their root file systems."""
     kit_runs: ExitStack
     """The kit in its container; once closed nothing writes to its root, which goes on to be there, as server and ground do."""
+    server_runs: ExitStack
     took_s: dict[str, float] = field(default_factory=dict)
     in_vain: str | None = None
     """What was waited for and did not come: what builds on it is not waited for as long again."""
@@ -74,19 +77,26 @@ class Story:
 
 
 @contextmanager
-def containers(folder: Path, sources: Path) -> Iterator[Story]:
-    """Ground, a server and a kit with its modems, both in containers that answer."""
+def containers(folder: Path, sources: Path, kept: Path | None = None, *, kit_starts: bool = True) -> Iterator[Story]:
+    """Ground, a server and a kit with its modems, both in containers that answer: bare, or as they were ``kept`` (``kept.py``).
+    ``kit_starts``: else the kit is a root file system only."""
     with ExitStack() as stack:
+        if kept is not None:
+            shutil.copytree(kept / "ground", folder, dirs_exist_ok=True)
         ground = stack.enter_context(grounds.ground(folder, sources))
-        seeds = {
-            "server": ground.seed("server", SERVER) | ground.own_sources(),
-            KIT: ground.seed(KIT, PROBE) | ground.own_sources(),
+        roots = {
+            name: stack.enter_context(
+                laid_out(ground, name, ground.seed(name, address) | ground.own_sources(), kept and kept / name)
+            )
+            for name, address in (("server", SERVER), (KIT, PROBE))
         }
-        server, kit = (stack.enter_context(laid_out(ground, name, seed)) for name, seed in seeds.items())
-        stack.enter_context(booted(ground, SERVER, server, server_cables))
         # What is entered last is left first: a kit sends what is left before its server goes.
-        story = Story(ground, kit, stack.enter_context(ExitStack()))
-        with story.part("the kit's container answers"):
-            ports = story.kit_runs.enter_context(modems(folder / "modems"))
-            story.kit_runs.enter_context(booted(ground, PROBE, kit, kit_cables, ports))
+        runs = [stack.enter_context(ExitStack()) for _ in roots]
+        story = Story(ground, roots[KIT], roots["server"], runs[1], runs[0])
+        with story.part("the server's container answers"):
+            story.server_runs.enter_context(booted(ground, SERVER, story.server, server_cables))
+        if kit_starts:
+            with story.part("the kit's container answers"):
+                ports = story.kit_runs.enter_context(modems(folder / "modems"))
+                story.kit_runs.enter_context(booted(ground, PROBE, story.kit, kit_cables, ports))
         yield story

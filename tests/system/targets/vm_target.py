@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from targets import ground
 from targets.disk import Disk, Settled
 from targets.ground import Ground, GroundError
+from vm.machine import BESIDE, accelerator
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 LAN_CARD, NET_CARD = "52:54:00:00:00:02", "52:54:00:00:00:03"
@@ -47,10 +47,9 @@ class VmTarget:
         lan = self._stack.enter_context(ground.tap("lan-probe", "lan"))
         net = self._stack.enter_context(ground.tap("net-probe", "net"))
         cards = [f"tap,id={tap},ifname={tap},script=no,downscript=no" for tap in (lan, net)]
-        # Both of its processors are emulated in threads of their own; those of tests that measure rates come first.
         argv = [
-            "nice", "-n", "5", shutil.which("qemu-system-x86_64") or "qemu-system-x86_64",
-            "-accel", "tcg,thread=multi", "-machine", "q35", "-cpu", "max", "-smp", "2", "-m", str(self._memory_mb),
+            *BESIDE, "qemu-system-x86_64", "-accel", accelerator(sources),
+            "-machine", "q35", "-cpu", "max", "-smp", "2", "-m", str(self._memory_mb),
             "-nodefaults", "-display", "none", "-no-reboot", "-kernel", str(sources / "vmlinuz"), "-initrd", str(sources / "initramfs"),
             "-append", f"console=ttyS0 quiet net.ifnames=0 panic=-1 mitigations=off {EMULATED} {self._append}",
             *self.disk.options(),

@@ -1,0 +1,90 @@
+"""The provisioned kit as a machine of its own with modems on USB: these are replugged, and its power is cut in the middle of an upgrade."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+from targets import faults, kept, plugged, provisioned, upgrade
+from targets import story as stories
+from targets.available import lacks
+from targets.available import made as sources
+from targets.disk import Disk
+from targets.ground import PROBE
+from targets.story import KIT, Story
+from targets.vm_target import VmTarget, vm_target
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.slow,
+    pytest.mark.timeout(4800),
+    pytest.mark.skipif(lacks() is not None, reason=str(lacks())),
+]
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """The provisioned server in its container, and a place for the machine."""
+    made = kept.kept(sources(), tmp_path_factory.mktemp("first"))
+    image = kept.machine(sources(), made, tmp_path_factory.mktemp("machine"))
+    with stories.containers(tmp_path_factory.mktemp("provisioned"), sources(), made, kit_starts=False) as told:
+        subprocess.run(["cp", "--sparse=always", image, told.ground.folder / "disk.img"], check=True)
+        yield told
+        provisioned.tell(told)
+
+
+@pytest.fixture(scope="module")
+def machine(kit: Story) -> Iterator[VmTarget]:
+    """Switched on."""
+    with vm_target(kit.ground, KIT, PROBE, Disk(kit.ground.folder / "disk.img")) as target:
+        with kit.part("machine: boots until SSH answers"):
+            target.await_ssh()
+        yield target
+
+
+def test_as_a_machine_with_modems_on_usb_it_measures(kit: Story, machine: VmTarget) -> None:
+    assert machine.address == PROBE
+    with kit.part("machine: measuring"):
+        plugged.measuring(kit, time.time_ns())
+    plugged.connected(kit)
+
+
+def test_modems_that_come_back_with_other_numbers(kit: Story, machine: VmTarget) -> None:
+    assert machine.address == PROBE
+    before = plugged.numbers(kit)
+    with kit.part("modems out and in again, measuring"):
+        plugged.measuring(kit, plugged.exchanged(kit, before))
+    plugged.connected(kit)
+    after = plugged.numbers(kit)
+    print(f"before {before}\nafter {after}")
+    for path in before:
+        assert after[path].terminals != before[path].terminals
+        assert after[path].interface != before[path].interface
+        assert after[path].managed != before[path].managed
+
+
+def test_power_lost_while_a_release_is_unpacked(kit: Story, machine: VmTarget) -> None:
+    before = upgrade.state(kit)
+    with kit.part("release being unpacked: power lost"):
+        print(upgrade.cut(kit, machine, upgrade.INSTALL, upgrade.UNPACKED))
+    with kit.part("power back: boots until SSH answers"):
+        machine.start()
+        machine.await_ssh()
+    assert upgrade.state(kit) == before
+
+
+def test_power_lost_before_a_release_has_reported_healthy(kit: Story, machine: VmTarget) -> None:
+    before = upgrade.state(kit)
+    with kit.part("release switched to, not yet healthy: power lost"):
+        print(upgrade.cut(kit, machine, upgrade.SWITCH, upgrade.SWITCHED))
+    with kit.part("power back, release taken back, measuring"):
+        plugged.on_again(kit, machine)
+    after = upgrade.state(kit)
+    assert (after["current"], after["unproven"]) == (before["current"], False)
+    assert upgrade.NEW in after["installed"]
+
+
+def test_nothing_broke_in_the_machine_either(kit: Story, machine: VmTarget) -> None:
+    faults.nothing_broke(kit, machine.address)
