@@ -56,6 +56,7 @@ class QueueWatch:
         self._ended: queue.SimpleQueue[tuple[str, str, dict[str, Any]]] = queue.SimpleQueue()
         self._wake, self._stopping = threading.Event(), False
         self._due_s = 0.0
+        self._soon = False
         self._trouble: str | None = None
         self._answered_utc_s: float | None = None
         self._shown: list[dict[str, Any]] = []
@@ -76,8 +77,8 @@ class QueueWatch:
             self._thread.join(_END_S)
 
     def soon(self) -> None:
-        """Ask the server now: a network is back."""
-        self._due_s = 0.0
+        """Ask the server now: a network is back. Also while it is being asked: that may have begun without the network."""
+        self._soon = True
         self._wake.set()
 
     def told(self) -> dict[str, Any]:
@@ -102,15 +103,16 @@ class QueueWatch:
                 log.exception("the queue of campaigns failed; trying again")
                 self._due_s = time.monotonic() + _AGAIN_S
             self._show()
-            self._wake.wait(max(0.0, self._due_s - time.monotonic()))
+            self._wake.wait(0.0 if self._soon else max(0.0, self._due_s - time.monotonic()))
         self._gateway.close()
 
     def turn(self) -> None:
         """One round of the thread: what ended, what is to be begun, and when it is time, the server. OSError when the disk is full."""
         self._note_ended()
         self._begin_next()
-        if time.monotonic() < self._due_s or self._stopping:
+        if self._stopping or (time.monotonic() < self._due_s and not self._soon):
             return
+        self._soon = False
         try:
             self._ask()
             self._due_s = time.monotonic() + self._ask_every_s
