@@ -53,16 +53,22 @@ def test_without_a_stamp_it_is_now(monkeypatch, ancillary):
         assert arrival.arrival_ns(ancillary) == now[0]
 
 
-def test_the_kernels_own_stamp_is_of_when_it_was_sent_not_read():
+def test_the_kernels_own_stamp_is_of_when_it_came_not_read():
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other,
     ):
         one.bind(("127.0.0.1", 0))
         arrival.stamp(one)
-        before = time.monotonic_ns()
-        other.sendto(b"x", one.getsockname())
-        after = time.monotonic_ns()
-        time.sleep(0.5)  # it lies there unread
-        _, ancillary, _, _ = one.recvmsg(16, 256)
-        assert before - 200 * MS < arrival.arrival_ns(ancillary) < after + 300 * MS
+        deadline = time.monotonic() + 60
+        while True:
+            before = time.monotonic_ns()
+            other.sendto(b"x", one.getsockname())
+            time.sleep(0.05)  # it lies there unread
+            reading = time.monotonic_ns()
+            _, ancillary, _, _ = one.recvmsg(16, 256)
+            came = arrival.arrival_ns(ancillary)
+            if before - MS < came < reading:
+                break
+            # Where nobody else has stamps, the kernel begins a while after it was asked, and until then stamps what is read.
+            assert time.monotonic() < deadline, (before, came, reading)

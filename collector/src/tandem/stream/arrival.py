@@ -16,7 +16,8 @@ _READINGS = 3
 
 
 def stamp(made: socket.socket) -> None:
-    """Ask for stamps on this socket; OSError."""
+    """Ask for stamps on this socket; OSError. The first that asks on a machine waits for them: the kernel switches them on in a work queue
+    (net_enable_timestamp), and a datagram that comes before is stamped as it is read."""
     made.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
 
 
