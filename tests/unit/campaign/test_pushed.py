@@ -138,6 +138,22 @@ def test_withdrawn_while_the_probe_took_it(server, probe):
     assert read(probe.kit.folder) == []
 
 
+def test_a_network_that_comes_back_while_the_server_is_asked_is_tried_at_once(server, probe):
+    push = server.push()
+    requests = []
+
+    def comes_back(method, _url):
+        requests.append(method)
+        if len(requests) == 1:
+            probe.watch.soon()
+        return len(requests) > 1, True
+
+    server.network = comes_back
+    asks(probe, 1)
+    probe.seconds(1, finish=False)
+    assert server.history[0] == (push, "running")
+
+
 def asks(probe, count):
     for _ in range(count):
         probe.watch.soon()
