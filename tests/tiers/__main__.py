@@ -132,9 +132,9 @@ def selected(args: argparse.Namespace, seconds: dict[str, float], passed: set[st
     if args.reversed:
         unit.reverse()
         jobs.reverse()
-    # Many examples, and new ones, where there is time for them.
+    # Many examples, and new ones, where there is time for them. Some unit tests wait: a worker more for every two processors.
     environment = {"TANDEM_HYPOTHESIS": "all"} if args.all else {}
-    return [*([unit_job(unit, processors(), environment)] if unit else []), *checks, *jobs]
+    return [*([unit_job(unit, processors() * 3 // 2, environment)] if unit else []), *checks, *jobs]
 
 
 def processors() -> int:
@@ -143,7 +143,7 @@ def processors() -> int:
 
 
 def capacities() -> dict[Kind, int]:
-    """The unit tests' one run has a worker a processor; what waits leaves the processors idle."""
+    """How many side by side; what waits leaves the processors idle."""
     return {"unit": 1, "check": 1, "wait": max(6, 3 * processors()), "machine": max(1, processors() // 2), "alone": 1}
 
 

@@ -95,9 +95,10 @@ class Pool:
         environment = {**os.environ, "TANDEM_RESULTS": str(results), **job.environment}
         # Whoever ends this process ends the jobs.
         front = ["setpriv", "--pdeathsig", "KILL"]
+        if self._owner is not None and job.root:
+            # A user's checkout must not fill with root's files.
+            environment["PYTHONPYCACHEPREFIX"] = str(temporary.parent / "pycache")
         if job.root:
-            # No byte code: a user's checkout must not fill with root's files.
-            environment["PYTHONDONTWRITEBYTECODE"] = "1"
             front += NAMESPACES
         elif self._owner is not None:
             uid, gid = self._owner
@@ -162,7 +163,8 @@ class Pool:
 
 def end(process: subprocess.Popen[bytes]) -> None:
     """A job and what it started: asked first, so that it can leave nothing behind."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    # The first process of a pid namespace takes from outside what it handles, as pytest does an interrupt, and nothing else.
+    for number in (signal.SIGINT, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)
             process.wait(STOP_S)
