@@ -21,14 +21,15 @@ S = 10**9
 
 @dataclass
 class Probe:
-    """``now_ns``: time of the next record; each is a tenth of a second later."""
+    """``now_ns``: time of the next record; each is a tenth of a second later. The first is of half an hour ago: what is an hour old is not
+    looked for in each pass."""
 
     name: str = "probe-1"
     boot: str = "b1"
     spool: str = "aaaaaaaaaaaa"
     first: int = 1
     seq: int = 0
-    now_ns: int = field(default_factory=lambda: time.time_ns() - 3600 * S)
+    now_ns: int = field(default_factory=lambda: time.time_ns() - 1800 * S)
     gone: dict[str, int] = field(default_factory=lambda: {"rejected": 0, "dropped": 0})
     lines: list[str] = field(default_factory=list)
 

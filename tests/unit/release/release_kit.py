@@ -47,7 +47,7 @@ def wheel_of(path, version, *, change=lambda _files: None, record=lambda text: t
     files[f"{info}/RECORD"] = record("\n".join([*rows, f"{info}/RECORD,,"]) + "\n").encode()
     with zipfile.ZipFile(path, "w") as archive:
         for name, body in files.items():
-            archive.writestr(name, body)
+            archive.writestr(zipfile.ZipInfo(name), body)  # of no date: the same files are the same wheel at any time
     return path
 
 
