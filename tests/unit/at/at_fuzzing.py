@@ -280,7 +280,7 @@ def _round(source: Source, counts: Counts, channel: Channel, modem: _Modem, dead
     channel.listen(time.monotonic() + 0.0005)
     os.write(modem._fd, b"\r\n")
     counts.fed_bytes += len(CLEAN_BYTES)
-    clean = channel.ask(CLEAN[0], 10.0)
+    clean = channel.ask(CLEAN[0], 60.0)
     counts.hold(clean.lines == CLEAN[1], f"after {stream[:200]!r}: {clean}")
     counts.rounds += 1
 

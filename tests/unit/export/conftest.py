@@ -7,7 +7,20 @@ from pathlib import Path
 import pytest
 from https_gateway import Gateway
 
+from tandem.export import encoding
 from tandem.export.gateway import Link
+
+
+@pytest.fixture(autouse=True)
+def ordinary_encoder(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The encoder runs when nobody else wants the processor, which beside other tests may be never: here as any other process."""
+    program = tmp_path_factory.mktemp("encoder") / "encoder.py"
+    program.write_text(
+        "import os, runpy\n"
+        "os.nice = os.sched_setscheduler = lambda *_: None\n"
+        f"runpy.run_path({str(encoding._PROGRAM)!r}, run_name='__main__')\n"
+    )
+    monkeypatch.setattr(encoding, "_PROGRAM", program)
 
 
 @pytest.fixture
