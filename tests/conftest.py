@@ -1,6 +1,7 @@
-"""Hypothesis without deadlines; temporary folders that the programs under test may enter when root's tests were started through sudo."""
+"""Hypothesis without deadlines, Ctrl-C for whoever is sent it, and folders that a user's programs may enter when root runs the tests."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +17,11 @@ settings.register_profile(
     "all", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=200, print_blob=True
 )
 settings.load_profile(os.environ.get("TANDEM_HYPOTHESIS", "test"))
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell without job control starts what it puts into the background deaf to Ctrl-C, and children inherit that; tests interrupt them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")
