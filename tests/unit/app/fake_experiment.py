@@ -1,7 +1,5 @@
 """An experiment's process for tests: behaves as the first argument says."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Results that are too long for a manifest: files beside it, nothing lost, and the gateway takes what is left."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """Captures that a killed collector left: salvaged at the next start, in the budget, in the account and as an event."""
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An endpoint on loopback that does what a test tells it to: sessions, downloads, an upload sink, and every way to misbehave."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket
@@ -54,7 +52,7 @@ class ScriptedEndpoint:
             listener.shutdown(socket.SHUT_RDWR)
             listener.close()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(60)
 
     def server(self, folder: Path) -> dict[str, str]:
         """The parameter ``server``."""
@@ -129,7 +127,8 @@ class ScriptedEndpoint:
         how, count, first = self.script.upload, len(begun), time.monotonic()
         if how == "refuse":
             self._json(connection, 403, {"error": "as told"})
-            self._end.wait(0.3)
+            while self._receive(connection):
+                pass  # until the client is gone: closed before, what it had sent would come back as a reset
             return
         if how == "early":
             self._json(connection, 200, {"bytes": 0, "duration_s": 0.1})

@@ -1,7 +1,5 @@
 """A real HTTPS gateway for tests, with a CA of its own. It answers what the test scripts; by default it accepts everything."""
 
-from __future__ import annotations
-
 import datetime
 import gzip
 import ipaddress

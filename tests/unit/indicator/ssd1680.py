@@ -4,8 +4,6 @@ Written from the data sheet apart from the driver: memory of 176 sources by 296 
 reset that is asked for, a controller that is deaf while it is busy or asleep.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from pathlib import Path
@@ -115,7 +113,6 @@ class Ssd1680:
 
     def seen(self) -> list[list[bool]]:
         """As one sees it with the panel on its long side, its connector on the left: rows of dots, True for black."""
-        assert self.glass is not None
         sources, gates = GLASS
         return [[self.glass[gate][sources - 1 - row] for gate in range(gates)] for row in range(sources)]
 

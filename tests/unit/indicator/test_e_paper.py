@@ -1,7 +1,5 @@
 """The e-paper, against an emulated controller: what it shows is what was drawn; its failures are its own."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The command line with bad input, and what it prints: for people, and as the page for the box."""
 
-from __future__ import annotations
-
 import html.parser
 import os
 import socket

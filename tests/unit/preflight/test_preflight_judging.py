@@ -1,7 +1,5 @@
 """From what was found to lines: each fault fails its own line and no other."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 from pathlib import Path

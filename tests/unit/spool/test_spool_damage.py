@@ -1,7 +1,5 @@
 """Damaged files: what can be read is saved, the rest is counted, the file goes to quarantine."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json
@@ -16,7 +14,7 @@ from hypothesis import strategies as st
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolFullError
 from tandem.spool.blob import BlobError, Item, pack, unpack
-from tandem.spool.dayfile import PAGE_BYTES, UNFINISHED, DayFile, make
+from tandem.spool.dayfile import PAGE_BYTES, UNFINISHED
 
 
 def radio(n: int) -> Record:
@@ -177,7 +175,6 @@ def test_the_quarantine_stays_within_its_bounds_and_what_leaves_it_is_counted(
     for n in range(40):
         spool.append([radio(n)])
         batch = spool.take(10)
-        assert batch is not None
         spool.reject(batch, batch.items[0].seq, "no")
         spool.acknowledge(batch)
     counts = spool.counts()
@@ -224,7 +221,6 @@ def test_a_file_without_a_readable_page_never_lets_a_number_be_used_twice(tmp_pa
     assert before.made >= 100
     spool.append([radio(1)])
     batch = spool.take(10)
-    assert batch is not None
     assert batch.items[0].seq == before.made + 1
     spool.close()
 
@@ -283,7 +279,6 @@ def test_a_full_disk_takes_nothing_and_loses_nothing(tmp_path: Path, monkeypatch
 
     spool.append([radio(2)])
     batch = spool.take(1)
-    assert batch is not None
     spool.reject(batch, batch.items[0].seq, "no")
     monkeypatch.setattr("tandem.spool.quarantine.Quarantine.reject", refuse)
     with pytest.raises(SpoolFullError):
@@ -354,15 +349,6 @@ def test_a_file_of_another_version_is_kept_aside(tmp_path: Path) -> None:
     assert spool.counts().made == 40
     assert len(drain(spool)) == 40
     spool.close()
-
-
-def test_a_day_file_tells_what_it_holds(tmp_path: Path) -> None:
-    path = tmp_path / "000000000001-20261121.sqlite"
-    make(path, 1)
-    day = DayFile(path)
-    assert day.day == "20261121"
-    assert day.oldest() is None
-    day.close()
 
 
 @given(st.binary(max_size=200))

@@ -1,7 +1,5 @@
 """How ``tandem status`` tells of the clock."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

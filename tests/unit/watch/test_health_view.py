@@ -1,7 +1,5 @@
 """The probe's health for people: one line of 80 columns, each SIM, and what is wrong."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What people see: the screen at two sizes, plain lines, tables."""
 
-from __future__ import annotations
-
 import copy
 import io
 import re
