@@ -93,7 +93,7 @@ def test_a_sysctl_that_is_not_there_refuses_all(tree: Path, tmp_path: Path) -> N
     ("fault", "told"),
     [
         (ShapingError("path a: it has no interface now", retry=True), ConditionsError("no interface", retry=True)),
-        (KeyboardInterrupt(), KeyboardInterrupt()),
+        (KeyboardInterrupt("in the midst"), KeyboardInterrupt("in the midst")),
     ],
 )
 def test_shaping_that_cannot_be_puts_the_sysctls_back(

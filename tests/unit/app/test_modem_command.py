@@ -24,7 +24,11 @@ from tandem.at.errors import PortLost
 from tandem.cli.main import main
 from tandem.modem.decoding import ALWAYS
 
-CONFIG = GOOD.replace('port = "/dev/ttyUSB2"', 'usb = "1-1.2"').replace('"/dev/ttyUSB6"', '"http://192.168.8.1"')
+CONFIG = (
+    GOOD.replace('port = "/dev/ttyUSB2"', 'usb = "1-1.2"')
+    .replace('"/dev/ttyUSB6"', '"http://192.168.8.1"')
+    .replace("wwan1", "eth2")
+)
 
 
 @pytest.fixture
@@ -141,7 +145,7 @@ def test_list_tells_place_driver_ports_slot_and_state(
     modem.answers["AT+CPIN?"] = "+CME ERROR: 10"
     assert main(asked) == 0
     text = capsys.readouterr().out
-    assert "slot a  state +CME ERROR 10: no SIM inserted" in text
+    assert "slot a (A)  state +CME ERROR 10: no SIM inserted" in text
     assert "waits for its mode switch to 12d1:1506" in text
     assert "interface 3  /dev/ttyUSB3  at-second  <- the collector's" in text
 

@@ -100,15 +100,8 @@ def test_the_live_view_shows_the_experiment_and_its_phase() -> None:
     phase = {"name": "round", "number": 2, "of": 3}
     one = {"id": "r", "kind": "any", "experiment": "handshake", "path": "a", "phase": phase, "goodput_bit_per_s": None,
            "elapsed_s": 3.0, "bytes": 0, "subflows": []}  # fmt: skip
-    run = {
-        "pairing": "single",
-        "experiment": "handshake",
-        "number": 1,
-        "of": 1,
-        "seconds": None,
-        "bytes": None,
-        "runs": [one],
-    }
+    run = {"pairing": "single", "experiment": "handshake", "number": 1, "of": 1, "runs": [one]}
+    run |= {"seconds": None, "bytes": None}
     console = Console(width=100, record=True, file=io.StringIO())
     console.print(run_panel({"run": run}, {"a": "red"}, 100))
     shown = console.export_text()

@@ -25,15 +25,8 @@ class Answers:
 
     def status(self) -> dict[str, Any]:
         self.answered.set()
-        return {
-            "type": "status",
-            "probe": "probe-1",
-            "uptime_s": 5,
-            "run": None,
-            "modems": {},
-            "events": [],
-            "finished": [],
-        }
+        told = {"type": "status", "probe": "probe-1", "uptime_s": 5, "run": None}
+        return {**told, "modems": {}, "events": [], "finished": []}
 
     def request(self, experiment: str, parameters: dict[str, Any]) -> str:
         self.asked.append({"experiment": experiment, **parameters})
@@ -86,12 +79,8 @@ def test_check_says_which_kernel_runs_and_what_it_lacks(
     assert main(["run", "--config", str(config), "--check"]) == 0
     said = capsys.readouterr().out
     assert "kernel: Multipath TCP v0.94, version 0; scheduler minsrtt" in said
-    for words in (
-        "has not run on that kernel",
-        "modprobe mptcp_fullmesh",
-        "server must run such a kernel",
-        "CAP_NET_RAW",
-    ):
+    lacks = ("has not run on that kernel", "modprobe mptcp_fullmesh", "server must run such a kernel", "CAP_NET_RAW")
+    for words in lacks:
         assert words in said
 
 
