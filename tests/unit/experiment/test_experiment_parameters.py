@@ -104,11 +104,6 @@ def test_any_text_is_an_origin_or_refused(text):
 
 def test_a_description_leaves_out_what_is_default():
     parameter = Parameter("seconds", "float", "how long", "s", minimum=1)
-    assert parameter.describe() == {
-        "name": "seconds",
-        "kind": "float",
-        "purpose": "how long",
-        "unit": "s",
-        "minimum": 1,
-    }
+    told = {"name": "seconds", "kind": "float", "purpose": "how long", "unit": "s", "minimum": 1}
+    assert parameter.describe() == told
     json.dumps([p.describe() for p in PARAMETERS])

@@ -30,6 +30,11 @@ def filled(folder: Path, appends: int) -> Path:
     return file
 
 
+def changed(file: Path, statement: str) -> None:
+    with contextlib.closing(sqlite3.connect(file)) as db, db:
+        db.execute(statement)
+
+
 def drain(spool: Spool) -> set[int]:
     seen: set[int] = set()
     while (batch := spool.take(1000)) is not None:
@@ -82,10 +87,7 @@ def test_without_its_counts_a_file_gives_back_every_record_and_no_number_twice(t
 
 def test_a_changed_digit_in_the_counts_is_noticed(tmp_path: Path) -> None:
     file = filled(tmp_path, 3)
-    db = sqlite3.connect(file)
-    db.execute("UPDATE count SET value=7 WHERE name='sent'")
-    db.commit()
-    db.close()
+    changed(file, "UPDATE count SET value=7 WHERE name='sent'")
     spool = Spool(tmp_path, "boot")
     assert spool.counts().pending == 60
     assert any("not as they were written" in n.detail for n in spool.notices())
@@ -150,10 +152,7 @@ def test_a_file_written_anew_is_the_one_that_counts_when_the_power_went_before_t
 ) -> None:
     file = filled(tmp_path, 10)
     old = file.read_bytes()
-    db = sqlite3.connect(file)
-    db.execute("UPDATE blob SET body=x'00' WHERE id=21")
-    db.commit()
-    db.close()
+    changed(file, "UPDATE blob SET body=x'00' WHERE id=21")
     spool = Spool(tmp_path, "boot")
     drain(spool)
     counts = spool.counts()
@@ -341,10 +340,7 @@ def test_a_days_file_whose_making_was_cut_off_is_no_damage(tmp_path: Path) -> No
 
 def test_a_file_of_another_version_is_kept_aside(tmp_path: Path) -> None:
     file = filled(tmp_path, 2)
-    db = sqlite3.connect(file)
-    db.execute("PRAGMA user_version=99")
-    db.commit()
-    db.close()
+    changed(file, "PRAGMA user_version=99")
     spool = Spool(tmp_path, "boot")
     assert spool.counts().made == 40
     assert len(drain(spool)) == 40
