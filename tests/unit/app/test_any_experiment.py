@@ -117,7 +117,7 @@ def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_
     with pytest.raises(ValueError, match=f"{pair} is"):
         answers.cancel("pair-of-yesterday")
     assert answers.cancel(pair) == pair
-    collector.until(lambda: answers.done(pair) is not None)
+    collector.until(lambda: not collector.supervisor.pairs.running)
     done = answers.done(pair)
     assert [r["failure"] for r in done["results"]] == ["stopped"]
     assert measured(collector, parameters={"how": "well"})[-1]["ok"] is True

@@ -219,25 +219,45 @@ def test_idle_while_nothing_is_measured_and_held_while_something_is(tmp_path, ga
         collector.stop()
 
 
-def test_what_the_server_pushed_is_run_and_told(tmp_path, gateway):
-    one = Pushed("push-0123456789ab", "triggered", "t.toml", False, None, {}, True, 70, 1)
+def pushed(gateway, text):
+    """What the gateway says of the queue: one campaign; its row, what was reported of it, and whether it is withdrawn."""
+    row = {"priority": 70, "withdraw": False}
     reports = []
 
     def queue(method, path, body):
         if method == "PUT":
             reports.append(json.loads(body))
-            return 200, {"ok": True, "withdraw": False}, {}
-        if path == "/v1/campaigns":
-            settled = bool(reports) and reports[-1]["state"] in SETTLED
-            return 200, queue_told([] if settled else [one]), {}
-        return 200, {"format": FORMAT, "text": TRIGGERED + 'on = "always"'}, {}
+            return 200, {"ok": True, "withdraw": row["withdraw"]}, {}
+        if path != "/v1/campaigns":
+            return 200, {"format": FORMAT, "text": text}, {}
+        settled = bool(reports) and reports[-1]["state"] in SETTLED
+        one = Pushed("push-0123456789ab", "triggered", "t.toml", False, None, {}, True, pushed_utc_ns=1, **row)
+        return 200, queue_told([] if settled else [one]), {}
 
     gateway.queue = queue
+    return row, reports
+
+
+def test_what_the_server_pushed_is_run_and_told(tmp_path, gateway):
+    _, reports = pushed(gateway, TRIGGERED + 'on = "always"')
     collector = Rehearsal(tmp_path, gateway).start()
     gateway.until(lambda: reports and reports[-1]["state"] == "done")
     assert reports[-1]["steps"] == {"s": {"made": 1, "of": 1}}
     (made,) = manifests(tmp_path)
-    assert made["campaign"]["push"] == one.id
+    assert made["campaign"]["push"] == "push-0123456789ab"
     told = asked(tmp_path, action="status")["campaign"]
-    assert (told["push"], told["priority"], told["state"]) == (one.id, 70, "done")
+    assert (told["push"], told["priority"], told["state"]) == ("push-0123456789ab", 70, "done")
+    collector.stop()
+
+
+def test_a_run_of_a_withdrawn_one_is_ended(tmp_path, gateway):
+    row, reports = pushed(gateway, TRIGGERED.replace("bytes = 1000", "seconds = 3600") + 'on = "always"')
+    collector = Rehearsal(tmp_path, gateway, "long").start()
+    collector.until(lambda: collector.supervisor.pairs.running)
+    row["withdraw"] = True
+    collector.supervisor.campaigns._queue.soon()
+    gateway.until(lambda: reports and reports[-1]["state"] == "withdrawn")
+    assert not collector.supervisor.pairs.running
+    (made,) = manifests(tmp_path)
+    assert made["failure"]["reason"] == "stopped"
     collector.stop()
