@@ -203,8 +203,9 @@ def test_list_without_asking_opens_nothing_and_an_empty_bus_is_a_negative_result
 
 
 def test_watch_prints_a_line_a_poll_and_what_is_said_unasked_and_ends_after_so_many(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("tandem.modem.poller.DEADLINE_SHARE", 300.0)  # no answer is too late
     modem = ScriptedModem(tmp_path / "modem")
     asked = ["modem", "watch", "--port", str(modem.link), "--period", "0.2", "--count"]
     try:
