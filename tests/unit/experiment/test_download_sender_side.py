@@ -87,3 +87,12 @@ ODD = st.recursive(
 def test_any_answer_gives_plain_figures(told):
     there = SenderSide(told, FOUR)
     json.dumps([(there.bytes_retrans(t), there.rtt_ms(t), there.all_bytes_retrans) for t in FOUR])
+
+
+@given(st.lists(st.fixed_dictionaries({"path": st.sampled_from(["a", "b"]), "bytes_retrans": ODD, "rtt_ms_median": ODD,
+                                       "bytes_acked": ODD, "local": ODD, "remote": ODD}), max_size=5))  # fmt: skip
+def test_any_rows_give_plain_figures(rows):
+    there = SenderSide(answer(*rows), FOUR)
+    for t in FOUR:
+        assert there.bytes_retrans(t) is None or there.bytes_retrans(t) >= 0
+        assert there.rtt_ms(t) is None or isinstance(there.rtt_ms(t), float)

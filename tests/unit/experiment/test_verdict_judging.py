@@ -59,6 +59,11 @@ def test_join(seen, expected):
     assert join(**seen) == expected
 
 
+def test_a_wrong_checksum_is_named():
+    seen = Primary(tcp=True, connected=True, handshake=True, data=False, counters={"DataCsumErr": 1})
+    assert "checksum" in judge_primary(seen).detail
+
+
 @given(st.floats(5, 500), st.floats(0, 0.2))
 def test_end_to_end_is_no_proxy(rtt, slower):
     assert between(rtt, rtt * (1 + slower), rtt * (1 + slower)) is False
