@@ -1,7 +1,5 @@
 """What chronyd answers when it is asked for its tracking; as a program, one that answers so on its port until it is ended."""
 
-from __future__ import annotations
-
 import math
 import socket
 import struct

@@ -1,8 +1,6 @@
 """A probe in a world whose time is known: boots, quartzes, clocks that are set wrong, a network that comes and goes; with the real clock,
 spool, exporter's step and the gateway's own checks. Only time, the network and the database are made up."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,22 +1,17 @@
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from https_gateway import Gateway
 
 # The HTTPS gateway of the export tests is used here as well.
 sys.path.insert(0, str(Path(__file__).parents[1] / "export"))
 
 
 @pytest.fixture
-def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, described_once: None) -> Iterator[Gateway]:  # noqa: ARG001
+def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, described_once: None) -> Iterator[Any]:  # noqa: ARG001
     """Accepts everything, unless the test scripts it. A collector beside it does at once what is due once a second."""
     from https_gateway import Gateway
 

@@ -1,7 +1,5 @@
 """Doubles of everything that touches hardware, kernel or other programs, and a collector made of them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys
@@ -138,7 +136,7 @@ class FakePaths:
 
 
 class FakeCapture:
-    def __init__(self, made: FakeCaptures, interface: str, file: Path) -> None:
+    def __init__(self, made: Any, interface: str, file: Path) -> None:
         self._made, self._interface, self._file = made, interface, file
 
     def start(self) -> None:

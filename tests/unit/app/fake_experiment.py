@@ -1,7 +1,5 @@
 """An experiment's process for tests: behaves as the first argument says."""
 
-from __future__ import annotations
-
 import json
 import signal
 import sys
@@ -21,14 +19,8 @@ def result(parameters: dict[str, Any], failure: dict[str, Any] | None = None, **
     ]  # fmt: skip
     measured = {"bytes": 1000, "duration_s": 0.5, "goodput_bit_per_s": 16000.0, "connect_ms": 40.0, "first_byte_ms": 41.0,
                 "fallback": False, "subflows": subflows}  # fmt: skip
-    line(
-        type="result",
-        result=measured,
-        failure=failure,
-        environment={"scheduler": "default"},
-        first={"path": parameters["path"]},
-        **further,
-    )
+    told = {"environment": {"scheduler": "default"}, "first": {"path": parameters["path"]}, **further}
+    line(type="result", result=measured, failure=failure, **told)
 
 
 def main(how: str) -> None:
@@ -48,14 +40,9 @@ def main(how: str) -> None:
         signal.signal(signal.SIGTERM, stopped)
     print("this is no JSON", flush=True)
     for n in range(3):
+        moved = {"goodput_bit_per_s": 8000.0, "bytes_received": 100 * n}
         subflows = [
-            {
-                "subflow": str(k),
-                "path": p["name"],
-                "operator": p["operator"],
-                "goodput_bit_per_s": 8000.0,
-                "bytes_received": 100 * n,
-            }
+            {"subflow": str(k), "path": p["name"], "operator": p["operator"], **moved}
             for k, p in enumerate(parameters["paths"], 1)
         ]
         connection = {"goodput_bit_per_s": 16000.0, "bytes": 200 * n, "subflows": len(subflows), "fallback": False}

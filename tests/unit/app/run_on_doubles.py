@@ -1,8 +1,7 @@
 """`tandem run` as it is, on the doubles of this folder instead of modems and kernel: ``run_on_doubles.py CONFIG``."""
 
-from __future__ import annotations
-
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +11,21 @@ from doubles import FAKE, FakeCaptures, FakeDetectors, FakePaths, FakePoller  # 
 
 from tandem.app import real_parts  # noqa: E402
 from tandem.app.health.roots import Roots  # noqa: E402
-from tandem.app.parts import Parts  # noqa: E402
+from tandem.app.parts import Parts, PathChange  # noqa: E402
 from tandem.cli.main import main  # noqa: E402
+
+
+class HeldPaths(FakePaths):
+    """Made while no file ``hold`` lies in the folder: until then the collector is starting."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._hold = folder / "hold"
+
+    def apply(self) -> list[PathChange]:
+        while self._hold.exists():
+            time.sleep(0.01)
+        return super().apply()
 
 
 def parts(folder: Path) -> Parts:
@@ -21,7 +33,7 @@ def parts(folder: Path) -> Parts:
     return Parts(
         poller=FakePoller,
         detectors=lambda _config: FakeDetectors(),
-        paths=lambda _config: FakePaths(),
+        paths=lambda _config: HeldPaths(folder),
         captures=lambda _config, _used: FakeCaptures(),
         set_sysctls=lambda _wanted: {},
         lack=lambda _wanted: None,

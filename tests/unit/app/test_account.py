@@ -1,7 +1,5 @@
 """What each path's network carried, by day: counted once, whatever restarts, replugs and clocks do."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

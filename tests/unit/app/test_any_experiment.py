@@ -1,15 +1,14 @@
 """Experiments other than the download, run by the collector: a person's own, under conditions, with phases and a cost per path."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from doubles import Rehearsal, manifests, points
+from good_config import GOOD
 from https_gateway import Gateway
 
 from tandem.app.any_wish import any_wish
@@ -33,7 +32,7 @@ class Made:
         self.undone = 0
         self.lack: str | None = None
 
-    def __call__(self, wanted: Conditions, _interfaces: Mapping[str, str | None], _spool: Path, _boot: str) -> Made:
+    def __call__(self, wanted: Conditions, _interfaces: Mapping[str, str | None], _spool: Path, _boot: str) -> Self:
         self.wanted.append(wanted)
         if self.lack is not None:
             raise ConditionsError(self.lack, retry=True)
@@ -82,7 +81,7 @@ def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path: 
     assert usage["shared_by_pair"] is False
     assert set(usage["paths"]) == {"a", "b"}
     assert usage["paths"]["b"] == {"received": 0, "sent": 0}  # there is no wwan1 here
-    assert read_manifest(gateway_text(gateway, manifest["id"]), manifest["id"], "probe-1") == manifest
+    assert read_manifest(json.dumps(gateway.manifests[manifest["id"]]), manifest["id"], "probe-1") == manifest
     recorded = points(gateway)
     assert [p.fields["number"] for p in recorded if p.measurement == "phase"] == [1, 2]
     (connection,) = [p for p in recorded if p.measurement == "connection"]
@@ -102,37 +101,24 @@ def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path: 
     assert {p.tags["path"] for p in recorded if p.measurement == "run_usage"} == {"a", "b"}
 
 
-def gateway_text(gateway: Gateway, run: str) -> str:
-    return json.dumps(gateway.manifests[run])
-
-
-def test_the_phase_under_way_is_in_the_status_and_a_cancelled_run_is_kept(tmp_path: Path, gateway: Gateway) -> None:
-    collector = rehearsal(tmp_path, gateway).start()
-    collector.supervisor.answers.request("steps", {"parameters": {"how": "hang"}})
-
-    def phase() -> dict[str, Any] | None:
-        runs = (collector.supervisor.answers.status()["run"] or {}).get("runs", [])
-        return runs[0]["phase"] if runs else None
-
-    collector.until(lambda: phase() == {"name": "step 2", "number": 2, "of": 2})
-    assert collector.stop()
-    (manifest,) = manifests(tmp_path)
-    assert manifest["failure"] == {"reason": "stopped", "retry": False}
-
-
-def test_what_is_cancelled_is_kept_and_the_next_may_begin(tmp_path: Path, gateway: Gateway) -> None:
+def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_next_may_begin(
+    tmp_path: Path, gateway: Gateway
+) -> None:
     collector = rehearsal(tmp_path, gateway).start()
     answers = collector.supervisor.answers
     with pytest.raises(ValueError, match="nothing is being measured"):
         answers.cancel(None)
     pair = answers.request("steps", {"parameters": {"how": "hang"}})
-    collector.until(lambda: bool((answers.status()["run"] or {}).get("runs")))
+
+    def phases() -> list[Any]:
+        return [run["phase"] for run in (answers.status()["run"] or {}).get("runs", [])]
+
+    collector.until(lambda: phases() == [{"name": "step 2", "number": 2, "of": 2}])
     with pytest.raises(ValueError, match=f"{pair} is"):
         answers.cancel("pair-of-yesterday")
     assert answers.cancel(pair) == pair
-    collector.until(lambda: answers.done(pair) is not None)
+    collector.until(lambda: not collector.supervisor.pairs.running)
     done = answers.done(pair)
-    assert done is not None
     assert [r["failure"] for r in done["results"]] == ["stopped"]
     assert measured(collector, parameters={"how": "well"})[-1]["ok"] is True
     collector.stop()
@@ -153,7 +139,7 @@ def test_the_experiment_is_told_its_deadline_and_without_one_its_own_counts(tmp_
     code = (OWN / "steps/__main__.py").read_text().replace('"steps"', '"patient"')
     own = 'Parameter("deadline_s", "float", "the whole", "s", default=9000.0, minimum=1, maximum=10000),'
     (tmp_path / "patient/__main__.py").write_text(code.replace("*COMMON,", f"*COMMON, {own}"))
-    config = parse((Path(__file__).parent / "good.toml").read_text(), tmp_path / "config.toml")
+    config = parse(GOOD, tmp_path / "config.toml")
     registry = Registry(tmp_path)
 
     def wish(**given: Any) -> Wish:
@@ -164,12 +150,6 @@ def test_the_experiment_is_told_its_deadline_and_without_one_its_own_counts(tmp_
     assert (asked.deadline_s, asked.parameters) == (60.0, {"deadline_s": 60})
     assert deadline_of(plan(config, asked, 0)) == 60 + SETUP_S
     assert wish(parameters={"deadline_s": 70}).deadline_s == 70.0
-
-
-def test_a_failure_is_a_result(tmp_path: Path, gateway: Gateway) -> None:
-    collector = rehearsal(tmp_path, gateway).start()
-    assert measured(collector, parameters={"how": "fail"})[-1]["results"][0]["failure"] == "reset"
-    collector.stop()
 
 
 REFUSED = [
@@ -209,19 +189,6 @@ def test_a_request_that_cannot_be_is_refused_with_the_reason(tmp_path: Path, gat
     assert wrong == []
 
 
-def test_conditions_are_made_told_and_undone(tmp_path: Path, gateway: Gateway) -> None:
-    made = Made()
-    collector = rehearsal(tmp_path, gateway, made).start()
-    shape = {"a": {"down_bit_per_s": 1e6}}
-    assert measured(collector, sysctl={"net.ipv4.tcp_sack": 0}, shape=shape)[-1]["ok"] is True
-    collector.stop()
-    assert made.undone == 1
-    assert made.wanted[0].sysctl == {"net.ipv4.tcp_sack": 0}
-    assert made.wanted[0].shape["a"].down_bit_per_s == 1e6
-    (manifest,) = manifests(tmp_path)
-    assert manifest["conditions"]["sysctl"]["net.ipv4.tcp_sack"]["before"] == "1"
-
-
 def test_what_the_machine_is_known_to_lack_is_refused_beforehand(tmp_path: Path, gateway: Gateway) -> None:
     collector = Rehearsal(
         tmp_path, gateway, own=OWN, parts={"lack": lambda wanted: f"no {'netem' if wanted else 'nothing'}"}
@@ -245,7 +212,7 @@ def test_what_cannot_be_made_is_a_recorded_failure(tmp_path: Path, gateway: Gate
     (manifest,) = manifests(tmp_path)
     assert manifest["failure"] == {"reason": f"conditions: {made.lack}", "retry": True}
     assert manifest["result"] is None
-    assert read_manifest(gateway_text(gateway, manifest["id"]), manifest["id"], "probe-1") == manifest
+    assert read_manifest(json.dumps(gateway.manifests[manifest["id"]]), manifest["id"], "probe-1") == manifest
 
 
 def test_the_paths_that_are_not_the_pairs_rest_meanwhile(tmp_path: Path, gateway: Gateway) -> None:
@@ -281,16 +248,19 @@ def test_a_connection_whose_subflows_the_experiment_orders_is_left_to_it(tmp_pat
     assert collector.paths.left == [0x71D77677]
 
 
-def test_a_pair_of_downloads_takes_conditions_too(tmp_path: Path, gateway: Gateway) -> None:
+def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_path: Path, gateway: Gateway) -> None:
     made = Made()
     collector = rehearsal(tmp_path, gateway, made).start()
-    pair = collector.supervisor.answers.request(
-        "download", {"pairing": "simultaneous", "sysctl": {"net.ipv4.tcp_sack": 0}, "parameters": {"stall_s": 3}}
-    )
+    conditions = {"sysctl": {"net.ipv4.tcp_sack": 0}, "shape": {"a": {"down_bit_per_s": 1e6}}}
+    wish = {"pairing": "simultaneous", **conditions, "parameters": {"stall_s": 3}}
+    pair = collector.supervisor.answers.request("download", wish)
     collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
     collector.stop()
     found = manifests(tmp_path)
     assert len(found) == 3
     assert made.undone == 1
-    assert all(m["conditions"]["sysctl"] and m["parameters"]["stall_s"] == 3 for m in found)
+    (wanted,) = made.wanted
+    assert (wanted.sysctl, wanted.shape["a"].down_bit_per_s) == ({"net.ipv4.tcp_sack": 0}, 1e6)
+    assert all(m["conditions"]["sysctl"]["net.ipv4.tcp_sack"]["before"] == "1" for m in found)
+    assert all(m["parameters"]["stall_s"] == 3 for m in found)
     assert all(m["usage"]["shared_by_pair"] for m in found)

@@ -1,7 +1,5 @@
 """The clock of records: UTC by the boot's epochs, what a source says, steps, and the records of earlier boots."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -76,16 +74,6 @@ def test_a_step_is_told_and_moves_no_record(file: Path) -> None:
     assert clock.state(0, 5 * S)["steps"] == []
 
 
-def test_a_wrong_word_that_nobody_has_used_is_as_if_it_had_never_been_said(file: Path) -> None:
-    hands = Hands(TRUE_NS + 365 * 86_400 * S)
-    clock = hands.clock(file)
-    clock.take(hands.says())
-    hands.monotonic_ns = 60 * S
-    hands.offset_ns = TRUE_NS
-    clock.take(hands.says())
-    assert clock.stamp("boot-1", 5).utc_ns == TRUE_NS + 5
-
-
 def test_what_was_sent_keeps_its_time(file: Path) -> None:
     hands = Hands()
     clock = hands.clock(file)
@@ -99,10 +87,11 @@ def test_what_was_sent_keeps_its_time(file: Path) -> None:
     assert better.error_ms == pytest.approx(10)
 
 
-def test_a_better_word_mends_what_nobody_has_used(file: Path) -> None:
+@pytest.mark.parametrize(("off_ns", "error_ns"), [(300 * MS, 1000 * MS), (365 * 86_400 * S, 10 * MS)])
+def test_a_poor_or_wrong_word_that_nobody_has_used_is_as_if_never_said(file: Path, off_ns: int, error_ns: int) -> None:
     hands = Hands()
     clock = hands.clock(file)
-    clock.take(hands.says(TRUE_NS + 300 * MS, 1000 * MS, "gpsd"))
+    clock.take(hands.says(TRUE_NS + off_ns, error_ns, "gpsd"))
     hands.monotonic_ns = 20 * S
     clock.take(hands.says())
     stamp = clock.stamp("boot-1", 5)

@@ -1,19 +1,15 @@
 """The configuration: what is taken, and for everything else the line and the mend."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 import pytest
+from good_config import FILE, GOOD, wrongly_told
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.app.config import Config, ConfigError, load, parse
 from tandem.schema.toml_lines import line_of, places
-
-GOOD = (Path(__file__).parent / "good.toml").read_text()
-FILE = Path("/etc/tandem/config.toml")
 
 
 def test_a_good_file_is_taken_with_defaults() -> None:
@@ -35,126 +31,65 @@ def test_a_good_file_is_taken_with_defaults() -> None:
 
 
 BAD = [
-    # what is replaced, by what, the line's text that must be named, words of the message
-    ('source = "system"', 'source = "sundial"', "sundial", "mend: auto, chrony, kernel, gpsd or system"),
-    ("[capture]", "[captures]", "[captures]", "unknown table or key 'captures'; mend: known are probe, server, path"),
-    ('driver = "auto"', 'drver = "auto"', "drver", "unknown key 'drver' in [path.modem]; mend: known are port, driver"),
-    (
-        'driver = "auto"',
-        'driver = "quektel"',
-        "quektel",
-        "there is no driver 'quektel'; mend: known are auto, ",
-    ),
-    ('operator = "B"', 'operater = "B"', "operater", "unknown key 'operater' in [path]"),
-    (
-        "seconds = 8.0",
-        'seconds = "8 s"',
-        "seconds",
-        "runs.seconds: '8 s' is not a number; mend: how long one download lasts",
-    ),
-    (
-        "[capture]",
-        "[spool]\nlimit_bytes = 32_767\n[capture]",
-        "limit_bytes",
-        "spool.limit_bytes: 32767 is below 32768",
-    ),
-    ("seconds = 8.0", "seconds = true", "seconds", "runs.seconds: True is not a number"),
-    ("seconds = 8.0", "seconds = nan", "seconds", "is not a number"),
-    ("seconds = 8.0", "seconds = -1", "seconds", "runs.seconds: -1 is below 0.5"),
-    ("seconds = 8.0", "seconds = inf", "seconds", "is above 3600"),
+    # what is replaced, by what, words of the message; what stands in the line that must be named, where that is not all of the new
+    ('source = "system"', 'source = "sundial"', "mend: auto, chrony, kernel, gpsd or system"),
+    ("[capture]", "[captures]", "unknown table or key 'captures'; mend: known are probe, server, path"),
+    ('driver = "auto"', 'drver = "auto"', "unknown key 'drver' in [path.modem]; mend: known are port, driver"),
+    ('driver = "auto"', 'driver = "quektel"', "there is no driver 'quektel'; mend: known are auto, "),
+    ('operator = "B"', 'operater = "B"', "unknown key 'operater' in [path]"),
+    ("seconds = 8.0", 'seconds = "8 s"', "runs.seconds: '8 s' is not a number; mend: how long one download lasts"),
+    ("[capture]", "[spool]\nlimit_bytes = 32_767\n[capture]", "spool.limit_bytes: 32767 is below 32768", "limit_bytes"),
+    ("seconds = 8.0", "seconds = true", "runs.seconds: True is not a number"),
+    ("seconds = 8.0", "seconds = nan", "is not a number"),
+    ("seconds = 8.0", "seconds = -1", "runs.seconds: -1 is below 0.5"),
+    ("seconds = 8.0", "seconds = inf", "is above 3600"),
     (
         "seconds = 8.0",
         "seconds = 8.0\nbytes = 10",
-        "bytes",
         "runs.seconds and runs.bytes are both given; mend: keep one",
+        "bytes",
     ),
-    (
-        "budget_bytes = 500_000_000",
-        "budget_bytes = 5e8",
-        "budget_bytes",
-        "capture.budget_bytes: 500000000.0 is not a whole number",
-    ),
-    ('"sequential"', '"parallel"', "on_mobility_start", "is none of sequential, simultaneous, off"),
-    ('primary = "random"', 'primary = "c"', "primary", "runs.primary: 'c' is no path; mend: random, or one of a, b"),
-    (
-        'interface = "wwan1"',
-        'interface = "wwan0"',
-        'interface = "wwan0"',
-        "interface 'wwan0' is another path's already",
-    ),
-    ('name = "b"', 'name = "a"', 'name = "a"', "name 'a' is another path's already"),
-    ('"/dev/ttyUSB6"', '"/dev/ttyUSB2"', "port", "port '/dev/ttyUSB2' is another path's already"),
-    ('interface = "wwan1"', 'interface = "a name much too long"', "much too long", "is no interface's name"),
-    ('gateway = "10.64.0.1"', 'gateway = "10.64.0.256"', "10.64.0.256", "is no IPv4 address"),
-    (
-        '"https://server.tandem.test:8443"',
-        '"http://server.tandem.test:8443"',
-        "8443",
-        "is not of the form https://HOST:PORT",
-    ),
-    (
-        '"https://server.tandem.test:8443"',
-        '"https://server.tandem.test:99999"',
-        "99999",
-        "is not of the form https://HOST:PORT",
-    ),
+    ("budget_bytes = 500_000_000", "budget_bytes = 5e8", "capture.budget_bytes: 500000000.0 is not a whole number"),
+    ('"sequential"', '"parallel"', "is none of sequential, simultaneous, off", "on_mobility_start"),
+    ('primary = "random"', 'primary = "c"', "runs.primary: 'c' is no path; mend: random, or one of a, b"),
+    ('interface = "wwan1"', 'interface = "wwan0"', "interface 'wwan0' is another path's already"),
+    ('name = "b"', 'name = "a"', "name 'a' is another path's already"),
+    ('"/dev/ttyUSB6"', '"/dev/ttyUSB2"', "port '/dev/ttyUSB2' is another path's already", "port"),
+    ('interface = "wwan1"', 'interface = "a name much too long"', "is no interface's name"),
+    ('gateway = "10.64.0.1"', 'gateway = "10.64.0.256"', "is no IPv4 address"),
+    ('"https://server.tandem.test:8443"', '"http://server.tandem.test:8443"', "is not of the form https://HOST:PORT"),
+    ('"https://server.tandem.test:8443"', '"https://server.tandem.test:99999"', "is not of the form https://HOST:PORT"),
     (
         'token_file = "token"',
         "",
-        "[server]",
         "[server] has no 'token_file'; mend: add it: written by: tandem-server probe add",
+        "[server]",
     ),
-    (
-        '"net.mptcp.blackhole_timeout" = 0',
-        "net.mptcp.blackhole_timeout = 0",
-        "net.mptcp",
-        "a name with dots needs quotes",
-    ),
-    ('"net.mptcp.blackhole_timeout" = 0', '"vm.swappiness" = 0', "swappiness", "is no name of net.*"),
-    (
-        '"net.mptcp.blackhole_timeout" = 0',
-        '"net.mptcp.blackhole_timeout" = 1.5',
-        "1.5",
-        "neither text nor a whole number",
-    ),
-    ("[sysctl]", "[sysctl", "[sysctl", "no TOML:"),
-    ("seconds = 8.0", "seconds = 8.0\nseconds = 9.0", "seconds = 9.0", "no TOML:"),
-    ('name = "probe-1"', 'name = "pro be"', "pro be", "probe.name: 'pro be' is no probe's name; mend: use lower-case"),
-    ('name = "probe-1"', 'name = "Probe_1"', "Probe_1", "probe.name: 'Probe_1' is no probe's name"),
-    (
-        'operator = "B"',
-        'operator = "B\\\\"',
-        "operator",
-        "is longer than 64 or has a backslash; mend: the network's name",
-    ),
-    ('name = "probe-1"', 'name = ""', 'name = ""', "the text is empty"),
+    ('"net.mptcp.blackhole_timeout" = 0', "net.mptcp.blackhole_timeout = 0", "a name with dots needs quotes"),
+    ('"net.mptcp.blackhole_timeout" = 0', '"vm.swappiness" = 0', "is no name of net.*"),
+    ('"net.mptcp.blackhole_timeout" = 0', '"net.mptcp.blackhole_timeout" = 1.5', "neither text nor a whole number"),
+    ("[sysctl]", "[sysctl", "no TOML:"),
+    ("seconds = 8.0", "seconds = 8.0\nseconds = 9.0", "no TOML:", "seconds = 9.0"),
+    ('name = "probe-1"', 'name = "pro be"', "probe.name: 'pro be' is no probe's name; mend: use lower-case"),
+    ('name = "probe-1"', 'name = "Probe_1"', "probe.name: 'Probe_1' is no probe's name"),
+    ('operator = "B"', 'operator = "B\\\\"', "is longer than 64 or has a backslash; mend: the network's name"),
+    ('name = "probe-1"', 'name = ""', "the text is empty"),
 ]
 
 
 def test_a_bad_line_is_named_with_its_mend() -> None:
-    wrong = []
-    for old, new, where, what in BAD:
+    cases = []
+    for old, new, words, *where in BAD:
         last = old.startswith(("seconds", "primary", "budget", '"seq'))
         before, after = GOOD.rsplit(old, 1) if last else GOOD.split(old, 1)
-        text, message = before + new + after, "taken"
-        try:
-            parse(text, FILE)
-        except ConfigError as error:
-            message = str(error)
-        found = re.match(r"/etc/tandem/config\.toml:(\d+): .+; mend", message)
-        named = "" if found is None else text.splitlines()[int(found[1]) - 1]
-        if "\n" in message or what not in message or where not in named:
-            wrong.append((new, message))
-    assert wrong == []
+        cases.append((before + new + after, where[0] if where else new, words))
+    assert wrongly_told(cases) == []
 
 
-@pytest.mark.parametrize(("table", "name"), [("[probe]", "[probe]"), ("[[path]]", "[[path]]")])
-def test_a_missing_table_is_named(table: str, name: str) -> None:
-    lines = GOOD.splitlines(keepends=True)
-    without_paths = GOOD[: GOOD.index("[[path]]")] + GOOD[GOOD.index("[runs]") :]
-    text = "".join(lines[4:]) if table == "[probe]" else without_paths
-    with pytest.raises(ConfigError, match=re.escape(f"there is no {name}")):
-        parse(text, FILE)
+def test_a_missing_table_is_named() -> None:
+    for name, first, behind in (("[probe]", "[probe]", "[server]"), ("[[path]]", "[[path]]", "[runs]")):
+        with pytest.raises(ConfigError, match=re.escape(f"there is no {name}")):
+            parse(GOOD[: GOOD.index(first)] + GOOD[GOOD.index(behind) :], FILE)
 
 
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:

@@ -1,17 +1,14 @@
 """Plans of paired runs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from good_config import good
 
-from tandem.app.config import parse
 from tandem.app.plan import WishError, plan, wish_of, wish_of_request
 
-CONFIG = parse((Path(__file__).parent / "good.toml").read_text(), Path("/x/config.toml"))
+CONFIG = good()
 
 
 def test_a_pair_is_mptcp_over_all_paths_and_tcp_on_each() -> None:

@@ -1,7 +1,5 @@
 """What chronyd, the kernel and gpsd say of the time, read; and whose word is taken."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading
@@ -26,12 +24,10 @@ NO_KERNEL = kernel.KernelClock(synchronised=False, left_ns=0, max_error_us=16_00
 
 def test_the_answer_of_chronyd_is_read() -> None:
     told = chrony.parse(answer(7, correction=-3.25), 7)
-    assert told is not None
     assert (told.reference, told.stratum, told.leap, told.correction_s) == (0xC0A80001, 2, 0, -3.25)
     assert told.root_distance_s == pytest.approx(0.011, rel=1e-6)
     assert told.skew_ppm == 0.75
     said = chrony.reading(told, 5, 100 * S)
-    assert said is not None
     assert said.offset_ns == 100 * S - 3_250_000_000
     assert said.slewing
     assert len(chrony.request(7)) == len(answer(7))
@@ -40,7 +36,6 @@ def test_the_answer_of_chronyd_is_read() -> None:
 @given(st.floats(-1e6, 1e6).filter(lambda x: x == 0 or abs(x) > 1e-9))
 def test_numbers_of_chronyd(value: float) -> None:
     told = chrony.parse(answer(1, correction=value), 1)
-    assert told is not None
     assert told.correction_s == pytest.approx(value, rel=1e-6)
 
 
@@ -95,16 +90,14 @@ def test_a_daemon_is_asked_over_its_socket() -> None:
 
         thread = threading.Thread(target=reply)
         thread.start()
-        told = chrony.Chrony(daemon.getsockname(), 10.0).ask()
+        told = chrony.Chrony(daemon.getsockname(), 60.0).ask()
         thread.join()
-    assert told is not None
     assert told.stratum == 2
 
 
 def test_the_kernels_word() -> None:
     good = kernel.KernelClock(True, 2_000_000, 8_000, 0)
     said = kernel.reading(good, 5, TRUE_NS)
-    assert said is not None
     assert (said.offset_ns, said.error_ns) == (TRUE_NS + 2_000_000, kernel.FLOOR_NS)
     assert kernel.reading(NO_KERNEL, 5, TRUE_NS) is None
     assert kernel.reading(kernel.KernelClock(True, 0, 1_500_000, 0), 5, TRUE_NS) is None
@@ -152,7 +145,6 @@ def test_a_pulse_is_exact_once_the_sentences_say_which_second_it_was() -> None:
     assert sky.heard(pulse, 9 * S, system_ns) is None
     fixes(sky, 10, lambda _n: 200_000_000)
     said = sky.heard(pulse, 9 * S + 300_000_000, system_ns)
-    assert said is not None
     assert (said.offset_ns, said.error_ns) == (TRUE_NS - 1234, PULSE_ERROR_NS)
     assert (
         sky.heard(Pulse("PPS", "/dev/x", TRUE_NS + 99 * S, system_ns + 9 * S), 9 * S + 400_000_000, system_ns) is None
@@ -184,13 +176,8 @@ DISCIPLINED = kernel.KernelClock(True, 0, 8_000, 500)
     [
         ("auto", FOLLOWS, NO_KERNEL, "chrony", None),
         ("auto", None, DISCIPLINED, "kernel", None),
-        (
-            "auto",
-            LOST,
-            DISCIPLINED,
-            None,
-            "follows no server",
-        ),  # chronyd knows better than the flag that it has not cleared yet
+        # chronyd knows better than the flag that it has not cleared yet
+        ("auto", LOST, DISCIPLINED, None, "follows no server"),
         ("auto", None, NO_KERNEL, None, 'source = "system"'),
         ("chrony", None, DISCIPLINED, None, "no chronyd"),
         ("kernel", FOLLOWS, NO_KERNEL, None, "not disciplined"),
@@ -257,22 +244,10 @@ def test_boots_are_read_as_they_were_written(known: list[boots.Boot]) -> None:
     assert boots.read(boots.write(known)) == known
 
 
-KEYS = [
-    "format",
-    "boots",
-    "id",
-    "epochs",
-    "offsets_ns",
-    "first_seq",
-    "seen_ns",
-    "system_offset_ns",
-    "error_ns",
-    "used",
-    "source",
-]
+KEYS = ["format", "boots", "id", "epochs", "offsets_ns", "first_seq", "seen_ns", "system_offset_ns", "error_ns", "used"]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from([*KEYS, "source"]), inner, max_size=6),
     max_leaves=12,
 )
 

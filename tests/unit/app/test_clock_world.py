@@ -1,11 +1,8 @@
 """Whatever clocks do: every record ends at its true time, within the error it states, once; or in quarantine with what is known."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 
-import pytest
 from clock_world import S, World
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -16,6 +13,7 @@ SECONDS = st.integers(4, 4000)
 WRONG = st.sampled_from([0, -5 * YEAR_NS, -3600 * S, 30 * S, YEAR_NS])
 ERROR = st.floats(1, 900)
 OFF = st.floats(-1, 1)
+TRUE = ("says", 0, 10)
 ACTIONS = st.one_of(
     st.tuples(st.just("run"), SECONDS),
     st.tuples(st.just("says"), OFF, ERROR),
@@ -60,6 +58,8 @@ def judge(world: World) -> None:
 
 @settings(suppress_health_check=list(HealthCheck))
 @example([("run", 4), ("lies", 4000 * S), ("reboot", 3940.0, 0, 0.0)])  # found once
+@example([TRUE, ("run", 40), ("reboot", 60, -5 * YEAR_NS, 40), ("run", 400), ("step", 5 * YEAR_NS), TRUE, ("run", 4)])
+@example([TRUE, ("run", 40), ("step", YEAR_NS), ("run", 40), ("lies", YEAR_NS), ("step", -YEAR_NS), TRUE, ("run", 40)])
 @given(st.lists(ACTIONS, max_size=14))
 def test_every_record_ends_at_its_true_time_once(actions: list[tuple]) -> None:
     with tempfile.TemporaryDirectory(prefix="tandem-clock-", dir=MEMORY) as folder:
@@ -74,41 +74,6 @@ def test_every_record_ends_at_its_true_time_once(actions: list[tuple]) -> None:
         world.send()
         judge(world)
         world.spool.close()
-
-
-@pytest.mark.parametrize("system_error_ns", [-5 * YEAR_NS, YEAR_NS])
-def test_a_probe_that_boots_at_the_wrong_time_and_is_set_later(tmp_path: Path, system_error_ns: int) -> None:
-    world = World(tmp_path)
-    world.says(0, 10)
-    world.run(40)
-    world.reboot(60, system_error_ns, 40)
-    world.run(400)
-    assert set(world.stored) == set(range(1, 13))  # of this boot nothing, of the one before all
-    world.step(-system_error_ns)
-    world.says(0, 10)
-    world.run(4)
-    judge(world)
-    assert len(world.stored) == 36
-    world.spool.close()
-
-
-def test_a_clock_that_jumps_a_year_ahead_in_mid_recording(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.says(0, 10)
-    world.run(40)
-    world.step(YEAR_NS)
-    world.run(40)  # nobody says that it is right: times go on as before
-    assert len(world.stored) == 24
-    world.says(0, 10, YEAR_NS)  # and now somebody does: the server does not agree
-    world.run(40)
-    assert len(world.stored) == 24
-    assert world.quarantined() == {}
-    world.step(-YEAR_NS)
-    world.says(0, 10)
-    world.run(40)
-    judge(world)
-    assert len(world.stored) == 48
-    world.spool.close()
 
 
 def test_held_records_hold_up_nobody(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """A campaign in a running collector, with doubles: begun over the status socket by movement and by hand, and told in manifests."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path
@@ -9,10 +7,12 @@ from typing import Any
 
 import pytest
 from doubles import Rehearsal, manifests, points
+from good_config import GOOD
 from https_gateway import Gateway
 
 from tandem.app.status_socket import ask
 from tandem.cli.main import main
+from tandem.schema.campaign_queue import FORMAT, SETTLED, Pushed, queue_told
 from tandem.schema.record import Record
 
 MOVED = """\
@@ -196,17 +196,9 @@ def test_each_trigger_begins_a_run_of_the_running_collector(collector, tmp_path,
     assert {m["campaign"]["name"] for m in manifests(tmp_path)} >= {"triggered"}
 
 
-def test_a_poisson_step_waits_its_drawn_gap_in_the_running_collector(collector, tmp_path):
-    asked(tmp_path, action="begin", text=TRIGGERED + 'on = "poisson"\nmean_s = 5000', file="t.toml", steps=["s"])
-    campaigns = collector.supervisor.campaigns.campaigns
-    collector.until(lambda: "next start in " in campaigns.status().get("said", ""))
-    assert campaigns.status()["runs"] == {}
-    assert not collector.supervisor.pairs.running
-
-
 def test_idle_while_nothing_is_measured_and_held_while_something_is(tmp_path, gateway, capsys, monkeypatch):
     collector = Rehearsal(tmp_path, gateway, "long")
-    (tmp_path / "config.toml").write_text((Path(__file__).parent / "good.toml").read_text())
+    (tmp_path / "config.toml").write_text(GOOD)
     config = ["--config", str(tmp_path / "config.toml")]
     monkeypatch.setattr("tandem.app.config.load", lambda _file: collector.config)
     assert main(["campaign", "idle", *config, "--json"]) == 0
@@ -225,3 +217,47 @@ def test_idle_while_nothing_is_measured_and_held_while_something_is(tmp_path, ga
         assert main(["campaign", "idle", *config, "--wait", "60"]) == 0
     finally:
         collector.stop()
+
+
+def pushed(gateway, text):
+    """What the gateway says of the queue: one campaign; its row, what was reported of it, and whether it is withdrawn."""
+    row = {"priority": 70, "withdraw": False}
+    reports = []
+
+    def queue(method, path, body):
+        if method == "PUT":
+            reports.append(json.loads(body))
+            return 200, {"ok": True, "withdraw": row["withdraw"]}, {}
+        if path != "/v1/campaigns":
+            return 200, {"format": FORMAT, "text": text}, {}
+        settled = bool(reports) and reports[-1]["state"] in SETTLED
+        one = Pushed("push-0123456789ab", "triggered", "t.toml", False, None, {}, True, pushed_utc_ns=1, **row)
+        return 200, queue_told([] if settled else [one]), {}
+
+    gateway.queue = queue
+    return row, reports
+
+
+def test_what_the_server_pushed_is_run_and_told(tmp_path, gateway):
+    _, reports = pushed(gateway, TRIGGERED + 'on = "always"')
+    collector = Rehearsal(tmp_path, gateway).start()
+    gateway.until(lambda: reports and reports[-1]["state"] == "done")
+    assert reports[-1]["steps"] == {"s": {"made": 1, "of": 1}}
+    (made,) = manifests(tmp_path)
+    assert made["campaign"]["push"] == "push-0123456789ab"
+    told = asked(tmp_path, action="status")["campaign"]
+    assert (told["push"], told["priority"], told["state"]) == ("push-0123456789ab", 70, "done")
+    collector.stop()
+
+
+def test_a_run_of_a_withdrawn_one_is_ended(tmp_path, gateway):
+    row, reports = pushed(gateway, TRIGGERED.replace("bytes = 1000", "seconds = 3600") + 'on = "always"')
+    collector = Rehearsal(tmp_path, gateway, "long").start()
+    collector.until(lambda: collector.supervisor.pairs.running)
+    row["withdraw"] = True
+    collector.supervisor.campaigns._queue.soon()
+    gateway.until(lambda: reports and reports[-1]["state"] == "withdrawn")
+    assert not collector.supervisor.pairs.running
+    (made,) = manifests(tmp_path)
+    assert made["failure"]["reason"] == "stopped"
+    collector.stop()

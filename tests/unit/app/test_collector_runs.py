@@ -1,7 +1,5 @@
 """The collector's runs, with doubles for modems, kernel and experiment: pairs, captures, manifests, failures."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -152,7 +150,6 @@ def test_a_run_that_cannot_be_started_ends_the_others_of_its_pair(
     pair = collector.supervisor.answers.request("download", {"pairing": "simultaneous"})
     collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
     done = collector.supervisor.answers.done(pair)
-    assert done is not None
     assert (done["runs"], done["ok"]) == (begun, False)
     assert [m["id"] for m in manifests(tmp_path)] == begun
     assert collector.captures.running == []

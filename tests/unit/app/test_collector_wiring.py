@@ -1,7 +1,5 @@
 """The collector as a whole, with doubles for modems, kernel and experiment: records, status, disks, starts and ends."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 
@@ -170,7 +168,7 @@ def test_the_class_of_the_movement_is_in_the_status_and_in_health_while_it_is_kn
     (before,) = ask(tmp_path / "status.sock", {"op": "status"})
     collector.detectors.speed_class = "high"
     collector.pollers["a"].poll(-70.0)  # moving
-    collector.until(lambda: collector.supervisor.live.status()["speed_class"] == "high")
+    collector.until(lambda: collector.supervisor.live.status()["mobile"])
     (status,) = ask(tmp_path / "status.sock", {"op": "status"})
     assert (before["speed_class"], status["speed_class"], status["mobile"]) == (None, "high", True)
     assert "at high speed" in summary(status)

@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from good_config import GOOD
 
 from tandem.app.config import parse
 from tandem.app.parts import PathChange
@@ -11,7 +12,6 @@ from tandem.app.real_modems import ModemActions, OnceUntilChanged, modem_poller
 from tandem.modem.connected import ConnectedPoller
 from tandem.modem.poll import NO_ANSWER, PORT_LOST, Poll
 
-GOOD = (Path(__file__).parent / "good.toml").read_text()
 PLACE = 'usb = "9-9.9:1.3"\n[path.modem.connection]\napn = "internet"'
 
 
@@ -34,10 +34,10 @@ def test_its_records_and_its_connections_state_are_both_told(monkeypatch: pytest
     poller.start()
     try:
         with changed:
-            assert changed.wait_for(lambda: len([one for one in told if isinstance(one, Poll)]) > 2, 30)
-            assert changed.wait_for(lambda: any(isinstance(one, PathChange) for one in told), 30)
+            assert changed.wait_for(lambda: len([one for one in told if isinstance(one, Poll)]) > 2, 60)
+            assert changed.wait_for(lambda: any(isinstance(one, PathChange) for one in told), 60)
     finally:
-        poller.stop(10)
+        poller.stop(60)
     assert {one.failure for one in told if isinstance(one, Poll)} == {PORT_LOST}, "one poller makes records"
     changes = [one for one in told if isinstance(one, PathChange)]
     assert [(one.kind, one.path, one.detail) for one in changes] == [

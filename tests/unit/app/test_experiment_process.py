@@ -1,7 +1,5 @@
 """How a run's process is ended and what is said of it."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -1,13 +1,12 @@
 """How often each record of health is made, over two simulated hours; and a plan's warning through all of it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from good_config import GOOD
 
 from tandem.app.account import Account
 from tandem.app.clock import Clock, Reading
@@ -18,7 +17,6 @@ from tandem.app.health.roots import Roots
 from tandem.app.machine import UsageAccount
 from tandem.schema.record import Record, Value
 
-GOOD = (Path(__file__).parent / "good.toml").read_text()
 NOON_NS = int(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()) * 10**9
 S = 10**9
 

@@ -1,7 +1,5 @@
 """Health as a whole: a Pi's files in, records in the database and the status out; what is wrong begins and ends."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

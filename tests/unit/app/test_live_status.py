@@ -1,18 +1,17 @@
 """What the status object tells of a run's subflows, and of events."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import pytest
+from good_config import GOOD
 
 from tandem.app.config import parse
 from tandem.app.live import Live
 from tandem.app.plan import Plan, PlannedRun, Wish
 from tandem.schema.record import Record
 
-CONFIG = (Path(__file__).parent / "good.toml").read_text()
+CONFIG = GOOD
 
 
 @pytest.fixture

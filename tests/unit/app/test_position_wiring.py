@@ -1,7 +1,5 @@
 """The table [position], and position in the collector as a whole."""
 
-from __future__ import annotations
-
 import json
 import socket
 import time
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 from doubles import Rehearsal
+from good_config import GOOD
 from https_gateway import Gateway
 
 from tandem.app import position_part
@@ -27,7 +26,6 @@ from tandem.modem.base import Identity
 from tandem.schema.line_protocol import parse as parse_line
 from tandem.schema.record import Record
 
-GOOD = (Path(__file__).parent / "good.toml").read_text()
 HOME = """
 [[position.home_zone]]
 latitude_deg = 51.897911
@@ -47,7 +45,6 @@ def test_without_a_table_and_with_off_there_is_no_position() -> None:
 
 def test_defaults_and_zones() -> None:
     position = config('[position]\nmode = "coarse"\n' + HOME * 2).position
-    assert position is not None
     assert (position.source, position.host, position.port) == ("gpsd", "localhost", 2947)
     assert (position.grid_deg, position.lost_after_s) == (0.01, 5.0)
     assert [zone.radius_m for zone in position.zones] == [300, 300]
@@ -137,16 +134,8 @@ class GpsdOf:
                 b'{"class":"VERSION","release":"3.22","rev":"3.22","proto_major":3,"proto_minor":14}\r\n'
             )
         when = datetime.fromtimestamp(time.time() - age_s, UTC).isoformat().replace("+00:00", "Z")
-        told = {
-            "class": "TPV",
-            "device": "d",
-            "mode": 3,
-            "time": when,
-            "lat": 60.0,
-            "lon": 24.0,
-            "speed": speed_m_per_s,
-            "eph": 5.0,
-        }
+        told = {"class": "TPV", "device": "d", "mode": 3, "time": when, "lat": 60.0, "lon": 24.0, "eph": 5.0}
+        told["speed"] = speed_m_per_s
         self._client.sendall(json.dumps(told).encode() + b"\r\n")
 
     def close(self) -> None:

@@ -1,7 +1,5 @@
 """Which experiments there are, and what they say of themselves."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sys
@@ -32,17 +30,6 @@ def test_those_of_the_package_and_a_persons_own_are_found_by_folder(tmp_path: Pa
     assert "steps" in Registry(OWN).names()
     assert Registry(OWN).command("steps") == [sys.executable, str(OWN / "steps")]
     assert Registry(OWN).command("download") == [sys.executable, "-m", "tandem.experiment.download"]
-
-
-def test_it_says_what_it_is() -> None:
-    described = Registry(OWN).describe("steps")
-    assert (described.name, described.version, described.folder) == ("steps", 3, OWN / "steps")
-    assert described.has("seed")
-    assert not described.has("speed")
-    assert next(p for p in described.parameters if p.name == "how").choices == ("well", "fail", "hang", "order")
-    assert next(p for p in described.parameters if p.name == "seed").minimum == 0
-    assert [r.name for r in described.results] == ["steps", "bytes", "connect_ms", "bytes_by_path"]
-    assert described.phases == (("step", "one size"),)
 
 
 def test_what_is_described_is_what_was_declared() -> None:

@@ -1,23 +1,20 @@
 """Records of runs: what begins, and what an experiment's process says itself, of which nothing is trusted."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from good_config import good
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.config import parse
 from tandem.app.plan import plan, wish_of
 from tandem.app.run_records import begun_record, experiment_record, run_record
 from tandem.schema.metrics import EXPERIMENT_MEASUREMENTS, MEASUREMENTS
 from tandem.schema.record import Record, RecordError
 
-CONFIG = parse((Path(__file__).parent / "good.toml").read_text(), Path("/x/config.toml"))
+CONFIG = good()
 OF_A_CAMPAIGN = {
     "name": "commute", "step": "both", "number": 4, "repetition": 2, "arm": 1, "attempt": 1, "label": None, "roles": {}
 }  # fmt: skip

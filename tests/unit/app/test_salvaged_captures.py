@@ -1,7 +1,5 @@
 """Captures that a killed collector left: salvaged at the next start, in the budget, in the account and as an event."""
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from pathlib import Path
@@ -33,18 +31,9 @@ def test_the_next_start_salvages_counts_and_tells(tmp_path: Path, gateway: Gatew
     assert [file.name for file in folder.iterdir()] == ["pair-0123456789ab-b.pcap"]
     assert (folder / "pair-0123456789ab-b.pcap").read_bytes() == whole
     assert counted == [len(whole)]
-    assert account(tmp_path)["captures"] == [
-        {
-            "file": "captures/pair-0123456789ab-b.pcap",
-            "bytes": len(whole),
-            "packets": 3,
-            "path": "b",
-            "cut": True,
-            "run": None,
-            "pair": "pair-0123456789ab",
-            "sha256": hashlib.sha256(whole).hexdigest(),
-        }
-    ]
+    of_whom = {"path": "b", "run": None, "pair": "pair-0123456789ab"}
+    counts = {"bytes": len(whole), "packets": 3, "cut": True, "sha256": hashlib.sha256(whole).hexdigest()}
+    assert account(tmp_path)["captures"] == [{"file": "captures/pair-0123456789ab-b.pcap", **of_whom, **counts}]
     told = {
         p.tags["path"]: p.fields["detail"]
         for p in points(gateway)

@@ -1,7 +1,5 @@
 """What a SIM's plan will have carried at its end."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 
 from hypothesis import given

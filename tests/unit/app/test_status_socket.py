@@ -1,12 +1,9 @@
 """The status socket: watchers, requests, nonsense, and watchers that do not read."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket
 import stat
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -68,10 +65,6 @@ def test_only_the_owner_may_use_it(served: Served) -> None:
     assert stat.S_IMODE(served.path.stat().st_mode) == 0o600
 
 
-def test_status_is_one_object_then_the_end(served: Served) -> None:
-    assert [a["type"] for a in ask(served.path, {"op": "status"}, 60)] == ["status"]
-
-
 def test_watchers_hear_at_least_once_a_second_and_at_once_when_woken(served: Served) -> None:
     watcher = ask(served.path, {"op": "watch"}, 60)
     first, second = next(watcher), next(watcher)
@@ -89,7 +82,7 @@ def test_watching_ends_when_the_collector_goes(served: Served) -> None:
 
 def test_a_request_is_followed_to_its_end(served: Served) -> None:
     request = {"op": "start", "experiment": "download", "parameters": {}}
-    answers = ask(served.path, request, 5)
+    answers = ask(served.path, request, 60)
     assert next(answers) == {"type": "accepted", "pair": "pair-1"}
     assert next(answers)["type"] == "progress"
     served.answers.ended["pair-1"] = {"runs": ["run-1"], "results": [], "ok": False}
@@ -218,9 +211,3 @@ def test_a_deep_folder_works_too(tmp_path: Path) -> None:
     served = Served(deep / "status.sock")
     assert [a["type"] for a in ask(served.path, {"op": "status"}, 60)] == ["status"]
     served.server.stop()
-
-
-def test_nobody_there_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(NoCollectorError, match="No such file"):
-        next(ask(tmp_path / "none.sock", {"op": "status"}))
-    assert threading.active_count() < 50

@@ -1,7 +1,5 @@
 """``tandem traces``, with a running collector of doubles and without one."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,7 +59,6 @@ def test_list_and_what_is_asked_for_goes_first(running: Rehearsal, capsys: pytes
     status, told = asked(capsys, running.folder, "upload", "captures/b.pcap", "--now")
     assert status == 0
     first = running.supervisor.traces.queue.next()
-    assert first is not None
     assert first.name == "captures/b.pcap"
     assert told["traces"]["said"] == "waits: no path without a SIM is up", "a wish spends no SIM's bytes"
 

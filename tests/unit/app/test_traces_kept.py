@@ -1,12 +1,11 @@
 """When the probe's copies go."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from doubles import FakeCaptures
 
 from tandem.app.config_traces import TracesConfig
@@ -31,7 +30,6 @@ def probe(folder: Path, names: list[str], received: int) -> TraceQueue:
     queue.scan()
     for number in range(received):
         wanted = queue.next()
-        assert wanted is not None
         queue.received(wanted, Receipt("probe-1", wanted.name, "run-1", 100, wanted.sha256, number))
     return queue
 
@@ -45,28 +43,21 @@ def captures(used: int, limit: int) -> FakeCaptures:
 NAMES = [f"captures/{letter}.pcap" for letter in "abcd"]
 
 
-def test_until_received_everything_that_the_server_has_goes(tmp_path: Path) -> None:
-    queue, made = probe(tmp_path, NAMES, 2), captures(400, 1000)
-    assert Keeping(replace(RULES, keep="until_received"), queue, made, lambda: 10**9).tidy() == NAMES[:2]
-    assert [(tmp_path / name).exists() for name in NAMES] == [False, False, True, True]
-    assert made.used_bytes == 200
-
-
-def test_while_there_is_room_nothing_goes(tmp_path: Path) -> None:
-    queue = probe(tmp_path, NAMES, 4)
-    assert Keeping(RULES, queue, captures(400, 1000), lambda: 10**9).tidy() == []
-
-
-def test_the_captures_budget_takes_what_was_received_first(tmp_path: Path) -> None:
-    queue, made = probe(tmp_path, NAMES, 3), captures(400, 400)
-    assert Keeping(RULES, queue, made, lambda: 10**9).tidy() == NAMES[:1]
-    assert made.used_bytes == 300
-
-
-def test_a_budget_full_of_what_nobody_has_stays_full(tmp_path: Path) -> None:
-    queue, made = probe(tmp_path, NAMES, 0), captures(400, 400)
-    assert Keeping(RULES, queue, made, lambda: 0).tidy() == []
-    assert all((tmp_path / name).exists() for name in NAMES)
+@pytest.mark.parametrize(
+    ("keep", "received", "limit", "free", "gone"),
+    [
+        ("until_received", 2, 1000, 10**9, 2),
+        ("while_room", 4, 1000, 10**9, 0),
+        ("while_room", 3, 400, 10**9, 1),
+        ("while_room", 0, 400, 0, 0),
+    ],
+    ids=["all that was received", "nothing while there is room", "room for one", "nothing that nobody has"],
+)
+def test_what_goes(tmp_path: Path, keep: str, received: int, limit: int, free: int, gone: int) -> None:
+    queue, made = probe(tmp_path, NAMES, received), captures(400, limit)
+    assert Keeping(replace(RULES, keep=keep), queue, made, lambda: free).tidy() == NAMES[:gone]
+    assert [name for name in NAMES if (tmp_path / name).exists()] == NAMES[gone:]
+    assert made.used_bytes == 400 - 100 * gone
 
 
 def test_a_full_disk_takes_all_that_was_received_results_too(tmp_path: Path) -> None:

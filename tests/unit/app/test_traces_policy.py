@@ -1,12 +1,11 @@
 """When traces may go, and never more over a SIM than it may cost."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from good_config import GOOD
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -205,8 +204,6 @@ def test_any_text_is_an_account_or_told(text: str) -> None:
 
 
 # --- the configuration -------------------------------------------------------------------------------------------------------
-
-GOOD = (Path(__file__).parent / "good.toml").read_text()
 
 
 def config(more: str) -> Config:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from road import campaign, step
+from road import step
 
 from tandem.app.campaign.driver import Campaigns
 from tandem.app.campaign.progress import Begun
@@ -54,9 +54,9 @@ class Kit:
         assert most
 
 
-def begun(kit, steps=None, top=""):
-    made = campaign(steps or step(repetitions=3, more="[step.parameters]\nbytes = [1, 2]"), top)
-    text = f'format = "tandem-campaign-file/1"\nname = "x"\ntitle = "t"\nroles = ["a", "b"]\n{top}\n'
-    text += steps or step(repetitions=3, more="[step.parameters]\nbytes = [1, 2]")
-    assert parse(text, "c.toml") == made
-    return Begun(text, made, {"a": "wlan", "b": "lte"}, None, {}, kit.now(), {})
+SIX_RUNS = step(repetitions=3, more="[step.parameters]\nbytes = [1, 2]")
+
+
+def begun(kit, steps=SIX_RUNS, top=""):
+    text = f'format = "tandem-campaign-file/1"\nname = "x"\ntitle = "t"\nroles = ["a", "b"]\n{top}\n{steps}'
+    return Begun(text, parse(text, "c.toml"), {"a": "wlan", "b": "lte"}, None, {}, kit.now(), {})

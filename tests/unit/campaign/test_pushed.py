@@ -1,14 +1,12 @@
 """Campaigns from the server's queue on a probe that comes and goes: each taken once, in turn, whatever is lost."""
 
-from dataclasses import replace
-
 import pytest
 from driven import begun
 from pushing import PushedTo, text_of
 from road import step
 
 from tandem.app.campaign import progress
-from tandem.app.campaign.queue import FILE, ProbeQueue, read
+from tandem.app.campaign.queue import FILE, read
 from tandem.app.campaign.told import stored
 from tandem.schema.campaign import CampaignError
 
@@ -209,9 +207,3 @@ def test_a_probe_that_lost_its_queue_takes_it_from_the_server_again_and_makes_no
     assert server.states() == ["done"]
     cut = len(probe.asked()) - 1  # under way when it died: made again, the ones before are not
     assert again.asked() == [(push, n) for n in range(cut, 4)]
-
-
-def test_the_queue_is_what_was_saved(server, probe, tmp_path):
-    server.push(label="walk")
-    probe.seconds(1, finish=False)
-    assert [replace(q) for q in ProbeQueue(tmp_path).known.values()] == list(probe.own.known.values())

@@ -7,10 +7,10 @@ import statistics
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from road import BEGUN_UTC_S, Road, campaign, step
+from road import Road, campaign, step
 
 from tandem.app.campaign.scheduler import MOST_ATTEMPTS
-from tandem.app.campaign.state import Done, Moment, Sight, Start, Wait
+from tandem.app.campaign.state import Done, Sight, Start, Wait
 
 
 def reasons(said):
@@ -54,15 +54,6 @@ def test_a_start_of_mobility_begins_one_run_and_a_stale_one_none():
     road.sight = Sight(paths_up=frozenset({"a", "b"}))
     road.seconds(5)
     assert road.starts == [6.0]  # too late
-
-
-def test_an_event_of_any_kind():
-    road = Road(campaign(step(more='[step.trigger]\non = "event"\nevent = "handover"')))
-    road.happens("mobility_start")
-    road.seconds(3)
-    road.happens("handover")
-    road.seconds(1)
-    assert road.starts == [4.0]
 
 
 def test_any_of_several_events():
@@ -284,10 +275,3 @@ def test_power_cuts_anywhere_lose_no_run_and_make_none_twice(on_interrupt, cuts,
     fresh.seconds(200)
     planned = {(s.item.step, s.item.number): tuple(s.item.parameters.items()) for _, s in fresh.log}
     assert all(planned[name, number] == parameters for name, number, parameters in orders)
-
-
-def test_moments_of_different_boots_are_compared_by_utc_alone():
-    early, late = Moment("1", 50.0, BEGUN_UTC_S), Moment("2", 3.0, BEGUN_UTC_S + 90)
-    assert late.since(early) == 90.0
-    assert Moment("2", 3.0).since(early) is None
-    assert Moment("1", 60.0).since(early) == 10.0

@@ -1,7 +1,5 @@
 """An endpoint on loopback that does what a test tells it to: sessions, downloads, an upload sink, and every way to misbehave."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket
@@ -54,7 +52,7 @@ class ScriptedEndpoint:
             listener.shutdown(socket.SHUT_RDWR)
             listener.close()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(60)
 
     def server(self, folder: Path) -> dict[str, str]:
         """The parameter ``server``."""
@@ -129,7 +127,8 @@ class ScriptedEndpoint:
         how, count, first = self.script.upload, len(begun), time.monotonic()
         if how == "refuse":
             self._json(connection, 403, {"error": "as told"})
-            self._end.wait(0.3)
+            while self._receive(connection):
+                pass  # until the client is gone: closed before, what it had sent would come back as a reset
             return
         if how == "early":
             self._json(connection, 200, {"bytes": 0, "duration_s": 0.1})
@@ -159,14 +158,13 @@ class ScriptedEndpoint:
             self._json(connection, 200, {"bytes": told, "duration_s": max(1e-6, time.monotonic() - first)})
 
     def _download(self, connection: socket.socket, query: dict[str, str]) -> None:
+        """A timed one goes on until the client, whose clock counts, closes."""
         total = int(query["bytes"]) if "bytes" in query else None
         length = "" if total is None else f"Content-Length: {total}\r\n"
         connection.sendall(f"HTTP/1.1 200 OK\r\n{length}\r\n".encode())
         begun, sent = time.monotonic(), 0
         while not self._end.is_set():
             if total is not None and sent >= total:
-                return
-            if "seconds" in query and time.monotonic() - begun >= float(query["seconds"]):
                 return
             if self.script.download != "ok" and sent >= self.script.after:
                 if self.script.download == "stall":

@@ -1,7 +1,5 @@
 """A run's process lives for seconds and three may begin at once: most of its processor time is loading, on a small Pi a second each."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

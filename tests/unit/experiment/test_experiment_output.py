@@ -1,7 +1,5 @@
 """Lines to somebody who has gone."""
 
-from __future__ import annotations
-
 import os
 
 from tandem.experiment.base import Output, Stop

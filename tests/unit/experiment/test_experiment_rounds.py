@@ -1,7 +1,5 @@
 """The processes of ``bandwidth`` and ``delay`` against a scripted endpoint on loopback: two paths that are both lo."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -39,7 +37,6 @@ class Process:
             text=True,
             env=environment,
         )
-        assert self.child.stdin is not None
         self.child.stdin.write(json.dumps(parameters))
         self.child.stdin.close()
         self.child.stdin = None

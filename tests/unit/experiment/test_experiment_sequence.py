@@ -1,7 +1,5 @@
 """The sequence of rounds: the same for a seed, another for another, and drawn as asked."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 
@@ -10,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.delay.outcome import size_class
-from tandem.experiment.sequence import Step, log_uniform, rounds, steps
+from tandem.experiment.sequence import log_uniform, rounds, steps
 
 WAYS = steps(["a", "b"], ["a", "b"], together=True)
 
@@ -65,7 +63,3 @@ def test_a_size_is_in_its_class(count):
     least, below = size_class(count)
     assert least <= count < below
     assert str(least)[0] in "125"
-
-
-def test_a_step_is_told_by_its_name():
-    assert Step("tcp-all", None).name == "tcp-all"

@@ -15,14 +15,8 @@ def answer(*addresses, status="ok", ms=10.0):
 
 
 def pinged(*rtts, sent=2, resets=0, unreachable=0):
-    return {
-        "sent": sent,
-        "answered": len(rtts),
-        "resets": resets,
-        "unreachable": unreachable,
-        "not_sent": 0 if sent else 2,
-        "rtt_ms": list(rtts),
-    }
+    counts = {"sent": sent, "answered": len(rtts), "resets": resets, "unreachable": unreachable}
+    return {**counts, "not_sent": 0 if sent else 2, "rtt_ms": list(rtts)}
 
 
 def row(rank, w, lte, pings, refused=None):

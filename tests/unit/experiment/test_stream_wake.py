@@ -1,7 +1,5 @@
 """A read over which nothing comes ends when it was told to: else a transfer that stalls would never be given up."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import threading

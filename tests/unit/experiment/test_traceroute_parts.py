@@ -14,14 +14,8 @@ from tandem.experiment.traceroute.tracing import Hop, Reply, Trace
 
 def test_the_longest_prefix_counts():
     table = as_table.read(b"# mine\n8.0.0.0/8,1\n8.8.0.0/16 AS2\n8.8.8.8/32\t3\n2600::/16|4\n0.0.0.0/0,9\n")
-    assert [table.of(a) for a in ("8.1.1.1", "8.8.1.1", "8.8.8.8", "2600:1::1", "2001::1", "9.9.9.9")] == [
-        1,
-        2,
-        3,
-        4,
-        None,
-        9,
-    ]
+    systems = {"8.1.1.1": 1, "8.8.1.1": 2, "8.8.8.8": 3, "2600:1::1": 4, "2001::1": None, "9.9.9.9": 9}
+    assert {address: table.of(address) for address in systems} == systems
     assert table.prefixes == 5
 
 

@@ -1,62 +1,20 @@
 """A real HTTPS gateway for tests, with a CA of its own. It answers what the test scripts; by default it accepts everything."""
 
-from __future__ import annotations
-
-import datetime
 import gzip
-import ipaddress
 import json
 import ssl
 import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from tandem_server.cli.tls import make
 
 TOKEN = "t0ken-of-the-test"  # noqa: S105 good for this gateway only
 Reply = tuple[int, dict[str, Any], dict[str, str]]
-
-
-def make_certificates(folder: Path) -> tuple[Path, Path, Path]:
-    """CA certificate, server certificate, server key."""
-    now = datetime.datetime.now(datetime.UTC)
-    ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test CA")])
-
-    def builder(subject: x509.Name, public: Any) -> x509.CertificateBuilder:
-        return (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(ca_name)
-            .public_key(public)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1))
-            .not_valid_after(now + datetime.timedelta(hours=1))
-        )
-
-    ca = (
-        builder(ca_name, ca_key.public_key())
-        .add_extension(x509.BasicConstraints(True, 0), True)
-        .sign(ca_key, hashes.SHA256())
-    )
-    server = (
-        builder(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "gateway")]), key.public_key())
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
-        .sign(ca_key, hashes.SHA256())
-    )
-    files = folder / "ca.pem", folder / "server.pem", folder / "server.key"
-    files[0].write_bytes(ca.public_bytes(serialization.Encoding.PEM))
-    files[1].write_bytes(server.public_bytes(serialization.Encoding.PEM))
-    files[2].write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return files
 
 
 class TlsServer:
@@ -64,7 +22,9 @@ class TlsServer:
 
     def __init__(self, folder: Path, handler: type[BaseHTTPRequestHandler]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.ca, certificate, key = make_certificates(folder)
+        for name, (content, _mode) in make("gateway", [ip_address("127.0.0.1")], 1).items():
+            (folder / name).write_bytes(content)
+        self.ca = folder / "ca.pem"
         self.token_file = folder / "token"
         self.token_file.write_text(TOKEN + "\n")
         self.changed = threading.Condition()
@@ -78,7 +38,7 @@ class TlsServer:
 
         self._server = Server(("127.0.0.1", 0), handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
+        context.load_cert_chain(folder / "server.pem", folder / "server.key")
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         self.port = self._server.server_address[1]
         self.url = f"https://127.0.0.1:{self.port}"

@@ -1,7 +1,5 @@
 """The process that deflates and hashes: it rests while something is measured, and leaves with whoever asked."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os
@@ -124,7 +122,6 @@ encoder.offer(Path(sys.argv[1]), "captures/a.pcap", None, "gzip")
 
 def test_stopped_it_does_not_outlive_who_asked(file: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", ASKING, str(file)], stdout=subprocess.PIPE, text=True) as asking:
-        assert asking.stdout is not None
         pid = int(asking.stdout.readline())
         until("it rests", lambda: state(pid) == "T")
         asking.kill()

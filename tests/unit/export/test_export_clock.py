@@ -1,7 +1,5 @@
 """Nothing goes out and nothing is rejected while this probe and the server do not agree about the time."""
 
-from __future__ import annotations
-
 import ssl
 from datetime import UTC, datetime
 from email.utils import format_datetime

@@ -1,7 +1,5 @@
 """The exporter against a real HTTPS server."""
 
-from __future__ import annotations
-
 import json
 import random
 import socket

@@ -1,7 +1,5 @@
 """Which path is tried next."""
 
-from __future__ import annotations
-
 import random
 
 from hypothesis import given

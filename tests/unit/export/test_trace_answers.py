@@ -1,7 +1,5 @@
 """What the server says of a trace, whatever it says; and what a manifest promises, whatever lies there."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What is to go up, made anew from the disk at every start."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path
@@ -23,7 +21,6 @@ def manifest(folder: Path, run: str, ended_utc_ns: int, *names: str) -> None:
 
 def receive(queue: TraceQueue, at_ns: int = 1) -> str:
     wanted = queue.next()
-    assert wanted is not None
     queue.received(wanted, Receipt("probe-1", wanted.name, wanted.run, wanted.bytes, wanted.sha256, at_ns))
     return wanted.name
 
@@ -44,7 +41,6 @@ def test_a_capture_of_two_runs_is_of_none(tmp_path: Path) -> None:
     queue = TraceQueue(tmp_path)
     queue.scan()
     wanted = queue.next()
-    assert wanted is not None
     assert wanted.run is None
     assert queue.counts()["waiting"] == 1
 
@@ -82,7 +78,6 @@ def test_another_content_under_a_received_name_waits(tmp_path: Path) -> None:
     queue = TraceQueue(tmp_path)
     queue.scan()
     wanted = queue.next()
-    assert wanted is not None
     queue.receipts.keep(Receipt("probe-1", wanted.name, "run-1", wanted.bytes, "b" * 64, 1))
     again = TraceQueue(tmp_path)
     again.scan()

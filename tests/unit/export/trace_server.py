@@ -1,7 +1,5 @@
 """A strict server of traces for tests, by server/spec/ingest-api.md. Tests make it misbehave on the way; it never takes what is wrong."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A machine's files as a tree in a folder, from a list of them in ``trees/``."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is wrong begins and ends once, not at every look: alarms, modems, plans, and the list for people."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,12 +69,6 @@ def test_one_look_at_a_capped_processor_is_no_event_two_are() -> None:
     wrong.supply({"undervoltage": False, "throttled": True, "frequency_capped": True}, 2 * S)
     (event,) = wrong.events()
     assert "its frequency is capped, it is throttled" in str(event.fields["detail"])
-
-
-def test_a_machine_without_the_bits_has_no_alarm_of_them() -> None:
-    wrong = Wrong()
-    wrong.supply({}, S)
-    assert wrong.events() == []
 
 
 def test_a_disk_at_its_threshold_does_not_flap() -> None:

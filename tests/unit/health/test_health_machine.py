@@ -1,7 +1,5 @@
 """One round over a machine's files: what a Pi tells, what another machine tells, and that one source's failure stops no other."""
 
-from __future__ import annotations
-
 import logging
 import os
 from pathlib import Path

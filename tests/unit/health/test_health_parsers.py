@@ -1,7 +1,5 @@
 """Parsers of what kernel and firmware tell: the documented forms are taken, any other text is refused, none passes for a number."""
 
-from __future__ import annotations
-
 import contextlib
 import struct
 

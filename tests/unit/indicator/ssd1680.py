@@ -4,11 +4,7 @@ Written from the data sheet apart from the driver: memory of 176 sources by 296 
 reset that is asked for, a controller that is deaf while it is busy or asleep.
 """
 
-from __future__ import annotations
-
 import struct
-import zlib
-from pathlib import Path
 
 GLASS = (122, 250)
 """Sources and gates of the 2.13 inch panel."""
@@ -46,21 +42,8 @@ class Ssd1680:
         assert not self.asleep, f"{code:#x} to a controller that sleeps"
         assert self._busy == 0, f"{code:#x} to a controller that is busy"
         assert not self._low, "it is held in reset"
-        lengths = {
-            0x12: 0,
-            0x01: 3,
-            0x11: 1,
-            0x44: 2,
-            0x45: 4,
-            0x4E: 1,
-            0x4F: 2,
-            0x3C: 1,
-            0x21: 2,
-            0x18: 1,
-            0x22: 1,
-            0x20: 0,
-            0x10: 1,
-        }
+        lengths = {0x12: 0, 0x20: 0, 0x01: 3, 0x45: 4, **dict.fromkeys((0x44, 0x4F, 0x21), 2)}
+        lengths |= dict.fromkeys((0x11, 0x4E, 0x3C, 0x18, 0x22, 0x10), 1)
         assert code == 0x24 or lengths[code] == len(data), f"{code:#x} with {len(data)} bytes"
         if code == 0x12:
             self._registers = {"x": (0, 21), "y": (0, 295), "at": (0, 0)}
@@ -115,20 +98,5 @@ class Ssd1680:
 
     def seen(self) -> list[list[bool]]:
         """As one sees it with the panel on its long side, its connector on the left: rows of dots, True for black."""
-        assert self.glass is not None
         sources, gates = GLASS
         return [[self.glass[gate][sources - 1 - row] for gate in range(gates)] for row in range(sources)]
-
-
-def png(rows: list[list[bool]], file: Path, scale: int = 3) -> None:
-    """To look at."""
-    width, height = len(rows[0]) * scale, len(rows) * scale
-    lines = b"".join((b"\0" + bytes(0 if dot else 255 for dot in row for _ in range(scale))) * scale for row in rows)
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    file.write_bytes(
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
-    )

@@ -1,7 +1,5 @@
 """The e-paper, against an emulated controller: what it shows is what was drawn; its failures are its own."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -14,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ssd1680 import Ssd1680, png
+from ssd1680 import Ssd1680
 
 from tandem.indicator.e_paper import bus, page, panel
 from tandem.indicator.e_paper.font import ADVANCE, glyph, glyphs, spelt, wrapped
@@ -39,14 +37,13 @@ def read(picture: Picture, x: int, y: int, *, wide: int = 1, tall: int = 1) -> s
     return found.rstrip()
 
 
-def test_the_panel_shows_what_was_drawn(tmp_path: Path) -> None:
+def test_the_panel_shows_what_was_drawn() -> None:
     controller = Ssd1680()
     for state in (CHARGE, WELL):
         picture = drawn(replace(PAGE, state=state))
         panel.show(controller, picture)
         assert controller.seen() == picture.black
         assert controller.asleep
-        png(controller.seen(), tmp_path / f"{state.name}.png")
     assert controller.refreshes == 2
 
 

@@ -1,7 +1,5 @@
 """Which state is shown in which situation: the gravest wins, and a frozen collector never looks well."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The lamp writes the kernel's LEDs, and what cannot be written is counted and told, once, and never raised."""
 
-from __future__ import annotations
-
 import json
 import logging
 import shutil

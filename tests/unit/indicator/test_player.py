@@ -1,7 +1,5 @@
 """A state is played as its pattern says, with no more writes than edges; what is chosen anew is shown at once."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

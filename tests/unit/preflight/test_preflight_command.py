@@ -1,7 +1,5 @@
 """The command line with bad input, and what it prints: for people, and as the page for the box."""
 
-from __future__ import annotations
-
 import html.parser
 import os
 import socket
@@ -14,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tandem.app.config import load
 from tandem.app.preflight.check import Asked, Report, check
 from tandem.app.preflight.lines import fails, passes, settled
 from tandem.app.preflight.own_collector import token_file
@@ -67,8 +66,6 @@ def somebody(folder: Path) -> Iterator[None]:
 
 
 def test_a_collector_of_another_user_is_not_mistaken_for_none(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from tandem.app.config import load
-
     folder = load(config).folder
     with socket.socket(socket.AF_UNIX) as other, short_path(folder / NAME) as name:
         other.bind(name)
@@ -81,8 +78,6 @@ def test_a_collector_of_another_user_is_not_mistaken_for_none(config: Path, caps
 def test_a_collector_that_says_nothing_is_the_one_line_to_mend(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes the connection and the question, and hangs."""
     monkeypatch.setattr("tandem.app.preflight.check._ANSWER_S", 0.2)
-    from tandem.app.config import load
-
     loaded = load(config)
     loaded = replace(
         loaded, server=replace(loaded.server, gateway="https://127.0.0.1:1", control="https://127.0.0.1:1")
@@ -104,8 +99,6 @@ def test_a_collector_that_says_nothing_is_the_one_line_to_mend(config: Path, mon
 
 
 def test_the_tokens_copy_of_a_service_that_does_not_run(tmp_path: Path, config: Path) -> None:
-    from tandem.app.config import load
-
     loaded = load(config)
     assert token_file(loaded) == config.with_name("token")
     gone = Path("/run/credentials/tandem-never.service/token")

@@ -1,7 +1,5 @@
 """The folder of the check's own collector: nobody else's, and gone after any end."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -42,9 +40,7 @@ def another(run: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """Another check, that has its folder."""
     command = [sys.executable, "-c", HOLD, str(run)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         yield process, Path(process.stdout.readline().strip())
-        assert process.stdin is not None
         process.stdin.close()
 
 

@@ -1,7 +1,5 @@
 """From what was found to lines: each fault fails its own line and no other."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 from pathlib import Path
@@ -61,6 +59,10 @@ NATIVE = {"primary": {"verdict": "native"}, "join": {"verdict": "native"}}
 ROW = {"ok": True, "bytes": 200_000, "goodput_bit_per_s": 5e6, "failure": None}
 
 
+SUPPLY = ("undervoltage", "undervoltage_since_boot", "throttled", "throttled_since_boot")
+SILENT = {"rat": None, "rsrp_dbm": None}
+
+
 class Kit:
     """Everything is well; a test makes one thing worse."""
 
@@ -73,13 +75,7 @@ class Kit:
             "paths": {p: {"state": "up", "interface": f"wwan{p}"} for p in "ab"},
             "clock": {"vouched": True, "source": "chrony", "error_ms": 3.2, "trouble": None},
             "position": {"state": "fix", "satellites_used": 9},
-            "health": {
-                "undervoltage": False,
-                "undervoltage_since_boot": False,
-                "throttled": False,
-                "throttled_since_boot": False,
-                "spool_oldest_s": 1.0,
-            },
+            "health": {**dict.fromkeys(SUPPLY, False), "spool_oldest_s": 1.0},
             "cards": {},
             "spool": {"made": 100, "sent": 98, "pending": 2, "rejected": 0, "dropped": 0},
             "trouble": None,
@@ -90,14 +86,52 @@ class Kit:
         self.measured = Measured(None, {p: dict(ROW) for p in "ab"}, {p: copy.deepcopy(NATIVE) for p in "ab"})
         self.tunnel: Tunnel | None = Tunnel(True, "fresh")
 
-    def unmeasured(self, path: str) -> None:
+    def modem(self, path: str, **more: Any) -> None:
+        self.status["modems"][path] = modem(**more)
+
+    def without_data(self, path: str, state: str = "up") -> None:
+        self.status["paths"][path]["state"] = state
         self.measured.downloads.pop(path)
         self.measured.verdicts.pop(path)
 
-    def nothing_comes(self, failure: str) -> None:
-        for row in self.measured.downloads.values():
-            row.update(ok=False, failure=failure)
-        self.measured.verdicts.clear()
+    def nothing_over(self, path: str) -> None:
+        self.measured.downloads[path].update(ok=False, failure="timeout")
+        self.measured.verdicts.pop(path)
+
+    def at_server(self, trouble: str | None = None, nothing_comes: str | None = None, **more: Any) -> None:
+        """What the collector says of it, why no download is begun, and what is found of the server itself."""
+        self.server = replace(self.server, **more)
+        if trouble is not None:
+            self.status["trouble"] = trouble
+        if nothing_comes is not None:
+            for row in self.measured.downloads.values():
+                row.update(ok=False, failure=nothing_comes)
+            self.measured.verdicts.clear()
+
+    def gateway_down(self) -> None:
+        self.server = Server("over a: refused; over b: refused")
+        self.status["trouble"] = "a: refused; b: refused"
+
+    def in_the_past(self) -> None:
+        self.status["clock"].update(vouched=False, trouble="x")
+        self.at_server("the server's certificate is not yet valid", "certificate")
+        self.server = Server("not yet valid", control="not yet valid", untimely=True)
+
+    def disk_full(self) -> None:
+        self.disk = Disk(Room(10**8, 20 * 10**9, 10**6, 10**3))
+        self.status["trouble"] = "the disk is full: records wait in memory"
+
+    def hung_collector(self) -> None:
+        self.collector = "it hangs"
+        self.status.clear()
+        self.measured = Measured(held="the collector does not answer", unanswered=True)
+        self.sims.clear()
+
+    def without_network(self) -> None:
+        for path in "ab":
+            self.without_data(path, "down")
+        self.server = Server("no path is up", "no path is up")
+        self.status["trouble"] = "no path works"
 
     def lines(self) -> list[Line]:
         return settled(
@@ -124,55 +158,23 @@ def test_a_good_kit_is_ready_and_every_line_says_something() -> None:
     assert all(line.finding for line in lines)
 
 
+NO_PIN = {"state": "the SIM wants its PIN", "named": None, "failure": None}
+SEARCHING = {"state": "searching", **SILENT, "rsrq_db": None, "sinr_db": None, "rssi_dbm": None}
+NOT_VOUCHED = {"vouched": False, "trouble": "no chronyd answers; mend: x"}
+REVOKED = {"token": UNKNOWN, "probe": None, "expected": None}
 FAULTS: dict[str, tuple[Any, set[str]]] = {
-    "the modem never spoke": (lambda k: k.status["modems"]["a"].update(age_s=None), {"modem:a"}),
-    "the modem hangs": (
-        lambda k: (
-            k.status["modems"].update(
-                a=modem(state="no_answer", rat=None, rsrp_dbm=None, sim={"failure": "no answer"})
-            ),
-        ),
-        {"modem:a"},
-    ),
+    "the modem never spoke": (lambda k: k.modem("a", age_s=None), {"modem:a"}),
+    "the modem hangs": (lambda k: k.modem("a", state="no_answer", **SILENT, sim={"failure": "no answer"}), {"modem:a"}),
     "the modem is unplugged": (
-        lambda k: (
-            k.status["modems"].update(b=modem(state="port_lost", rat=None, rsrp_dbm=None, sim=None)),
-            k.status["paths"]["b"].update(state="down"),
-            k.unmeasured("b"),
-        ),
+        lambda k: (k.modem("b", state="port_lost", **SILENT, sim=None), k.without_data("b", "down")),
         {"modem:b"},
     ),
     "another SIM": (lambda k: k.status["modems"]["a"]["sim"].update(named=False), {"sim:a"}),
-    "no PIN": (
-        lambda k: k.status["modems"].update(
-            a=modem(
-                state="no_service", rat=None, sim={"state": "the SIM wants its PIN", "named": None, "failure": None}
-            )
-        ),
-        {"sim:a"},
-    ),
-    "not registered": (
-        lambda k: (
-            k.status["modems"].update(
-                a=modem(state="searching", rat=None, rsrp_dbm=None, rsrq_db=None, sinr_db=None, rssi_dbm=None)
-            ),
-            k.status["paths"]["a"].update(state="no_address"),
-            k.unmeasured("a"),
-        ),
-        {"registered:a"},
-    ),
-    "far from the cell": (lambda k: k.status["modems"]["a"].update(rsrp_dbm=-118.0), {"levels:a"}),
-    "no address": (
-        lambda k: (
-            k.status["paths"]["a"].update(state="no_address"),
-            k.unmeasured("a"),
-        ),
-        {"path:a"},
-    ),
-    "nothing comes over a path": (
-        lambda k: (k.measured.downloads["a"].update(ok=False, failure="timeout"), k.measured.verdicts.pop("a")),
-        {"data:a"},
-    ),
+    "no PIN": (lambda k: k.modem("a", state="no_service", rat=None, sim=NO_PIN), {"sim:a"}),
+    "not registered": (lambda k: (k.modem("a", **SEARCHING), k.without_data("a", "no_address")), {"registered:a"}),
+    "far from the cell": (lambda k: k.modem("a", rsrp_dbm=-118.0), {"levels:a"}),
+    "no address": (lambda k: k.without_data("a", "no_address"), {"path:a"}),
+    "nothing comes over a path": (lambda k: k.nothing_over("a"), {"data:a"}),
     "an operator strips the options": (
         lambda k: k.measured.verdicts["a"]["primary"].update(verdict="stripped", detail="went missing"),
         {"mptcp:a"},
@@ -182,102 +184,44 @@ FAULTS: dict[str, tuple[Any, set[str]]] = {
         {"data:a", "data:b"},
     ),
     "nobody vouches for the time": (
-        lambda k: (
-            k.status["clock"].update(vouched=False, trouble="no chronyd answers; mend: x"),
-            k.status.update(trouble="the clock is not synchronised"),
-        ),
+        lambda k: (k.status["clock"].update(NOT_VOUCHED), k.at_server("the clock is not synchronised")),
         {"clock"},
     ),
-    "the clock is off the server's": (
-        lambda k: setattr(k, "server", replace(k.server, clock_off_s=-4000.0)),
-        {"clock"},
-    ),
-    "the clock is in the past, so that the certificate does not hold": (
-        lambda k: (
-            k.status["clock"].update(vouched=False, trouble="x"),
-            k.status.update(trouble="the server's certificate is not yet valid"),
-            setattr(k, "server", Server("not yet valid", control="not yet valid", untimely=True)),
-            k.nothing_comes("certificate"),
-        ),
-        {"clock"},
-    ),
+    "the clock is off the server's": (lambda k: k.at_server(clock_off_s=-4000.0), {"clock"}),
+    "the clock is in the past, so that the certificate does not hold": (lambda k: k.in_the_past(), {"clock"}),
     "no gpsd": (lambda k: k.status["position"].update(state="no_gpsd"), {"gps"}),
     "a weak supply": (lambda k: k.status["health"].update(undervoltage_since_boot=True), {"power"}),
     "hot": (lambda k: k.status["health"].update(throttled=True), {"power"}),
-    "a full disk": (
-        lambda k: (
-            setattr(k, "disk", Disk(Room(10**8, 20 * 10**9, 10**6, 10**3))),
-            k.status.update(trouble="the disk is full: records wait in memory"),
-        ),
-        {"disk"},
-    ),
+    "a full disk": (lambda k: k.disk_full(), {"disk"}),
     "no inodes": (lambda k: setattr(k, "disk", Disk(Room(10**10, 10**9, 10, 10**6))), {"disk"}),
     "no folder": (lambda k: setattr(k, "disk", Disk(None, "No such file or directory")), {"disk"}),
     "a worn card": (lambda k: k.status["cards"].update(mmcblk0={"life_used_a_percent": 100}), {"disk"}),
     "a backlog": (lambda k: k.status["health"].update(spool_oldest_s=9000.0), {"spool"}),
-    "the gateway is down": (
-        lambda k: (
-            setattr(k, "server", Server("over a: refused; over b: refused")),
-            k.status.update(trouble="a: refused; b: refused"),
-        ),
-        {"server"},
-    ),
+    "the gateway is down": (lambda k: k.gateway_down(), {"server"}),
     "the gateway is down, and nothing comes over a path": (
-        lambda k: (
-            setattr(k, "server", Server("over a: refused; over b: refused")),
-            k.status.update(trouble="a: refused; b: refused"),
-            k.measured.downloads["b"].update(ok=False, failure="timeout"),
-            k.measured.verdicts.pop("b"),
-        ),
+        lambda k: (k.gateway_down(), k.nothing_over("b")),
         {"server", "data:b"},
     ),
     "the endpoint is down": (
-        lambda k: (
-            setattr(k, "server", replace(k.server, control="a: refused; b: refused")),
-            k.nothing_comes("control channel: refused"),
-        ),
+        lambda k: k.at_server(nothing_comes="control channel: refused", control="a: refused; b: refused"),
         {"server"},
     ),
     "the token was revoked": (
-        lambda k: (
-            setattr(k, "server", replace(k.server, token=UNKNOWN, probe=None, expected=None)),
-            k.status.update(trouble="HTTP 401: no good token; mend: x"),
-            k.nothing_comes("control channel: HTTP 401"),
-        ),
+        lambda k: k.at_server("HTTP 401: no good token; mend: x", "control channel: HTTP 401", **REVOKED),
         {"token"},
     ),
-    "the token of another kit": (lambda k: setattr(k, "server", replace(k.server, probe="probe-7")), {"token"}),
+    "the token of another kit": (lambda k: k.at_server(probe="probe-7"), {"token"}),
     "the SIM's plan is used up": (lambda k: k.sims["a"].update(left_bytes=0), {"budget:a"}),
     "the SIM's plan will not last": (lambda k: k.sims["a"].update(expected_bytes=2e10), {"budget:a"}),
     "the server's budget is used up": (
-        lambda k: (
-            setattr(k, "server", replace(k.server, budget="HTTP 429: today's bytes are used up")),
-            k.nothing_comes("control channel: HTTP 429"),
-        ),
+        lambda k: k.at_server(nothing_comes="control channel: HTTP 429", budget="HTTP 429: today's bytes are used up"),
         {"budget"},
     ),
-    "another version": (lambda k: setattr(k, "server", replace(k.server, expected="0.2.0")), {"version"}),
+    "another version": (lambda k: k.at_server(expected="0.2.0"), {"version"}),
     "no collector": (lambda k: setattr(k, "collector", "none runs"), {"collector"}),
-    "a hung collector": (
-        lambda k: (
-            setattr(k, "collector", "it hangs"),
-            k.status.clear(),
-            setattr(k, "measured", Measured(held="the collector does not answer", unanswered=True)),
-            k.sims.clear(),
-        ),
-        {"collector"},
-    ),
+    "a hung collector": (lambda k: k.hung_collector(), {"collector"}),
     "no tunnel": (lambda k: setattr(k, "tunnel", Tunnel(False, "never")), {"tunnel"}),
-    "no network at all": (
-        lambda k: (
-            [k.status["paths"][p].update(state="down") for p in "ab"],
-            setattr(k, "server", Server("no path is up", "no path is up")),
-            k.measured.downloads.clear(),
-            k.measured.verdicts.clear(),
-            k.status.update(trouble="no path works"),
-        ),
-        {"path:a", "path:b"},
-    ),
+    "no network at all": (lambda k: k.without_network(), {"path:a", "path:b"}),
 }
 
 

@@ -1,7 +1,5 @@
 """Which failed line is the cause of which; what a sheet for the box may not hold."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 

@@ -1,7 +1,5 @@
 """What preflight asks the collector to measure, beside a socket that answers as a collector does."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The real poller and the real ladder at the bench's modem, hung: it is recovered by the step that can, and the other is let be."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess
@@ -51,7 +49,6 @@ class Rescue:
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert self.process.stdout is not None
         assert self.process.stdout.readline().startswith("ready")
         self.poller = Poller("a", "A", str(self.folder / "tty"), "auto", 0.3, self._polled)
         self.recovering = Recovering(self.settings, {"a": self}, {"a": "A"}, self._happened)
@@ -63,7 +60,6 @@ class Rescue:
         self.poller.stop(60)
         self.process.terminate()
         self.process.wait(60)
-        assert self.process.stdout is not None
         self.process.stdout.close()
 
     def seen(self) -> None:
@@ -127,8 +123,9 @@ def test_a_hung_modem_is_recovered_by_switching_its_radio(rescue: Make) -> None:
     hung = rescue(radio_s=60, cfun=60)
     hung.wish({"fault": "hang", "seconds": 3600, "cured_by": "AT+CFUN"})
     hung.wait(lambda: ("recovered", "cfun") in hung.kinds())
-    assert hung.kinds() == [("recovery_step", "at"), ("recovery_step", "cfun"), ("recovered", "cfun")]
-    step, _, recovered = hung.events
+    # A modem that is late before it hangs has been recovered before.
+    assert hung.kinds()[-3:] == [("recovery_step", "at"), ("recovery_step", "cfun"), ("recovered", "cfun")]
+    step, _, recovered = hung.events[-3:]
     assert step.fields["detail"].startswith("failed: AT: no final result")
     assert step.fields["took_ms"] > 0
     assert recovered.tags["operator"] == "A"
@@ -141,8 +138,9 @@ def test_one_that_only_power_helps_gets_it_after_what_cannot_be_done_was_told(re
     hung.wish({"fault": "hang", "seconds": 3600})
     hung.wait(lambda: hung.kinds()[-1:] == [("recovered", "power")])
     steps = [step for kind, step in hung.kinds() if kind == "recovery_step"]
-    assert steps == ["at", "cfun", "usb", "power"]
-    assert hung.events[2].fields["detail"] == "skipped: no USB device"
+    assert steps[-4:] == ["at", "cfun", "usb", "power"]
+    skipped = [event.fields["detail"] for event in hung.events if event.fields.get("step") == "usb"]
+    assert skipped[-1] == "skipped: no USB device"
 
 
 def test_a_dialogue_that_can_be_begun_anew_is_all_that_is_done(rescue: Make) -> None:
@@ -158,8 +156,8 @@ def test_a_sim_that_asks_for_its_pin_stops_the_ladder(rescue: Make) -> None:
     locked = rescue(answer_s=60)
     locked.wish({"fault": "wrong_sim", "seconds": 3600, "how": "pin"})
     locked.wish({"fault": "hang", "seconds": 3600, "cured_by": "AT\r"})
-    locked.wait(lambda: len(locked.events) > 0)
-    assert locked.events[0].fields["detail"] == "locked: the SIM asks for a code: +CPIN: SIM PIN"
-    count = len(locked.polls)
+    locked.wait(lambda: any("locked: " in str(event.fields["detail"]) for event in locked.events))
+    assert locked.events[-1].fields["detail"] == "locked: the SIM asks for a code: +CPIN: SIM PIN"
+    count, steps = len(locked.polls), len(locked.events)
     locked.wait(lambda: len(locked.polls) >= count + 4)
-    assert locked.kinds() == [("recovery_step", "at")]
+    assert locked.kinds()[steps - 1 :] == [("recovery_step", "at")]

@@ -1,7 +1,5 @@
 """Whatever is appended, taken, acknowledged and crashed in whatever order: nothing is lost, every count is exact."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

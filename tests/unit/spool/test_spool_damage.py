@@ -1,7 +1,5 @@
 """Damaged files: what can be read is saved, the rest is counted, the file goes to quarantine."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json
@@ -16,7 +14,7 @@ from hypothesis import strategies as st
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolFullError
 from tandem.spool.blob import BlobError, Item, pack, unpack
-from tandem.spool.dayfile import PAGE_BYTES, UNFINISHED, DayFile, make
+from tandem.spool.dayfile import PAGE_BYTES, UNFINISHED
 
 
 def radio(n: int) -> Record:
@@ -30,6 +28,11 @@ def filled(folder: Path, appends: int) -> Path:
     spool.close()
     (file,) = folder.glob("*.sqlite")
     return file
+
+
+def changed(file: Path, statement: str) -> None:
+    with contextlib.closing(sqlite3.connect(file)) as db, db:
+        db.execute(statement)
 
 
 def drain(spool: Spool) -> set[int]:
@@ -84,10 +87,7 @@ def test_without_its_counts_a_file_gives_back_every_record_and_no_number_twice(t
 
 def test_a_changed_digit_in_the_counts_is_noticed(tmp_path: Path) -> None:
     file = filled(tmp_path, 3)
-    db = sqlite3.connect(file)
-    db.execute("UPDATE count SET value=7 WHERE name='sent'")
-    db.commit()
-    db.close()
+    changed(file, "UPDATE count SET value=7 WHERE name='sent'")
     spool = Spool(tmp_path, "boot")
     assert spool.counts().pending == 60
     assert any("not as they were written" in n.detail for n in spool.notices())
@@ -152,10 +152,7 @@ def test_a_file_written_anew_is_the_one_that_counts_when_the_power_went_before_t
 ) -> None:
     file = filled(tmp_path, 10)
     old = file.read_bytes()
-    db = sqlite3.connect(file)
-    db.execute("UPDATE blob SET body=x'00' WHERE id=21")
-    db.commit()
-    db.close()
+    changed(file, "UPDATE blob SET body=x'00' WHERE id=21")
     spool = Spool(tmp_path, "boot")
     drain(spool)
     counts = spool.counts()
@@ -177,7 +174,6 @@ def test_the_quarantine_stays_within_its_bounds_and_what_leaves_it_is_counted(
     for n in range(40):
         spool.append([radio(n)])
         batch = spool.take(10)
-        assert batch is not None
         spool.reject(batch, batch.items[0].seq, "no")
         spool.acknowledge(batch)
     counts = spool.counts()
@@ -224,7 +220,6 @@ def test_a_file_without_a_readable_page_never_lets_a_number_be_used_twice(tmp_pa
     assert before.made >= 100
     spool.append([radio(1)])
     batch = spool.take(10)
-    assert batch is not None
     assert batch.items[0].seq == before.made + 1
     spool.close()
 
@@ -283,7 +278,6 @@ def test_a_full_disk_takes_nothing_and_loses_nothing(tmp_path: Path, monkeypatch
 
     spool.append([radio(2)])
     batch = spool.take(1)
-    assert batch is not None
     spool.reject(batch, batch.items[0].seq, "no")
     monkeypatch.setattr("tandem.spool.quarantine.Quarantine.reject", refuse)
     with pytest.raises(SpoolFullError):
@@ -346,23 +340,11 @@ def test_a_days_file_whose_making_was_cut_off_is_no_damage(tmp_path: Path) -> No
 
 def test_a_file_of_another_version_is_kept_aside(tmp_path: Path) -> None:
     file = filled(tmp_path, 2)
-    db = sqlite3.connect(file)
-    db.execute("PRAGMA user_version=99")
-    db.commit()
-    db.close()
+    changed(file, "PRAGMA user_version=99")
     spool = Spool(tmp_path, "boot")
     assert spool.counts().made == 40
     assert len(drain(spool)) == 40
     spool.close()
-
-
-def test_a_day_file_tells_what_it_holds(tmp_path: Path) -> None:
-    path = tmp_path / "000000000001-20261121.sqlite"
-    make(path, 1)
-    day = DayFile(path)
-    assert day.day == "20261121"
-    assert day.oldest() is None
-    day.close()
 
 
 @given(st.binary(max_size=200))

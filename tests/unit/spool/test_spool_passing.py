@@ -1,7 +1,5 @@
 """Records of boots that have no time yet are passed over, and hold up no others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hypothesis import given
@@ -36,12 +34,10 @@ def test_both_ends_pass_over_whole_boots(tmp_path: Path) -> None:
     held = [(11, 20), (31, None)]
     spool.append(records(5))
     batch = spool.take(100, passing=held)
-    assert batch is not None
     assert sorted(item.seq for item in batch.items) == [*range(1, 11), *range(21, 31)]
     assert spool.take(100, passing=held) is None
     spool.acknowledge(batch)
     rest = spool.take(100)
-    assert rest is not None
     assert sorted(item.seq for item in rest.items) == [*range(11, 21), *range(31, 36)]
     spool.release(rest)
     assert spool.take(100, newest_only=True, passing=[(1, None)]) is None

@@ -1,7 +1,5 @@
 """The probe's health for people: one line of 80 columns, each SIM, and what is wrong."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 
@@ -15,19 +13,11 @@ from tandem.cli.view.health_text import health_line, sim_lines, software_line, w
 from tandem.cli.view.plain import Lines, summary
 from tandem.cli.view.screen import screen
 
-HEALTH: dict[str, Any] = {
-    "disk_free_bytes": 21_000_000_000,
-    "disk_used_bytes": 8_500_000_000,
-    "memory_available_bytes": 512_000_000,
-    "load_1min": 0.42,
-    "uptime_s": 86_521.3,
-    "boot_count": 17,
-    "processor_temperature_degc": 47.7,
-    "undervoltage": False,
-    "undervoltage_since_boot": True,
-    "throttled": False,
-    "clock_synchronised": True,
-}
+DISK = {"disk_free_bytes": 21_000_000_000, "disk_used_bytes": 8_500_000_000}
+SUPPLY = {"undervoltage": False, "undervoltage_since_boot": True, "throttled": False}
+MACHINE = {"memory_available_bytes": 512_000_000, "load_1min": 0.42, "uptime_s": 86_521.3, "boot_count": 17}
+HEALTH = {**DISK, **SUPPLY, **MACHINE, "processor_temperature_degc": 47.7, "clock_synchronised": True}
+SOFTWARE = {"tandem": "0.1.0", "kernel": "6.12.47+rpt-rpi-v8", "firmware": "2026-02-11", "machine": "Raspberry Pi 4"}
 SIM = {
     "used_bytes": 3_210_000_000, "since": "2026-11-01", "counted_from": None, "reset": "2026-12-01",
     "expected_bytes": 7_900_000_000, "sure": True, "plan_bytes": 10**10, "left_bytes": 6_790_000_000, "used_up": None,
@@ -40,12 +30,7 @@ STATUS: dict[str, Any] = {
     "modems": {},
     "health": HEALTH,
     "cards": {"mmcblk0": {"life_used_a_percent": 20, "life_used_b_percent": None}},
-    "software": {
-        "tandem": "0.1.0",
-        "kernel": "6.12.47+rpt-rpi-v8",
-        "firmware": "2026-02-11",
-        "machine": "Raspberry Pi 4",
-    },
+    "software": SOFTWARE,
     "sims": {"a": SIM, "b": {**SIM, "plan_bytes": None, "counted_from": "2026-11-19"}},
     "wrong": ["path b: its modem is silent, for 3 min, recovering: cfun was done"],
 }

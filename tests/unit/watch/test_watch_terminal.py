@@ -1,7 +1,5 @@
 """What a terminal can show is found out, and no more is sent to it."""
 
-from __future__ import annotations
-
 import codecs
 import fcntl
 import io
@@ -129,11 +127,9 @@ class Collector:
         self.joined.set()
 
     def tell(self, status: dict[str, Any]) -> None:
-        assert self.connection is not None
         self.connection.sendall(encode(status))
 
     def end(self) -> None:
-        assert self.connection is not None
         self.connection.close()
         self._listening.close()
 
@@ -220,7 +216,8 @@ def test_a_collector_that_falls_silent_is_told_of(collector: Collector) -> None:
     watcher = Watcher(collector.path, 24, 80, TERM="xterm-256color", LANG="C.UTF-8")
     watcher.until("NO WORD FOR")
     collector.tell(STATUS)
-    assert "NO WORD" not in watcher.until("up 1:02:03")
+    frames = map(plain, watcher.until("up 1:02:03").split("\x1b[H"))
+    assert "NO WORD" not in next(frame for frame in frames if "up 1:02:03" in frame)
     watcher.program.send_signal(signal.SIGTERM)
     watcher.until("\x1b[?1049l")
     assert ended(watcher)[0] == 0
@@ -257,17 +254,8 @@ def test_json_is_a_status_a_line(collector: Collector) -> None:
     )
     assert collector.joined.wait(60)
     collector.tell({**STATUS, "uptime_s": 1.0})
-    assert watching.stdout is not None
     assert json.loads(watching.stdout.readline()) == STATUS
     assert json.loads(watching.stdout.readline())["uptime_s"] == 1.0
     collector.end()
     assert watching.wait(60) == 0
     watching.stdout.close()
-
-
-def test_nobody_there_is_one_line(tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "tandem", "watch", "--socket", str(tmp_path / "none")]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 1
-    assert done.stderr.startswith("tandem: no collector answers: ")
-    assert len(done.stderr.splitlines()) == 1

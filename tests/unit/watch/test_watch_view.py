@@ -1,7 +1,5 @@
 """What people see: the screen at two sizes, plain lines, tables."""
 
-from __future__ import annotations
-
 import copy
 import io
 import re
@@ -17,56 +15,45 @@ from tandem.cli.view.figures import duration, rate, size, sparkline
 from tandem.cli.view.plain import Lines, finished_table, summary
 from tandem.cli.view.screen import screen
 
+LEVELS = {"rsrp_dbm": -91.0, "rsrq_db": -10.0, "sinr_db": 12.0, "rssi_dbm": -62.0}
+CELL = {"eci": 1234 * 256 + 2, "enb_id": 1234, "sector_id": 2, "pci": 311}
+
 
 def modem(operator: str, **more: Any) -> dict[str, Any]:
-    return {
+    told = {
         "operator": operator,
         "driver": "quectel",
         "model": "EC25",
         "state": "connected",
         "rat": "LTE",
-        "rsrp_dbm": -91.0,
-        "rsrq_db": -10.0,
-        "sinr_db": 12.0,
-        "rssi_dbm": -62.0,
-        "eci": 1234 * 256 + 2,
-        "enb_id": 1234,
-        "sector_id": 2,
-        "pci": 311,
-        "history_rsrp_dbm": [-90.0 - n % 20 for n in range(60)],
         "age_s": 0.3,
-        **more,
     }
+    return {**told, **LEVELS, **CELL, "history_rsrp_dbm": [-90.0 - n % 20 for n in range(60)], **more}
 
 
 def subflow(path: str, goodput: float) -> dict[str, Any]:
-    return {
-        "path": path,
-        "operator": path.upper(),
-        "goodput_bit_per_s": goodput,
-        "bytes": 10**6,
-        "rtt_ms": 48.4 if path == "a" else 512.0,
-        "share": 0.646 if path == "a" else 0.354,
-        "history_bit_per_s": [goodput] * 60,
-    }
+    told = {"path": path, "operator": path.upper(), "goodput_bit_per_s": goodput, "bytes": 10**6}
+    there = {"rtt_ms": 48.4, "share": 0.646} if path == "a" else {"rtt_ms": 512.0, "share": 0.354}
+    return {**told, **there, "history_bit_per_s": [goodput] * 60}
+
+
+def running(number: int, kind: str, path: str, goodput: float, *subflows: dict[str, Any]) -> dict[str, Any]:
+    told = {"id": f"run-{number}", "kind": kind, "path": path, "elapsed_s": 4.0, "bytes": int(goodput / 2)}
+    return {**told, "goodput_bit_per_s": goodput, "subflows": list(subflows)}
 
 
 def finished(number: int, **more: Any) -> dict[str, Any]:
-    return {
-        "id": f"run-{number}",
-        "kind": "tcp",
-        "path": "a",
-        "pairing": "sequential",
-        "goodput_bit_per_s": 31.2e6,
-        "bytes": 31_000_000,
-        "duration_s": 8.0,
-        "fallback": False,
-        "ok": True,
-        "failure": None,
-        **more,
-    }
+    told = {"id": f"run-{number}", "kind": "tcp", "path": "a", "pairing": "sequential", "fallback": False}
+    moved = {"goodput_bit_per_s": 31.2e6, "bytes": 31_000_000, "duration_s": 8.0}
+    return {**told, **moved, "ok": True, "failure": None, **more}
 
 
+def event(second: int | None, kind: str, path: str, operator: str, detail: str) -> dict[str, Any]:
+    utc_ns = None if second is None else (1_790_000_000 + second) * 10**9
+    return {"utc_ns": utc_ns, "kind": kind, "path": path, "operator": operator, "detail": detail}
+
+
+RUN = {"id": "run-9", "pair": "pair-1", "pairing": "simultaneous", "seconds": 8.0, "bytes": None, "number": 1, "of": 3}
 STATUS: dict[str, Any] = {
     "type": "status",
     "probe": "probe-1",
@@ -79,48 +66,14 @@ STATUS: dict[str, Any] = {
         "b": modem("Beta", state="no_answer", rat=None, rsrp_dbm=None, sinr_db=None, enb_id=None),
     },
     "events": [
-        {
-            "utc_ns": 1_790_000_000 * 10**9,
-            "kind": "mobility_start",
-            "path": "a",
-            "operator": "Alpha",
-            "detail": "-7.1 dB RSRP",
-        },
-        {
-            "utc_ns": 1_790_000_001 * 10**9,
-            "kind": "handover",
-            "path": "b",
-            "operator": "Beta",
-            "detail": "eNB 1234/2 → 1240/1",
-        },
+        event(0, "mobility_start", "a", "Alpha", "-7.1 dB RSRP"),
+        event(1, "handover", "b", "Beta", "eNB 1234/2 → 1240/1"),
     ],
     "run": {
-        "id": "run-9",
-        "pair": "pair-1",
-        "pairing": "simultaneous",
-        "seconds": 8.0,
-        "bytes": None,
-        "number": 1,
-        "of": 3,
+        **RUN,
         "runs": [
-            {
-                "id": "run-9",
-                "kind": "mptcp",
-                "path": "a",
-                "elapsed_s": 4.0,
-                "bytes": 24_000_000,
-                "goodput_bit_per_s": 48e6,
-                "subflows": [subflow("a", 31e6), subflow("b", 17e6)],
-            },
-            {
-                "id": "run-10",
-                "kind": "tcp",
-                "path": "b",
-                "elapsed_s": 4.0,
-                "bytes": 3_000_000,
-                "goodput_bit_per_s": 6e6,
-                "subflows": [subflow("b", 6e6)],
-            },
+            running(9, "mptcp", "a", 48e6, subflow("a", 31e6), subflow("b", 17e6)),
+            running(10, "tcp", "b", 6e6, subflow("b", 6e6)),
         ],
     },
     "finished": [
@@ -133,6 +86,32 @@ STATUS: dict[str, Any] = {
     "captures_bytes": 34_000_000,
     "trouble": None,
 }
+SHOWN = (
+    *(
+        "probe-1",
+        "MOVING for 1:15",
+        "Alpha",
+        "EC25",
+        "eNB 1234/2",
+        "-91 dBm",
+        "no answer!!",
+        "65 %",
+        "35 %",
+        "48 ms",
+        "512 ms",
+    ),
+    *("MPTCP", "48.0 Mbit/s", "31.0 Mbit/s", "17.0 Mbit/s", "6.0 Mbit/s", "4 s of 8 s", "handover", "1234/2 → 1240/1"),
+    *(
+        "31.2 Mbit/s",
+        "connect: timeout",
+        "goodput, share, RTT; full bar",
+        "7440",
+        "(2 late)",
+        "8270 sent",
+        "3 rejected",
+    ),
+    *("34.0 MB", "█"),
+)
 
 
 def picture(status: dict[str, Any], width: int, height: int) -> str:
@@ -150,37 +129,7 @@ def test_the_screen_shows_what_matters_and_fits(width: int, height: int) -> None
     lines = shown.rstrip("\n").split("\n")
     assert len(lines) <= height
     assert all(len(line) <= width for line in lines)
-    for words in (
-        "probe-1",
-        "MOVING for 1:15",
-        "Alpha",
-        "EC25",
-        "eNB 1234/2",
-        "-91 dBm",
-        "no answer!!",
-        "65 %",
-        "35 %",
-        "48 ms",
-        "512 ms",
-        "MPTCP",
-        "48.0 Mbit/s",
-        "31.0 Mbit/s",
-        "17.0 Mbit/s",
-        "6.0 Mbit/s",
-        "4 s of 8 s",
-        "handover",
-        "1234/2 → 1240/1",
-        "31.2 Mbit/s",
-        "connect: timeout",
-        "fell back" if width >= 120 else "→ TCP",
-        "goodput, share, RTT; full bar",
-        "7440",
-        "(2 late)",
-        "8270 sent",
-        "3 rejected",
-        "34.0 MB",
-        "█",
-    ):
+    for words in (*SHOWN, "fell back" if width >= 120 else "→ TCP"):
         assert words in shown, (words, shown)
 
 
@@ -203,16 +152,8 @@ def test_trouble_is_among_what_is_wrong_even_of_a_collector_that_knows_no_such_l
 
 
 def test_a_collector_that_just_began_is_shown_too() -> None:
-    empty = {
-        "type": "status",
-        "probe": "p",
-        "modems": {},
-        "events": [],
-        "run": None,
-        "finished": [],
-        "spool": {},
-        "polls": {},
-    }
+    empty = {"type": "status", "probe": "p", "run": None, "spool": {}, "polls": {}, "modems": {}}
+    empty |= {"events": [], "finished": []}
     shown = picture(empty, 80, 24)
     assert "STANDING STILL" in shown
     assert "no run now" in shown
@@ -239,9 +180,7 @@ def test_plain_lines_tell_each_thing_once() -> None:
     assert lines.of(STATUS) == []
     later = copy.deepcopy(STATUS)
     later["uptime_s"] += 1
-    later["events"].append(
-        {"utc_ns": None, "kind": "modem_lost", "path": "b", "operator": "Beta", "detail": "3 polls failed"}
-    )
+    later["events"].append(event(None, "modem_lost", "b", "Beta", "3 polls failed"))
     second = lines.of(later)
     assert second[0] == "--:--:-- event   b/Beta modem lost 3 polls failed"
     assert len(second) == 2
