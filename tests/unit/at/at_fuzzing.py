@@ -262,7 +262,7 @@ def through_channel(source: Source, at_least_bytes: int, over: str, deadline_s: 
             channel.close()
             if over == "pty":
                 os.write(theirs, b"")  # the other end is closed: reading there fails and ends the thread
-            modem.join(10)
+            modem.join(60)
         counts.unsolicited = channel.unsolicited.count
     return counts
 
@@ -280,7 +280,7 @@ def _round(source: Source, counts: Counts, channel: Channel, modem: _Modem, dead
     channel.listen(time.monotonic() + 0.0005)
     os.write(modem._fd, b"\r\n")
     counts.fed_bytes += len(CLEAN_BYTES)
-    clean = channel.ask(CLEAN[0], 10.0)
+    clean = channel.ask(CLEAN[0], 60.0)
     counts.hold(clean.lines == CLEAN[1], f"after {stream[:200]!r}: {clean}")
     counts.rounds += 1
 
