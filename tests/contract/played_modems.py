@@ -62,28 +62,12 @@ def tick(i: int) -> dict[str, Any]:
     if phase == "no service":
         return {"rat": None, "registered": False}
     if phase == "GSM":
-        return {
-            "rat": "GSM",
-            "registered": True,
-            "rssi_dbm": rssi,
-            "plmn": "00101",
-            "tac": 7,
-            "eci": 0x51A2,
-            "pci": 33,
-            "band": 8,
-        }
+        cell = {"plmn": "00101", "tac": 7, "eci": 0x51A2, "pci": 33, "band": 8}
+        return {"rat": "GSM", "registered": True, "rssi_dbm": rssi, **cell}
     levels = {"rsrp_dbm": level, "rsrq_db": quality, "rssi_dbm": rssi, "registered": True}
     if phase == "WCDMA":
-        return {
-            **levels,
-            "rat": "WCDMA",
-            "plmn": "00101",
-            "tac": 7,
-            "eci": 0xABC1234,
-            "pci": 300,
-            "earfcn": 10562,
-            "band": 1,
-        }
+        cell = {"plmn": "00101", "tac": 7, "eci": 0xABC1234, "pci": 300, "earfcn": 10562, "band": 1}
+        return {**levels, "rat": "WCDMA", **cell}
     below = "negative" in phase
     sinr = -1 - i * 1.3 % 15 if below else 2 + i * 1.7 % 22
     return {**levels, "rat": "LTE", "sinr_db": sinr, **CELLS[below]}
@@ -127,25 +111,16 @@ class Tells:
 
 
 _CELL = dict.fromkeys(("plmn", "tac", "eci"))
+# +CSQ in steps of 2 dB, +CESQ of 1 and 0.5 (3GPP TS 27.007 clauses 8.5 and 8.69); no SINR, no physical cell.
+_STANDARD = Tells(
+    lte={"rsrp_dbm": _floor(1), "rsrq_db": _floor(0.5), "rssi_dbm": _floor(2), **_CELL},
+    older={"rssi_dbm": _floor(2), "plmn": None, "lac": None, "ci": None, "rscp_dbm": _floor(1), "ecno_db": _floor(0.5)},
+    registered="unknown",
+    pin="no_service",
+)
 FAMILIES = {
-    # +CSQ in steps of 2 dB, +CESQ of 1 and 0.5 (3GPP TS 27.007 clauses 8.5 and 8.69); no SINR, no physical cell.
-    "generic": Tells(
-        lte={"rsrp_dbm": _floor(1), "rsrq_db": _floor(0.5), "rssi_dbm": _floor(2), **_CELL},
-        older={
-            "rssi_dbm": _floor(2), "plmn": None, "lac": None, "ci": None, "rscp_dbm": _floor(1), "ecno_db": _floor(0.5),
-        },
-        registered="unknown",
-        pin="no_service",
-    ),
-    # The bench answers +UCGED with an error, so this family has what the standard's commands give.
-    "ublox": Tells(
-        lte={"rsrp_dbm": _floor(1), "rsrq_db": _floor(0.5), "rssi_dbm": _floor(2), **_CELL},
-        older={
-            "rssi_dbm": _floor(2), "plmn": None, "lac": None, "ci": None, "rscp_dbm": _floor(1), "ecno_db": _floor(0.5),
-        },
-        registered="unknown",
-        pin="no_service",
-    ),
+    "generic": _STANDARD,
+    "ublox": _STANDARD,  # the bench answers +UCGED with an error
     # +QENG in whole decibels, its SINR in steps of 2.
     "quectel": Tells(
         lte={

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import tomllib
 from collections import Counter
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -21,7 +20,9 @@ from tandem.at.grammar import Command, Final, prefix
 from tandem.at.lines import LineSplitter
 from tandem.modem.base import RATS, Identity, Reading
 from tandem.modem.poll import Poll, in_range
+from tandem.modem.ports import known_devices, read
 from tandem.modem.registry import AUTO, FALLBACK, choose, drivers
+from tandem.modem.udev import rules
 from tandem.schema.metrics import RADIO_STATES
 
 MODEM = Path(tandem.modem.__file__).parent
@@ -185,19 +186,21 @@ def test_a_folder_is_whole(family: str) -> None:
     assert len(expected) >= 5, "too few transcripts"
     assert [e for e in expected if "rat" in e], "none with service"
     assert [e for e in expected if not set(e) - {"state", "rat"}], "none without service"
-    ports = tomllib.loads((MODEM / family / "ports.toml").read_text())
-    for device in ports["device"]:
-        assert len(bytes.fromhex(device["vendor"])) == len(bytes.fromhex(device["product"])) == 2
-        assert device["models"]
-        for interface in device["interface"]:
-            assert interface["role"] in ("at", "at-second", "ppp", "nmea", "diagnostics", "network")
-            assert "number" in interface or {"class", "protocol"} <= set(interface)
+    assert {device.family for device in read(MODEM / family / "ports.toml")} <= {family}
 
 
-def test_a_usb_device_is_of_one_family() -> None:
-    files = [tomllib.loads((MODEM / family / "ports.toml").read_text())["device"] for family in FAMILIES]
-    ids = Counter((device["vendor"], device["product"]) for devices in files for device in devices)
+def test_a_usb_device_is_of_one_family_and_has_no_interface_twice_and_one_port_for_the_collector() -> None:
+    ids = Counter((device.vendor, device.product) for device in known_devices())
     assert [one for one, count in ids.items() if count > 1] == []
+    for device in known_devices():
+        shapes = [(r.number, r.usb_class, r.subclass, r.protocol) for r in device.interfaces]
+        assert len(set(shapes)) == len(shapes), device
+        assert len([r for r in device.interfaces if r.role == "at-second"]) <= 1, device
+
+
+def test_the_udev_rules_of_all_families_can_be_made() -> None:
+    text = rules(known_devices())
+    assert [device for device in known_devices() if f'"{device.product}"' not in text] == []
 
 
 IDENTITIES = {name: [Identity(), *{t.identity for t in TRANSCRIPTS[name]}] for name in FAMILIES}

@@ -72,29 +72,29 @@ def process(name: str, given: str, *arguments: str) -> subprocess.CompletedProce
     )
 
 
+every_experiment = pytest.mark.parametrize("name", NAMES)
+
+
 def test_there_are_experiments():
-    assert "download" in NAMES
-    assert "handshake" in NAMES
+    assert {"download", "handshake"} <= set(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_experiment
 def test_the_folder_holds_what_an_experiment_needs(name):
-    folder = FOLDERS[name]
-    assert (folder / "__main__.py").is_file()
-    assert (folder / "README.md").is_file()
+    assert (FOLDERS[name] / "__main__.py").is_file()
     found = loaded(name)
     assert found.name == name
     assert found.version >= 1
-    assert all(isinstance(p, Parameter) for p in found.parameters)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_parameters_name_their_units_and_purpose(name):
-    found = loaded(name)
-    names = [p.name for p in found.parameters]
-    assert len(set(names)) == len(names)
-    for parameter in found.parameters:
+@every_experiment
+def test_parameters_name_their_units_and_purpose_and_the_readme_tells_them(name):
+    told, text = loaded(name).parameters, (FOLDERS[name] / "README.md").read_text()
+    assert len({p.name for p in told}) == len(told)
+    for parameter in told:
+        assert isinstance(parameter, Parameter)
         assert parameter.purpose
+        assert f"`{parameter.name}`" in text, parameter.name
         if parameter.kind in ("int", "float"):
             assert parameter.unit
             assert parameter.minimum is not None
@@ -103,31 +103,21 @@ def test_parameters_name_their_units_and_purpose(name):
             assert parameter.unit == "s"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_readme_tells_every_parameter(name):
-    found = loaded(name)
-    folder = FOLDERS[name]
-    text = (folder / "README.md").read_text()
-    assert [p.name for p in found.parameters if f"`{p.name}`" not in text] == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_results_are_declared_and_told_in_the_readme(name):
-    found = loaded(name)
-    folder = FOLDERS[name]
-    assert all(isinstance(r, Parameter) and r.purpose for r in found.results)
-    names = [r.name for r in found.results]
-    assert len(set(names)) == len(names)
-    assert "bytes_by_path" in names
-    for result in found.results:
+@every_experiment
+def test_results_are_declared_with_their_units_and_the_readme_tells_them(name):
+    told, text = loaded(name).results, (FOLDERS[name] / "README.md").read_text()
+    assert len({r.name for r in told}) == len(told)
+    assert "bytes_by_path" in {r.name for r in told}
+    for result in told:
+        assert isinstance(result, Parameter)
+        assert result.purpose
+        assert f"`{result.name}`" in text, result.name
         if result.kind in ("int", "float"):
             unit = next((u for ending, u in ENDINGS if result.name.endswith(ending)), result.unit)
             assert result.unit == unit, result.name
-    text = (folder / "README.md").read_text()
-    assert [n for n in names if f"`{n}`" not in text] == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_experiment
 def test_it_describes_itself(name):
     done = process(name, "", "--describe")
     assert done.returncode == 0
@@ -138,7 +128,7 @@ def test_it_describes_itself(name):
     assert all(phase["name"] and phase["purpose"] for phase in told["phases"])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_experiment
 @pytest.mark.parametrize("given", ["", "[]", "nonsense", '{"colour": 1}', '{"run": 1}', "{}"])
 def test_bad_parameters_are_one_line_and_status_2(name, given):
     done = process(name, given)
@@ -148,7 +138,7 @@ def test_bad_parameters_are_one_line_and_status_2(name, given):
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_experiment
 def test_a_network_that_refuses_is_a_result_and_status_1(name, tmp_path):
     """Nobody listens on the discard port of loopback."""
     token = tmp_path / "token"

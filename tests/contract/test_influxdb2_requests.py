@@ -61,11 +61,8 @@ def text(seen):
 
 def told(code, message, headers=None):
     status = {"invalid": 400, "unprocessable entity": 422, "unauthorized": 401, "not found": 404}.get(code, code)
-    return (
-        status,
-        {"Content-Type": "application/json", **(headers or {})},
-        json.dumps({"code": code, "message": message}).encode(),
-    )
+    body = json.dumps({"code": code, "message": message}).encode()
+    return status, {"Content-Type": "application/json", **(headers or {})}, body
 
 
 def test_a_write(stand_in):
@@ -132,10 +129,8 @@ def test_a_query_is_influxql_over_the_compatible_endpoint(stand_in):
     assert (method, urlsplit(path).path, headers["Authorization"]) == ("POST", "/query", "Token t0ken==")
     asked = {key: value for key, (value,) in parse_qs(form.decode()).items()}
     assert (asked["db"], asked["epoch"]) == ("tandem", "ns")
-    assert (asked["q"], json.loads(asked["params"])) == (
-        'SELECT "seq" FROM "health" WHERE "probe" = $probe',
-        {"probe": "p"},
-    )
+    assert asked["q"] == 'SELECT "seq" FROM "health" WHERE "probe" = $probe'
+    assert json.loads(asked["params"]) == {"probe": "p"}
 
 
 def test_a_ping(stand_in):

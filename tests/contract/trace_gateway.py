@@ -30,8 +30,8 @@ def command(*words):
 class TraceGateway:
     """``folder``: the server's. ``traces``: lines of [traces]."""
 
-    def __init__(self, folder, traces="reserve_bytes = 0", environment=None):
-        self.folder, self.environment = folder, environment
+    def __init__(self, folder, traces="reserve_bytes = 0"):
+        self.folder = folder
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         (folder / "password").write_text("none\n")
@@ -56,7 +56,7 @@ class TraceGateway:
     def start(self):
         words = [sys.executable, "-m", "tandem_server", "serve", "gateway", "--config", str(self.config)]
         with (self.folder / "serve.log").open("ab") as log:
-            self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, env=self.environment)
+            self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log)
         line = self.process.stdout.readline()
         assert line.startswith(b"ready gateway"), (self.folder / "serve.log").read_text()
 

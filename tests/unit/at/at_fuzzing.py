@@ -262,7 +262,7 @@ def through_channel(source: Source, at_least_bytes: int, over: str, deadline_s: 
             channel.close()
             if over == "pty":
                 os.write(theirs, b"")  # the other end is closed: reading there fails and ends the thread
-            modem.join(10)
+            modem.join(60)
         counts.unsolicited = channel.unsolicited.count
     return counts
 

@@ -18,6 +18,12 @@ from tandem.at.errors import NoAnswer, PortLost
 Play = Callable[["Modem"], None]
 
 
+@pytest.fixture(autouse=True)
+def _one_marker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not sent again because the machine is slow."""
+    monkeypatch.setattr("tandem.at.channel.MARKER_AGAIN_S", 3600.0)
+
+
 class Modem:
     """The other end of the port."""
 

@@ -9,39 +9,40 @@ from hypothesis import strategies as st
 from tandem.at.grammar import Command, final, is_unsolicited, prefix, values
 from tandem.at.lines import MAX_LINE_BYTES, LineSplitter
 
-CSQ = Command("AT+CSQ")
-
 
 @pytest.mark.parametrize(
-    ("line", "code"),
+    ("line", "command", "code"),
     [
-        ("OK", "ok"),
-        ("ERROR", "error"),
-        ("+CME ERROR: 10", "cme_error 10"),
-        ("+CME ERROR:SIM not inserted", "cme_error SIM not inserted"),
-        ("+CMS ERROR: 500", "cms_error 500"),
-        ("COMMAND NOT SUPPORT", "unsupported"),
-        ("TOO MANY PARAMETERS", "too_many_parameters"),
+        ("OK", "AT+CSQ", "ok"),
+        ("ERROR", "AT+CSQ", "error"),
+        ("+CME ERROR: 10", "AT+CSQ", "cme_error 10"),
+        ("+CME ERROR:SIM not inserted", "AT+CSQ", "cme_error SIM not inserted"),
+        ("+cme error: SIM not inserted", "AT+CSQ", "cme_error SIM not inserted"),
+        ("+CMS ERROR: 310", "AT+CMGF?", "cms_error 310"),
+        ("COMMAND NOT SUPPORT", "AT^X", "unsupported"),
+        ("command not support", "AT^X", "unsupported"),
+        ("TOO MANY PARAMETERS", "AT^X", "too_many_parameters"),
+        ("ABORTED", "AT+COPS=?", "aborted"),
+        ("NO CARRIER", "ATD*99#", "no_carrier"),
+        ("BUSY", "ATD123", "busy"),
+        ("NO ANSWER", "ATD123;", "no_answer"),
+        ("NO DIALTONE", "ATD123", "no_dialtone"),
+        ("CONNECT 150000000", "ATD*99#", "connect"),
+        ("CONNECT", 'AT+CGDATA="PPP",1', "connect"),
+        *((line, "AT+CSQ", None) for line in ("NO CARRIER", "CONNECT", "BUSY", "NO DIALTONE", "+CSQ: 20,99", "OKAY")),
+        *((line, "AT+CSQ", None) for line in ("NOT OK", "+CMEE: 1", "RING")),
     ],
 )
-def test_final_results_are_known(line: str, code: str) -> None:
-    found = final(line, CSQ)
-    assert found is not None
-    assert found.code == code
-    assert found.ok == (code == "ok")
+def test_final_results_of_modems_makers_and_calls_are_known_and_other_lines_are_none(
+    line: str, command: str, code: str | None
+) -> None:
+    found = final(line, Command(command))
+    assert (found and found.code) == code
+    assert found is None or found.ok == (code == "ok")
 
 
-@pytest.mark.parametrize("line", ["+CSQ: 20,99", "OKAY", "NOT OK", "+CMEE: 1", "RING"])
-def test_other_lines_are_no_final_results(line: str) -> None:
-    assert final(line, CSQ) is None
-
-
-def test_no_carrier_ends_a_dialled_call_and_is_unsolicited_otherwise() -> None:
-    assert final("NO CARRIER", CSQ) is None
-    assert is_unsolicited("NO CARRIER", CSQ.prefixes)
-    ended = final("NO CARRIER", Command("ATD*99#"))
-    assert ended is not None
-    assert ended.code == "no_carrier"
+def test_the_end_of_a_call_is_unsolicited_to_any_other_command() -> None:
+    assert is_unsolicited("NO CARRIER", Command("AT+CSQ").prefixes)
     assert not Command("AT+CGMM").dials
 
 

@@ -10,8 +10,7 @@ import pytest
 from test_at_channel import Modem, playing
 
 from tandem.at.cme import explained
-from tandem.at.dialogue import MAX_LINES, Dialogue
-from tandem.at.grammar import Command, ascii_upper, final
+from tandem.at.grammar import Command
 from tandem.at.lines import LineSplitter
 from tandem.at.unsolicited import Stream, Unsolicited
 
@@ -103,34 +102,6 @@ def test_basic_commands_are_chained_without_separators(text: str, parts: tuple[s
 
 
 @pytest.mark.parametrize(
-    ("line", "command", "code"),
-    [
-        ("NO CARRIER", "ATD123;", "no_carrier"),
-        ("BUSY", "ATD123", "busy"),
-        ("NO ANSWER", "ATD123", "no_answer"),
-        ("NO DIALTONE", "ATD123", "no_dialtone"),
-        ("CONNECT 150000000", "ATD*99#", "connect"),
-        ("CONNECT", 'AT+CGDATA="PPP",1', "connect"),
-        ("ABORTED", "AT+COPS=?", "aborted"),
-        ("command not support", "AT^X", "unsupported"),
-        ("TOO MANY PARAMETERS", "AT^X", "too_many_parameters"),
-        ("+CMS ERROR: 310", "AT+CMGF?", "cms_error 310"),
-        ("+cme error: SIM not inserted", "AT+CSQ", "cme_error SIM not inserted"),
-    ],
-)
-def test_final_results_of_calls_and_makers(line: str, command: str, code: str) -> None:
-    found = final(line, Command(command))
-    assert found is not None
-    assert found.code == code
-    assert not found.ok
-
-
-@pytest.mark.parametrize("line", ["CONNECT", "BUSY", "NO DIALTONE"])
-def test_a_call_ends_no_other_command(line: str) -> None:
-    assert final(line, Command("AT+CSQ")) is None
-
-
-@pytest.mark.parametrize(
     ("code", "words"),
     [
         ("cme_error 10", "+CME ERROR 10: no SIM inserted"),
@@ -144,35 +115,3 @@ def test_a_call_ends_no_other_command(line: str) -> None:
 )
 def test_errors_are_said_in_words(code: str, words: str) -> None:
     assert explained(code) == words
-
-
-def test_a_makers_heading_with_rows_is_one_answer() -> None:
-    dialogue = Dialogue(Command("AT+GTCCINFO?"))
-    for line in (
-        "AT+GTCCINFO?",
-        "+GTCCINFO:",
-        "LTE service cell:",
-        "1,4,244,91,1A2B,5A2C30B,1300,211,103,100,20,50,46,20",
-    ):
-        assert dialogue.feed(line) is None
-    response = dialogue.feed("OK")
-    assert response is not None
-    assert len(response.lines) == 3
-
-
-def test_letters_that_grow_when_upper_case_do_not_shift_what_follows() -> None:
-    dialogue = Dialogue(Command("AT+CSQ"))
-    dialogue.feed("ß+CSQ: 9,99")
-    response = dialogue.feed("OK")
-    assert response is not None
-    assert response.lines == ("+CSQ: 9,99",)
-    assert ascii_upper("aßz") == "AßZ"
-
-
-def test_an_answer_that_never_ends_is_kept_to_a_limit() -> None:
-    dialogue = Dialogue(Command("AT+CSQ"))
-    for _ in range(MAX_LINES + 500):
-        assert dialogue.feed("+CSQ: 9,99") is None
-    response = dialogue.feed("OK")
-    assert response is not None
-    assert (len(response.lines), response.noise_lines) == (MAX_LINES, 500)

@@ -1,4 +1,4 @@
-"""Faults as they are asked for."""
+"""What a modem's control socket and its schedule may ask: faults, and the words that its process knows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_bench.modem.faults import KINDS, Fault, FaultError, parse, read_schedule
+from tandem_bench.modem.surroundings import obey
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -72,3 +73,23 @@ def test_schedule_names_file_and_line(tmp_path, line, said):
     path.write_text('{"t_s": 1, "fault": "hang", "seconds": 2}\n' + line)
     with pytest.raises(FaultError, match=f"faults.jsonl:2: {said}"):
         read_schedule(path)
+
+
+def test_a_known_word_is_done_and_what_is_none_is_a_fault() -> None:
+    done: list[object] = []
+    words = {"usb": {"plug": lambda: done.append("plug")}}
+    obey({"usb": "plug"}, done.append, words)
+    obey({"fault": "hang", "seconds": 2.0}, done.append, words)
+    assert done == ["plug", Fault("hang", 2.0)]
+
+
+@pytest.mark.parametrize("word", ["sideways", "", None, 1, ["plug"], {"plug": 1}])
+def test_an_unknown_word_is_refused_with_the_known_ones(word: object) -> None:
+    with pytest.raises(FaultError, match=r"^usb is .*; known: plug, unplug$"):
+        obey({"usb": word}, lambda _fault: None, {"usb": {"plug": lambda: None, "unplug": lambda: None}})
+
+
+@pytest.mark.parametrize("wish", [None, 1, "usb", [], {}, {"usb": "plug", "rrc": "idle"}, {"fan": "on"}])
+def test_anything_else_is_refused(wish: object) -> None:
+    with pytest.raises(FaultError):
+        obey(wish, lambda _fault: None, {"usb": {"plug": lambda: None}})

@@ -195,6 +195,7 @@ def test_bad_input_is_one_line_that_names_it(tmp_path):
         (["--link", str(tmp_path / "file")], 3, "exists and is no symbolic link"),
         (["--control", str(tmp_path / "none" / "c")], 3, "give another --control"),
         (["--json-log", str(tmp_path / "none" / "l")], 3, "No such file or directory"),
+        (["--imei", "004401010000018"], 2, "its last digit should be 2"),
     ):
         got, stderr = refused([*command_line(tmp_path), *more])
         assert (got, stderr.count("\n")) == (status, 1), stderr
@@ -206,26 +207,13 @@ def test_check_digit_is_that_of_a_published_example():
     assert luhn("49015420323751") == "8"
 
 
-def test_imei_that_does_not_check_is_refused(tmp_path):
-    status, stderr = refused([*command_line(tmp_path), "--imei", "004401010000018"])
-    assert status == 2
-    assert "its last digit should be 2" in stderr
-
-
-def test_control_socket_of_a_living_modem_is_not_taken(tmp_path):
-    with running(tmp_path) as _:
-        status, stderr = refused([*command_line(tmp_path), "--link", str(tmp_path / "other")])
+@pytest.mark.parametrize("deep", ["", f"{'d' * 60}/{'e' * 60}"], ids=["", "in a deep folder"])
+def test_control_socket_of_a_living_modem_is_not_taken(tmp_path, deep):
+    (tmp_path / deep).mkdir(parents=True, exist_ok=True)
+    with running(tmp_path / deep) as _:
+        assert (tmp_path / deep / "a.sock").is_socket()
+        status, stderr = refused([*command_line(tmp_path / deep), "--link", str(tmp_path / "other")])
         assert (status, "give another --control" in stderr) == (3, True)
-        assert play(tmp_path, {"rrc": "connected"}) == {"ok": True}
-
-
-def test_control_socket_in_a_deep_folder(tmp_path):
-    deep = tmp_path / ("d" * 60) / ("e" * 60)
-    deep.mkdir(parents=True)
-    with running(deep):
-        assert (deep / "a.sock").is_socket()
-        status = subprocess.run(command_line(deep), capture_output=True, timeout=120, check=False).returncode
-        assert status == 3  # a living one is found there too
 
 
 def test_client_that_sends_rubbish_is_answered_and_does_no_harm(tmp_path):

@@ -31,25 +31,17 @@ def test_an_earlier_rehearsal_is_set_aside_whole(tmp_path: Path, capsys: pytest.
     assert "first" in (aside[0] / "campaign.json").read_text()
     assert str(aside[0]) in capsys.readouterr().out
     assert not second.campaign.exists()
-
-
-def test_what_a_failed_start_left_is_set_aside_too(tmp_path: Path) -> None:
     DemoFolder(tmp_path / "out").make(ME)
-    DemoFolder(tmp_path / "out").make(ME)
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 3, "what a failed start left, too"
 
 
-def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_other_things_and_a_file_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
     with pytest.raises(FolderError, match=r"not empty.*--out"):
         DemoFolder(tmp_path).make(ME)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-
-
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "x").write_text("")
     with pytest.raises(FolderError, match="is a file"):
-        DemoFolder(tmp_path / "x").make(ME)
+        DemoFolder(tmp_path / "thesis.tex").make(ME)
 
 
 def test_too_little_room_is_said_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

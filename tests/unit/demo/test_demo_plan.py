@@ -17,16 +17,13 @@ def test_first_pair_ends_within_the_first_still_phase(still_s: float, paths: int
         assert end <= still_s + 0.4
 
 
-def test_three_minutes_give_runs_long_enough_for_slow_start() -> None:
-    assert plan(45.0, 180.0, 2).first_seconds >= 8.0
-
-
-def test_a_minute_still_makes_a_pair() -> None:
-    assert plan(15.0, 60.0, 2).first_seconds >= 2.0
-
-
-def test_a_start_on_the_move_uses_the_first_part() -> None:
-    assert plan(0.0, 180.0, 2).first_seconds >= 2.0
+@pytest.mark.parametrize(
+    ("still_s", "duration_s", "least_s"),
+    [(45.0, 180.0, 8.0), (15.0, 60.0, 2.0), (0.0, 180.0, 2.0)],
+    ids=["long enough for slow start", "a minute", "a start on the move"],
+)
+def test_the_first_runs_have_their_least_length(still_s: float, duration_s: float, least_s: float) -> None:
+    assert plan(still_s, duration_s, 2).first_seconds >= least_s
 
 
 @pytest.mark.parametrize("duration_s", [30.0, 45.0, 60.0, 180.0])

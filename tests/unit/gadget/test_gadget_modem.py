@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import random
+import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmodem"))
+from modem_desk import MODEM, write_timeline
+
 from tandem_bench.gadget.modem import UsbModem
 from tandem_bench.modem.agenda import Agenda
-from tandem_bench.modem.dialogue import Modem
 from tandem_bench.modem.families import FAMILIES
 from tandem_bench.modem.faults import Fault
 from tandem_bench.modem.timeline import read
-
-TICK: dict[str, Any] = {
-    "plmn": "00101", "rat": "LTE", "registered": True, "rsrp_dbm": -97.0, "rsrq_db": -10.0, "sinr_db": 11.0, "rssi_dbm": -67.0,
-    "tac": 6699, "eci": 26271233, "pci": 54, "earfcn": 1300, "band": 3,
-}  # fmt: skip
 
 
 class Line:
@@ -37,33 +34,14 @@ class Bus:
     """Two lines, one plug, and a clock that runs as told."""
 
     def __init__(self, folder: Path) -> None:
-        self.now_s, self.agenda = 0.0, Agenda()
+        self.now_s, self.agenda, self.lines = 0.0, Agenda(), [Line(), Line()]
         self.moves: list[str] = []
         self.noted: list[Fault] = []
-        self.lines = [Line(), Line()]
-        head = {"format": "tandem-timeline/1", "operator": "A", "tick_s": 1.0, "duration_s": 1.0}
-        file = folder / "timeline.jsonl"
-        file.write_text("".join(json.dumps(line) + "\n" for line in (head, {"t_s": 0.0, **TICK})))
-        who = Modem(
-            "004401010000017",
-            "001010000000001",
-            "8999001010000000014",
-            "Alpha",
-            "00101",
-            echo=False,
-            powers_up_echoing=False,
-        )
+        timeline = read(write_timeline(folder / "timeline.jsonl", [{}]))
+        who = replace(MODEM, echo=False, powers_up_echoing=False)
         self.usb = UsbModem(
-            FAMILIES["ublox"],
-            who,
-            read(file),
-            self.lines,
-            self,
-            self.agenda,
-            lambda: self.now_s,
-            random.Random(1),
-            self.noted.append,
-        )
+            FAMILIES["ublox"], who, timeline, self.lines, self, self.agenda, lambda: self.now_s, random.Random(1), self.noted.append
+        )  # fmt: skip
         self.usb.start()
 
     def plug(self) -> None:

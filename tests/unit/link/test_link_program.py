@@ -24,17 +24,12 @@ def test_the_environment_comes_first(monkeypatch, tmp_path):
     assert build.find_binary() == tmp_path / "mine"
 
 
-def test_a_missing_program_says_how_to_get_it(monkeypatch, tmp_path):
-    monkeypatch.setenv(build.VARIABLE, str(tmp_path / "none"))
-    with pytest.raises(build.LinkMissingError, match=r"TANDEM_LINK names it.*mend: \./kit setup"):
-        build.find_binary()
-
-
-def test_a_file_that_cannot_be_run_is_no_program(monkeypatch, tmp_path):
+def test_a_missing_program_or_a_file_that_cannot_be_run_says_how_to_get_it(monkeypatch, tmp_path):
     program(tmp_path / "text").chmod(0o644)
-    monkeypatch.setenv(build.VARIABLE, str(tmp_path / "text"))
-    with pytest.raises(build.LinkMissingError):
-        build.find_binary()
+    for name in ("none", "text"):
+        monkeypatch.setenv(build.VARIABLE, str(tmp_path / name))
+        with pytest.raises(build.LinkMissingError, match=r"TANDEM_LINK names it.*mend: \./kit setup"):
+            build.find_binary()
 
 
 def test_the_repository_is_searched(monkeypatch, tmp_path):
@@ -69,24 +64,12 @@ def test_options_go_to_the_program_as_they_are(monkeypatch):
 
 
 def test_every_part_of_the_spec_becomes_an_option(tmp_path):
-    options = spec(log=tmp_path / "l", operator="A", seed=5, mtu=1400, more=("--grain-us=0",)).arguments()
-    for option in (
-        "--a-netns=/proc/1/ns/net",
-        "--b-name=ran0",
-        "--down-bit-per-s=1000000.0",
-        "--up-bit-per-s=2000000.0",
-        f"--log={tmp_path / 'l'}",
-        "--operator=A",
-        "--seed=5",
-        "--mtu=1400",
-        "--grain-us=0",
-    ):
-        assert option in options
-
-
-def test_a_timeline_with_and_without_an_epoch(tmp_path):
-    assert Played(tmp_path / "t", 7).arguments() == [f"--timeline={tmp_path / 't'}", "--epoch-ns=7"]
-    assert Played(tmp_path / "t").arguments() == [f"--timeline={tmp_path / 't'}"]
+    log, timeline = tmp_path / "l", tmp_path / "t"
+    options = spec(log=log, operator="A", seed=5, mtu=1400, more=("--grain-us=0",)).arguments()
+    ends = {"--a-netns=/proc/1/ns/net", "--b-name=ran0", "--down-bit-per-s=1000000.0", "--up-bit-per-s=2000000.0"}
+    assert ends | {f"--log={log}", "--operator=A", "--seed=5", "--mtu=1400", "--grain-us=0"} <= set(options)
+    assert Played(timeline, 7).arguments() == [f"--timeline={timeline}", "--epoch-ns=7"]
+    assert Played(timeline).arguments() == [f"--timeline={timeline}"]
 
 
 def test_a_program_that_ends_at_once_gives_its_last_line(monkeypatch, tmp_path):

@@ -61,21 +61,12 @@ def test_an_outage_closes_the_queue_or_throws_it_away() -> None:
     ]
 
 
-@given(
-    st.lists(
-        st.builds(
-            Values,
-            st.floats(0, 1e11),
-            st.floats(0, 6e7),
-            st.integers(0, 10**9),
-            st.floats(0, 1),
-            st.booleans(),
-            st.booleans(),
-        ),
-        min_size=1,
-        max_size=20,
-    )
+VALUES = st.builds(
+    Values, st.floats(0, 1e11), st.floats(0, 6e7), st.integers(0, 10**9), st.floats(0, 1), st.booleans(), st.booleans()
 )
+
+
+@given(st.lists(VALUES, min_size=1, max_size=20))
 def test_every_line_is_one_that_tc_can_read(steps: list[Values]) -> None:
     direction = Direction("ran0")
     lines = direction.begin(steps[0]) + [line for step in steps[1:] for line in direction.change(step)]

@@ -59,14 +59,6 @@ def run(records: list[Record], settings: FusedSettings = SETTINGS) -> tuple[Fuse
     return detector, [(e.monotonic_ns, e.tags["kind"]) for e in events]
 
 
-def states(detector: FusedDetector, records: list[Record]) -> list[tuple[bool, int | None]]:
-    out = []
-    for record in records:
-        detector.feed(record)
-        out.append((detector.mobile, detector.mobile_since_ns))
-    return out
-
-
 @given(POLLS, POLLS)
 def test_states_alternate_last_their_least_and_follow_the_events(a: list, b: list) -> None:
     detector, events = FusedDetector(SETTINGS), []
@@ -100,8 +92,11 @@ def test_a_record_told_twice_changes_nothing(a: list) -> None:
 def test_no_look_ahead(a: list, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(a)))
     other = a[:cut] + data.draw(POLLS)
-    whole, changed = (states(FusedDetector(SETTINGS), series("a", polls)) for polls in (a, other))
-    assert whole[:cut] == changed[:cut]
+    judged = []
+    for polls in (a, other):
+        detector = FusedDetector(SETTINGS)
+        judged.append([(detector.feed(r), detector.mobile, detector.mobile_since_ns) for r in series("a", polls)][:cut])
+    assert judged[0] == judged[1]
 
 
 @given(POLLS, st.lists(st.integers(0, 250), max_size=20))

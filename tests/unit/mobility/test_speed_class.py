@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tandem.mobility.cells import NewCells
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.settings import Settings
-from tandem.mobility.speed_class import Counts, evidence_of_high_speed
 from tandem.schema.record import Record
 
 SECOND = 10**9
@@ -92,10 +88,9 @@ def test_the_class_is_known_from_the_first_minute_on_and_events_on_the_move_have
     assert {kind for s, kind in known if s < begin_s + 60 or s > end_s + 1} == {None}
     assert {kind for s, kind in known if begin_s + 60 < s < end_s} == {"high"}
     noticed = [e for e in events if e.tags["kind"] in ("handover", "signal_drop")]
-    assert {e.fields.get("speed_class") for e in noticed if e.monotonic_ns < start.monotonic_ns + 60 * SECOND} == {None}
-    assert {e.fields.get("speed_class") for e in noticed if e.monotonic_ns > start.monotonic_ns + 60 * SECOND} == {
-        "high"
-    }
+    minute_ns = start.monotonic_ns + 60 * SECOND
+    assert {e.fields.get("speed_class") for e in noticed if e.monotonic_ns < minute_ns} == {None}
+    assert {e.fields.get("speed_class") for e in noticed if e.monotonic_ns > minute_ns} == {"high"}
 
 
 def test_a_movement_of_less_than_a_minute_has_no_class() -> None:
@@ -107,29 +102,3 @@ def test_a_movement_of_less_than_a_minute_has_no_class() -> None:
 def test_only_the_chosen_detector_tells() -> None:
     assert mobility("published", ride(4.9, 1000)) == []
     assert len(mobility("fused", ride(4.9, 1000))) == 2
-
-
-def test_by_hand() -> None:
-    # Ten minutes, 8 new cells of one modem: ln(8.8 / 11 / 0.8) = 0. Of 24 changes 8 large: (9.8 / 30 - 0.3) / 0.05 = 0.533.
-    assert evidence_of_high_speed(Counts(24, 8, 8, 1), 600) == pytest.approx(0.5333, abs=1e-4)
-    assert evidence_of_high_speed(Counts(24, 24, 8, 1), 600) == pytest.approx(1)
-    assert evidence_of_high_speed(Counts(), 0) == pytest.approx(0)
-
-
-@given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50), st.integers(1, 4), st.integers(60, 7200))
-def test_more_new_cells_and_more_large_changes_speak_for_high_speed(
-    small: int, large: int, cells: int, modems: int, s: int
-) -> None:
-    now = evidence_of_high_speed(Counts(small + large, large, cells, modems), s)
-    assert evidence_of_high_speed(Counts(small + large, large, cells + 1, modems), s) > now
-    if small:
-        assert evidence_of_high_speed(Counts(small + large, large + 1, cells, modems), s) >= now
-
-
-def test_a_cell_is_new_until_it_was_seen_and_after_it_was_forgotten() -> None:
-    cells = NewCells(60)
-    found = [
-        cells.feed(at_s * SECOND, cell)
-        for at_s, cell in ((0, "x"), (10, "y"), (20, "x"), (30, "y"), (81, "x"), (120, "y"), (300, "z"))
-    ]
-    assert found == [False, True, False, False, True, True, False]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import select
 import threading
-import time
 import tty
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tandem.modem.poll import Poll
 
 IDENTITY = {"AT+CGMI": "Quectel", "AT+CGMM": "EC25", "AT+CGMR": "EC25EFAR06A06M4G"}
 POLL = 'AT+QENG="servingcell";+QCSQ'
@@ -26,8 +29,34 @@ def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tandem.modem.identification.COMMAND_DEADLINE_S", 300.0)
 
 
+def rsrp(poll: Poll) -> float | None:
+    return poll.reading.rsrp_dbm if poll.reading is not None else None
+
+
+def good(poll: Poll) -> bool:
+    return poll.failure is None and rsrp(poll) is not None
+
+
+class Collected:
+    """What a thread makes, polls mostly; a condition on it can be awaited."""
+
+    def __init__(self) -> None:
+        self.made: list[Any] = []
+        self._changed = threading.Condition()
+
+    def add(self, thing: Any) -> None:
+        with self._changed:
+            self.made.append(thing)
+            self._changed.notify_all()
+
+    def wait(self, condition: Callable[[list[Any]], bool]) -> list[Any]:
+        with self._changed:
+            assert self._changed.wait_for(lambda: condition(self.made), 120), self.made[-5:]
+            return list(self.made)
+
+
 class ScriptedModem:
-    """Answers each command after ``delay_s``. ``lines`` are the poll's; ``error`` answers the poll with an error instead; ``answers``
+    """``lines`` are the poll's; ``error`` answers the poll with an error instead; ``answers``
     are those of other commands, with their final results."""
 
     def __init__(self, link: Path) -> None:
@@ -38,7 +67,6 @@ class ScriptedModem:
         self.answers: dict[str, str] = {}
         self.echo = True
         self.hung = threading.Event()
-        self.delay_s = 0.0
         self._changed = threading.Condition()
         self._stop_read, self._stop_write = os.pipe()
         self.plug()
@@ -68,6 +96,10 @@ class ScriptedModem:
         self.unplug()
         os.close(self._stop_read)
         os.close(self._stop_write)
+
+    def say(self, line: str) -> None:
+        """Unasked."""
+        os.write(self._master, f"\r\n{line}\r\n".encode())
 
     def wait_heard(self, command: str, times: int = 1) -> None:
         """Until ``command`` was heard so often."""
@@ -106,5 +138,4 @@ class ScriptedModem:
             text += f"{self.error}\r\n"
         else:
             text += "".join(f"{line}\r\n" for line in (*self.lines, "", "OK"))
-        time.sleep(self.delay_s)
         os.write(self._master, text.encode())

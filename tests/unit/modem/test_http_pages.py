@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tandem.at.dialogue import Response
 from tandem.at.grammar import Final
-from tandem.modem import hilink, zte_web
 from tandem.modem.base import Identity, Reading
 from tandem.modem.hilink import decode as hilink_decode
 from tandem.modem.hilink.xml import MAX_CHARACTERS, flat
@@ -34,13 +33,8 @@ def goform(model: str = "", **fields: str) -> Reading:
 
 
 def test_the_families_of_pages_are_asked_by_http_and_leave_the_serial_ones_alone() -> None:
-    assert hilink.__doc__
-    assert zte_web.__doc__
-    assert {name for name, driver in drivers().items() if driver.transport == "http"} == {
-        "alcatel",
-        "hilink",
-        "zte_web",
-    }
+    of_pages = {name for name, driver in drivers().items() if driver.transport == "http"}
+    assert of_pages == {"alcatel", "hilink", "zte_web"}
     assert not drivers()["huawei"].matches(Identity("Huawei HiLink", "E3372h"))
     assert not drivers()["zte"].matches(Identity("ZTE web", "MF79U"))
 
@@ -90,15 +84,10 @@ def test_an_error_page_is_named(code: str, name: str) -> None:
     assert hilink_decode.fault(page(f"<error><code>{code}</code><message/></error>")) == name
 
 
-def test_an_answer_is_no_fault() -> None:
+def test_a_page_without_a_referer_and_a_login_page_are_named_and_an_answer_is_no_fault() -> None:
     assert hilink_decode.fault(page("<response><mode>7</mode></response>")) is None
-    assert zte_decode.fault(page('{"network_type":"LTE","lte_rsrp":""}')) is None
-
-
-def test_a_page_without_a_referer_and_a_login_page_are_named() -> None:
-    assert zte_decode.fault(page('{"network_type":"","lte_rsrp":""}')) == "referer_missing"
-    assert zte_decode.fault(page("<html>login</html>")) == "not_json"
-    assert zte_decode.fault(page("[1]")) == "not_json"
+    bodies = ('{"network_type":"LTE","lte_rsrp":""}', '{"network_type":"","lte_rsrp":""}', "<html>login</html>", "[1]")
+    assert [zte_decode.fault(page(body)) for body in bodies] == [None, "referer_missing", "not_json", "not_json"]
 
 
 @pytest.mark.parametrize(
@@ -178,14 +167,16 @@ def test_left_overs_are_not_read() -> None:
 
 
 def test_levels_that_stand_for_none_are_none() -> None:
-    assert goform(network_type="LTE", lte_rsrp="-44").rsrp_dbm is None
-    assert goform(network_type="LTE", lte_rsrp="0").rsrp_dbm is None
+    assert [goform(network_type="LTE", lte_rsrp=level).rsrp_dbm for level in ("-44", "0")] == [None, None]
 
 
 def test_bars_are_no_quantity() -> None:
-    alcatel = drivers()["alcatel"]
-    assert alcatel.decode([page('{"signal":4,"sim_state":5}')], Identity()) == Reading()
-    assert alcatel.decode([page('{"signal":4}'), page('{"network_type":11}')], Identity()) == Reading(rat="LTE")
-    assert alcatel.decode([page('{"network_type":99}')], Identity()) == Reading()
-    assert alcatel.decode([page('{"network_type":0}')], Identity()) == Reading(state="no_service")
-    assert alcatel.decode([page('{"network_type":false}')], Identity()) == Reading()
+    bars = '{"signal":4,"sim_state":5}'
+    told = {
+        (bars,): Reading(),
+        (bars, '{"network_type":11}'): Reading(rat="LTE"),
+        ('{"network_type":99}',): Reading(),
+        ('{"network_type":0}',): Reading(state="no_service"),
+        ('{"network_type":false}',): Reading(),
+    }
+    assert {pages: drivers()["alcatel"].decode(list(map(page, pages)), Identity()) for pages in told} == told

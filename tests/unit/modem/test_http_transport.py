@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -17,13 +16,6 @@ from tandem.modem.http_exchange import MAX_BODY_BYTES, Answer
 from tandem.modem.http_transport import WebAddressError, WebChannel, response, web_address
 
 SIGNAL_PATH = "GET /api/device/signal"
-
-
-@pytest.fixture
-def stick() -> Iterator[WebStick]:
-    served = WebStick()
-    yield served
-    served.close()
 
 
 def test_a_refused_token_is_renewed_within_the_same_question_and_kept_for_the_next(stick: WebStick) -> None:

@@ -9,7 +9,7 @@ from fake_sys import Face, FakeSys
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tandem.modem.discovery import USB_PORT, find, modems, network_interface, usb_devices
+from tandem.modem.discovery import USB_PORT, beside, find, modems, network_interface, place_of, usb_devices
 from tandem.modem.ports import InterfaceRule, KnownDevice
 
 AT_PAIR = (
@@ -24,6 +24,7 @@ KNOWN = (
     KnownDevice("hilink", "12d1", "14dc", ("E3372h",), ("1f01",), (InterfaceRule("network", 0),), "usb_modeswitch -J"),
     KnownDevice("huawei", "12d1", "1506", ("E3372s",), ("15cd",), BY_CLASS),
     KnownDevice("quectel", "2c7c", "0125", ("EC25",), (), AT_PAIR),
+    KnownDevice("u-blox", "1546", "1102", ("LARA",), (), (InterfaceRule("nmea", None, "02", None, "ff"),)),
     KnownDevice("zte", "19d2", "0412", ("Telewell",), ("0413",), (InterfaceRule("at", 2),)),
 )
 
@@ -68,11 +69,8 @@ def test_identical_modems_are_told_apart_by_their_place_in_any_order_and_number(
 
 def test_a_modem_that_came_back_under_other_numbers_is_found_again_and_one_that_is_away_is_not(sys: FakeSys) -> None:
     sys.quectel("1-1.2", 0, "wwan0")
-    sys.quectel("1-1.3", 4, "wwan1")
     sys.unplug("1-1.2")
-    assert find("1-1.2", "at-second", sys.root, KNOWN) is None
-    assert network_interface("1-1.2", sys.root) is None
-    assert find("1-1.3", "at-second", sys.root, KNOWN) == "/dev/ttyUSB7"
+    assert (find("1-1.2", "at-second", sys.root, KNOWN), network_interface("1-1.2", sys.root)) == (None, None)
     sys.quectel("1-1.2", 8, "wwan2")
     assert find("1-1.2", "at-second", sys.root, KNOWN) == "/dev/ttyUSB11"
     assert network_interface("1-1.2", sys.root) == "wwan2"
@@ -119,12 +117,9 @@ def test_a_stick_that_keeps_its_ids_is_storage_by_what_it_shows(sys: FakeSys) ->
 
 
 def test_a_stick_with_a_web_server_has_a_network_and_no_port(sys: FakeSys) -> None:
-    sys.hilink("1-1.1", "eth1")
     sys.hilink("1-1.2", "eth2")
-    assert [(m.path, m.networks, m.collector_port) for m in modems(sys.root, KNOWN)] == [
-        ("1-1.1", ("eth1",), None),
-        ("1-1.2", ("eth2",), None),
-    ]
+    (found,) = modems(sys.root, KNOWN)
+    assert (found.path, found.networks, found.collector_port) == ("1-1.2", ("eth2",), None)
     assert network_interface("1-1.2", sys.root) == "eth2"
     assert network_interface("1-1.2:1.0", sys.root) == "eth2"
     assert network_interface("1-1.2:1.1", sys.root) is None
@@ -190,3 +185,29 @@ def test_two_families_may_claim_the_same_ids(sys: FakeSys) -> None:
     assert found.drivers == ("quectel", "other")
     assert found.models == ("EC25", "Twin")
     assert found.ports[0].role == "diagnostics", "the first family's word counts"
+
+
+def test_the_nmea_port_beside_an_at_port_is_on_the_same_device_wherever_that_is(sys: FakeSys, tmp_path: Path) -> None:
+    sys.plug("1-2", "2c7c", "0125", [Face(0, tty="ttyUSB7"), Face(1, tty="ttyUSB4"), Face(2, tty="ttyUSB5")])
+    sys.plug("1-1", "2c7c", "0125", [Face(n, tty=f"ttyUSB{n}") for n in range(3)])
+    sys.plug("1-3", "1546", "1102", [Face(0, "02/02/01", tty="ttyACM0"), Face(4, "02/02/ff", tty="ttyACM1")])
+    sys.plug("1-4", "dead", "beef", [Face(0, tty="ttyUSB9")])
+    (tmp_path / "modem-a").symlink_to("/dev/ttyUSB5")
+    asked = ("/dev/ttyUSB2", "/dev/ttyUSB5", str(tmp_path / "modem-a"), "/dev/ttyACM0", "/dev/ttyUSB9", "/dev/ttyUSB33")
+    found = [beside(port, "nmea", sys.root, KNOWN) for port in asked]
+    assert found == ["/dev/ttyUSB1", "/dev/ttyUSB4", "/dev/ttyUSB4", "/dev/ttyACM1", None, None]
+    sys.unplug("1-2")
+    assert place_of("/dev/ttyUSB5", sys.root) is None
+    sys.plug("1-4.1", "2c7c", "0125", [Face(n, tty=f"ttyUSB{n + 3}") for n in range(3)])
+    assert place_of("/dev/ttyUSB5", sys.root) == "1-4.1"
+    assert beside("/dev/ttyUSB5", "nmea", sys.root, KNOWN) == "/dev/ttyUSB4"
+
+
+def test_a_network_interface_has_a_place_too(sys: FakeSys) -> None:
+    sys.quectel("1-5", 12, "wwan3")
+    interface = sys.root / "devices/platform/scb/usb1/1-5/1-5:1.4"
+    (interface / "net/wwan3/device").symlink_to(interface)
+    (sys.root / "class/net").mkdir()
+    (sys.root / "class/net/wwan3").symlink_to(interface / "net/wwan3")
+    assert place_of("wwan3", sys.root) == "1-5"
+    assert place_of("wwan4", sys.root) is None

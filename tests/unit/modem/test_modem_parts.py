@@ -15,7 +15,6 @@ from tandem.modem.registry import choose
 from tandem.modem.scalars import plmn
 from tandem.modem.schedule import Schedule
 from tandem.modem.staleness import Staleness
-from tandem.modem.ts27007 import registration
 
 OK = Final("ok", "ok")
 SECOND = 10**9
@@ -59,16 +58,6 @@ def test_identity_from_ati_where_the_others_are_refused_and_no_serial_number_in_
     unlabelled = ("861234567890123", "Quectel", "EC25", "EC25EFAR06")
     assert identify([*refused, Response("ATI", unlabelled, OK)]) == Identity("Quectel", "EC25", "EC25EFAR06")
     assert choose("auto", identify(refused)).name == "generic"
-
-
-def test_a_routing_area_may_stand_between_area_and_cell() -> None:
-    found = registration(['+CEREG: 2,1,"1A2B","01","05A2C30B",7'])
-    assert (found.tac, found.eci, found.rat) == (0x1A2B, 0x5A2C30B, "LTE")
-
-
-def test_no_area_and_no_cell_are_none() -> None:
-    found = registration(['+CEREG: 2,1,"FFFE","FFFFFFFF",7'])
-    assert (found.tac, found.eci) == (None, None)
 
 
 @pytest.mark.parametrize(

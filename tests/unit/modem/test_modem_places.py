@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from fake_sys import FakeSys
-from scripted_modem import LINES, POLL, ScriptedModem, be_patient
+from scripted_modem import LINES, POLL, Collected, ScriptedModem, good, rsrp
 from web_stick import WebStick, page
 
 from tandem.at.channel import open_port
@@ -20,7 +18,6 @@ from tandem.modem import access as access_module
 from tandem.modem import registry
 from tandem.modem.access import UsbPlace, WebServer, access
 from tandem.modem.base import Identity, Reading
-from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
 from tandem.modem.recorder import Recorder, replay, transcript
 from tandem.modem.registry import UnknownDriver, drivers
@@ -30,42 +27,7 @@ SECRET = bytes(32)
 NUMBER = "8935801234567890123"
 
 
-class Made:
-    """Collects what a thread makes; a condition on it can be awaited."""
-
-    def __init__(self) -> None:
-        self.things: list[object] = []
-        self._changed = threading.Condition()
-
-    def add(self, thing: object) -> None:
-        with self._changed:
-            self.things.append(thing)
-            self._changed.notify_all()
-
-    def wait(self, condition: Callable[[list[Poll]], bool]) -> list[Poll]:
-        with self._changed:
-            assert self._changed.wait_for(lambda: condition(self.polls), 120), self.polls[-3:]
-            return self.polls
-
-    @property
-    def polls(self) -> list[Poll]:
-        return [thing for thing in self.things if isinstance(thing, Poll)]
-
-
-def good(poll: Poll) -> bool:
-    return poll.failure is None and poll.reading is not None and poll.reading.rsrp_dbm is not None
-
-
-@pytest.fixture(autouse=True)
-def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    be_patient(monkeypatch)
-
-
-@pytest.fixture
-def modem(tmp_path: Path) -> Iterator[ScriptedModem]:
-    scripted = ScriptedModem(tmp_path / "modem")
-    yield scripted
-    scripted.close()
+pytestmark = pytest.mark.usefixtures("patient")
 
 
 def test_a_modem_named_by_its_place_is_polled_again_after_it_came_back_under_another_number(
@@ -83,7 +45,7 @@ def test_a_modem_named_by_its_place_is_polled_again_after_it_came_back_under_ano
 
     monkeypatch.setattr(access_module, "open_port", open_here)
     monkeypatch.setattr(access_module, "_there", lambda _path: modem.link.stat())
-    made = Made()
+    made = Collected()
     poller = Poller("a", "A", UsbPlace("1-1.2", sys.root), "auto", 0.1, made.add)
     poller.start()
     try:
@@ -146,7 +108,7 @@ def web_family(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("driver", ["webstick", "auto"])
 @pytest.mark.usefixtures("web_family")
 def test_a_stick_with_a_web_server_is_polled_like_any_modem(driver: str) -> None:
-    stick, made = WebStick(), Made()
+    stick, made = WebStick(), Collected()
     stick.behave = lambda _t, _h: page("-95.0")
     poller = Poller("a", "A", access(stick.url, None, "lo"), driver, 0.1, made.add)
     poller.start()
@@ -155,12 +117,12 @@ def test_a_stick_with_a_web_server_is_polled_like_any_modem(driver: str) -> None
         stick.behave = lambda _t, _h: page("", status="503 Busy")
         made.wait(lambda p: p[-1].failure == "http_503")
         stick.behave = lambda _t, _h: page("-96.0")
-        made.wait(lambda p: good(p[-1]) and p[-1].reading is not None and p[-1].reading.rsrp_dbm == -96.0)
+        made.wait(lambda p: rsrp(p[-1]) == -96.0)
         stick.close()
         made.wait(lambda p: p[-1].failure == "port_lost")
     finally:
         poller.stop(60)
-    assert {poll.driver for poll in made.polls[1:]} == {"webstick"}
+    assert {poll.driver for poll in made.made[1:]} == {"webstick"}
 
 
 @pytest.mark.usefixtures("web_family")
@@ -174,7 +136,7 @@ def test_a_driver_of_the_other_kind_is_refused_before_anything_is_opened() -> No
 def test_the_sim_is_asked_once_a_set_up_and_another_one_is_told(modem: ScriptedModem) -> None:
     crsm = "AT+CRSM=176,12258,0,0,10"
     modem.answers = {crsm: '+CRSM: 144,0,"985308214365870921F3"\r\n\r\nOK'}
-    told, made = Made(), Made()
+    told, made = Collected(), Collected()
     watch = SimWatch("0" * 24, SECRET, told.add)
     poller = Poller("a", "A", str(modem.link), "auto", 0.1, made.add, sim=watch)
     poller.start()
@@ -188,20 +150,20 @@ def test_the_sim_is_asked_once_a_set_up_and_another_one_is_told(modem: ScriptedM
     finally:
         poller.stop(60)
     assert modem.heard.count(crsm) == 2
-    assert told.things == [f"the SIM here is {hashed(NUMBER, SECRET)}, the configuration names {'0' * 24}"]
+    assert told.made == [f"the SIM here is {hashed(NUMBER, SECRET)}, the configuration names {'0' * 24}"]
 
 
 def test_unsolicited_lines_reach_the_pollers_owner_with_their_time(modem: ScriptedModem) -> None:
     change = '+CEREG: 1,"1A2C","05A2C30C",7'
     modem.lines = (change, *LINES)
-    heard, made = Made(), Made()
+    heard, made = Collected(), Collected()
     poller = Poller("a", "A", str(modem.link), "auto", 0.1, made.add, on_unsolicited=heard.add)
     poller.start()
     try:
         poll = made.wait(lambda p: any(map(good, p)))[0]
     finally:
         poller.stop(60)
-    first = heard.things[0]
+    first = heard.made[0]
     assert isinstance(first, Unsolicited)
     assert first.line == change
     assert poll.began_monotonic_ns < first.monotonic_ns < poll.ended_monotonic_ns

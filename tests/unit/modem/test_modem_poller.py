@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scripted_modem import LINES, POLL, ScriptedModem, be_patient
+from scripted_modem import LINES, POLL, Collected, ScriptedModem, good, rsrp
 
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
@@ -18,61 +17,25 @@ from tandem.modem.registry import UnknownDriver
 PERIOD_S = 0.1
 
 
-class Polls:
-    """Collects polls; a condition on them can be awaited."""
-
-    def __init__(self) -> None:
-        self.made: list[Poll] = []
-        self.stall_s = 0.0
-        self._changed = threading.Condition()
-
-    def add(self, poll: Poll) -> None:
-        stall_s, self.stall_s = self.stall_s, 0.0
-        time.sleep(stall_s)
-        with self._changed:
-            self.made.append(poll)
-            self._changed.notify_all()
-
-    def wait(self, condition: Callable[[list[Poll]], bool]) -> list[Poll]:
-        with self._changed:
-            assert self._changed.wait_for(lambda: condition(self.made), 120), self.made[-5:]
-            return list(self.made)
-
-
-def rsrp(poll: Poll) -> float | None:
-    return poll.reading.rsrp_dbm if poll.reading is not None else None
-
-
-def good(poll: Poll) -> bool:
-    return poll.failure is None and rsrp(poll) is not None
-
-
-@pytest.fixture(autouse=True)
-def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    be_patient(monkeypatch)
+pytestmark = pytest.mark.usefixtures("patient")
 
 
 @pytest.fixture
-def modem(tmp_path: Path) -> Iterator[ScriptedModem]:
-    scripted = ScriptedModem(tmp_path / "modem")
-    yield scripted
-    scripted.close()
+def polls() -> Collected:
+    return Collected()
 
 
 @pytest.fixture
-def polls() -> Polls:
-    return Polls()
-
-
-@pytest.fixture
-def poller(modem: ScriptedModem, polls: Polls) -> Iterator[Poller]:
+def poller(modem: ScriptedModem, polls: Collected) -> Iterator[Poller]:
     running = Poller("a", "A", str(modem.link), "auto", PERIOD_S, polls.add)
     running.start()
     yield running
     running.stop(60)
 
 
-def test_it_identifies_sets_up_and_polls_at_its_due_times(modem: ScriptedModem, poller: Poller, polls: Polls) -> None:
+def test_it_identifies_sets_up_and_polls_at_its_due_times(
+    modem: ScriptedModem, poller: Poller, polls: Collected
+) -> None:
     made = polls.wait(lambda p: len(p) >= 5)
     assert all(good(poll) for poll in made)
     assert {(poll.path, poll.operator, poll.driver, poll.model) for poll in made} == {("a", "A", "quectel", "EC25")}
@@ -85,7 +48,7 @@ def test_it_identifies_sets_up_and_polls_at_its_due_times(modem: ScriptedModem, 
     assert poller.dropped == {}
 
 
-def test_a_poll_becomes_a_record(poller: Poller, polls: Polls) -> None:
+def test_a_poll_becomes_a_record(poller: Poller, polls: Collected) -> None:
     poll = polls.wait(lambda p: len(p) >= 1)[0]
     record = poll.record()
     assert poller.path == "a"
@@ -100,7 +63,7 @@ def test_a_poll_becomes_a_record(poller: Poller, polls: Polls) -> None:
 
 
 def test_a_hung_modem_is_no_answer_and_what_it_says_later_is_not_taken_for_new(
-    modem: ScriptedModem, poller: Poller, polls: Polls, monkeypatch: pytest.MonkeyPatch
+    modem: ScriptedModem, poller: Poller, polls: Collected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     polls.wait(lambda p: len(p) >= 2)
     monkeypatch.undo()  # what hangs is to miss deadlines
@@ -118,7 +81,7 @@ def test_a_hung_modem_is_no_answer_and_what_it_says_later_is_not_taken_for_new(
 
 
 def test_a_modem_that_comes_back_under_another_number_is_set_up_again(
-    modem: ScriptedModem, poller: Poller, polls: Polls
+    modem: ScriptedModem, poller: Poller, polls: Collected
 ) -> None:
     polls.wait(lambda p: len(p) >= 2)
     first = modem.device
@@ -136,7 +99,7 @@ def test_a_modem_that_comes_back_under_another_number_is_set_up_again(
     assert first.startswith("/dev/pts/")
 
 
-def test_a_port_that_is_not_there_at_first_is_found_later(tmp_path: Path, polls: Polls) -> None:
+def test_a_port_that_is_not_there_at_first_is_found_later(tmp_path: Path, polls: Collected) -> None:
     link = tmp_path / "late"
     poller = Poller("b", None, str(link), "auto", PERIOD_S, polls.add)
     poller.start()
@@ -152,7 +115,7 @@ def test_a_port_that_is_not_there_at_first_is_found_later(tmp_path: Path, polls:
         modem.close()
 
 
-def test_an_error_of_every_command_is_the_polls_failure(modem: ScriptedModem, poller: Poller, polls: Polls) -> None:
+def test_an_error_of_every_command_is_the_polls_failure(modem: ScriptedModem, poller: Poller, polls: Collected) -> None:
     modem.error = "+CME ERROR: 10"
     failed = polls.wait(lambda p: p != [] and p[-1].failure == "cme_error 10")[-1]
     assert failed.reading is None
@@ -165,16 +128,23 @@ def test_an_error_of_every_command_is_the_polls_failure(modem: ScriptedModem, po
     assert poller.path == "a"
 
 
-def test_a_poll_that_takes_too_long_passes_due_times_over_and_does_not_drift(poller: Poller, polls: Polls) -> None:
-    polls.wait(lambda p: len(p) >= 2)
-    polls.stall_s = 3.5 * PERIOD_S
+def test_a_poll_that_takes_too_long_passes_due_times_over_and_does_not_drift(
+    modem: ScriptedModem, polls: Collected
+) -> None:
+    def add(poll: Poll) -> None:
+        polls.add(poll)
+        if len(polls.made) == 2:
+            time.sleep(3.5 * PERIOD_S)
+
+    poller = Poller("a", "A", str(modem.link), "auto", PERIOD_S, add)
+    poller.start()
     made = polls.wait(lambda p: any(poll.skipped >= 3 for poll in p) and good(p[-1]))
+    poller.stop(60)
     assert all((poll.due_monotonic_ns - made[0].due_monotonic_ns) % 10**8 == 0 for poll in made)
-    assert poller.path == "a"
 
 
 def test_a_receiver_that_fails_does_not_end_the_measuring(
-    modem: ScriptedModem, polls: Polls, caplog: pytest.LogCaptureFixture
+    modem: ScriptedModem, polls: Collected, caplog: pytest.LogCaptureFixture
 ) -> None:
     def failing(poll: Poll) -> None:
         polls.add(poll)
@@ -187,11 +157,11 @@ def test_a_receiver_that_fails_does_not_end_the_measuring(
     assert "the receiver's own mistake" in caplog.text
 
 
-def test_two_modems_do_not_wait_for_one_another(modem: ScriptedModem, polls: Polls, tmp_path: Path) -> None:
+def test_two_modems_do_not_wait_for_one_another(modem: ScriptedModem, polls: Collected, tmp_path: Path) -> None:
     """Eight polls of one while the other is waited for, for minutes."""
     hung = ScriptedModem(tmp_path / "other")
     hung.hung.set()
-    others = Polls()
+    others = Collected()
     pollers = [
         Poller("a", "A", str(modem.link), "auto", PERIOD_S, polls.add),
         Poller("b", "B", str(hung.link), "auto", PERIOD_S, others.add),
@@ -208,7 +178,9 @@ def test_two_modems_do_not_wait_for_one_another(modem: ScriptedModem, polls: Pol
             poller.stop(60)
 
 
-def test_out_of_range_quantities_are_left_out_and_counted(modem: ScriptedModem, poller: Poller, polls: Polls) -> None:
+def test_out_of_range_quantities_are_left_out_and_counted(
+    modem: ScriptedModem, poller: Poller, polls: Collected
+) -> None:
     modem.heard.clear()
     modem.wait_heard(POLL)
     modem.lines = (
@@ -220,7 +192,7 @@ def test_out_of_range_quantities_are_left_out_and_counted(modem: ScriptedModem, 
     assert poller.dropped["tac"] >= 1
 
 
-def test_stopping_is_prompt_and_leaves_the_port_free(modem: ScriptedModem, polls: Polls) -> None:
+def test_stopping_is_prompt_and_leaves_the_port_free(modem: ScriptedModem, polls: Collected) -> None:
     poller = Poller("a", None, str(modem.link), "auto", 300.0, polls.add)
     poller.start()
     polls.wait(lambda p: len(p) == 1)
@@ -237,7 +209,7 @@ def test_an_unknown_driver_is_refused_with_the_known_names() -> None:
 
 
 def test_a_link_that_is_moved_to_another_modem_is_followed(
-    modem: ScriptedModem, poller: Poller, polls: Polls, tmp_path: Path
+    modem: ScriptedModem, poller: Poller, polls: Collected, tmp_path: Path
 ) -> None:
     polls.wait(lambda p: len(p) >= 2)
     other = ScriptedModem(tmp_path / "other")
@@ -253,7 +225,7 @@ def test_a_link_that_is_moved_to_another_modem_is_followed(
         other.close()
 
 
-def test_a_row_of_failures_is_logged_once(tmp_path: Path, polls: Polls, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_row_of_failures_is_logged_once(tmp_path: Path, polls: Collected, caplog: pytest.LogCaptureFixture) -> None:
     poller = Poller("a", None, str(tmp_path / "nothing"), "auto", PERIOD_S, polls.add)
     poller.start()
     polls.wait(lambda p: len(p) >= 4)

@@ -53,7 +53,9 @@ class Field:
                 self.sick[due.path] = None
             self._note(self.ladders.did(due, how, "so", self.took_s, self.now_s))
 
-    def run(self, seconds: float) -> None:
+    def run(self, seconds: float, **sick: str | None) -> None:
+        """``sick``: what becomes of a path now."""
+        self.sick.update(sick)
         until = self.now_s + seconds
         while self.now_s < until:
             self.turn()
@@ -74,8 +76,7 @@ class Field:
 
 def test_a_modem_that_stays_silent_is_taken_up_the_ladder_and_given_up_and_tried_again_rarely() -> None:
     field = Field()
-    field.sick["a"] = "silent"
-    field.run(600)
+    field.run(600, a="silent")
     assert field.kinds() == [*STEPS, "recovery_gave_up"]
     assert field.told[-1][1].detail.startswith("silent for ")
     assert "at, cfun, usb, power did not help" in field.told[-1][1].detail
@@ -88,8 +89,7 @@ def test_a_modem_that_stays_silent_is_taken_up_the_ladder_and_given_up_and_tried
 
 def test_each_step_has_its_time_to_prove_itself_and_a_growing_wait_follows() -> None:
     field = Field()
-    field.sick["a"] = "silent"
-    field.run(600)
+    field.run(600, a="silent")
     times = [at for at, _, _ in field.done]
     assert times[0] == AFTER_S + 1
     waits = [later - earlier - field.took_s for earlier, later in pairwise(times)]
@@ -100,8 +100,7 @@ def test_each_step_has_its_time_to_prove_itself_and_a_growing_wait_follows() -> 
 @pytest.mark.parametrize("cure", STEPS)
 def test_the_step_that_helps_is_the_last_and_is_named(cure: str) -> None:
     field = Field(cured_by={"a": cure})
-    field.sick["a"] = "silent"
-    field.run(900)
+    field.run(900, a="silent")
     assert field.kinds() == [*STEPS[: STEPS.index(cure) + 1], "recovered"]
     recovered = field.told[-1][1]
     assert recovered.step == cure
@@ -111,37 +110,33 @@ def test_the_step_that_helps_is_the_last_and_is_named(cure: str) -> None:
 
 def test_a_relapse_begins_above_what_last_helped_and_later_ones_from_the_bottom() -> None:
     field = Field(cured_by={"a": "at"})
-    field.sick["a"] = "silent"
-    field.run(100)
+    field.run(100, a="silent")
     assert field.steps() == ["at"]
-    field.sick["a"], field.cured_by["a"] = "silent", "cfun"
-    field.run(120)
+    field.cured_by["a"] = "cfun"
+    field.run(120, a="silent")
     assert field.steps() == ["at", "cfun"]
     field.run(RELAPSE_S)
-    field.sick["a"], field.cured_by["a"] = "silent", "at"
-    field.run(120)
+    field.cured_by["a"] = "at"
+    field.run(120, a="silent")
     assert field.steps() == ["at", "cfun", "at"]
 
 
 def test_two_sick_modems_wait_for_one_another() -> None:
     field = Field(cured_by={"a": "usb", "b": "at"})
-    field.sick = {"a": "silent", "b": "silent"}
-    field.run(600)
+    field.run(600, a="silent", b="silent")
     assert [(path, step) for _, path, step in field.done] == [("a", "at"), ("a", "cfun"), ("a", "usb"), ("b", "at")]
 
 
 def test_a_modem_given_up_lets_the_other_one_be_mended() -> None:
     field = Field(cured_by={"b": "cfun"})
-    field.sick = {"a": "silent", "b": "silent"}
-    field.run(900)
+    field.run(900, a="silent", b="silent")
     assert field.kinds("a")[-1] == "recovery_gave_up"
     assert field.kinds("b") == ["at", "cfun", "recovered"]
 
 
 def test_what_this_machine_cannot_do_is_told_and_passed_over_at_once() -> None:
     field = Field(how={"at": "skipped", "cfun": "skipped", "usb": "skipped", "power": "skipped"})
-    field.sick["a"] = "silent"
-    field.run(AFTER_S + 10)
+    field.run(AFTER_S + 10, a="silent")
     assert field.kinds() == [*STEPS, "recovery_gave_up"]
     assert [one.detail for _, one in field.told[:4]] == ["skipped: so"] * 4
     assert "no step can be done here" in field.told[-1][1].detail
@@ -149,8 +144,7 @@ def test_what_this_machine_cannot_do_is_told_and_passed_over_at_once() -> None:
 
 def test_a_sim_that_asks_for_its_pin_is_left_alone() -> None:
     field = Field(locked={"a"})
-    field.sick["a"] = "silent"
-    field.run(600)
+    field.run(600, a="silent")
     assert field.done == []
     field.locked.clear()
     field.how["at"] = "locked"
@@ -161,34 +155,27 @@ def test_a_sim_that_asks_for_its_pin_is_left_alone() -> None:
 
 def test_a_modem_that_only_repeats_itself_is_never_cut_from_power() -> None:
     field = Field()
-    field.sick["a"] = "stale"
-    field.run(900)
+    field.run(900, a="stale")
     assert field.kinds() == ["at", "cfun", "recovery_gave_up"]
 
 
 def test_one_that_comes_back_by_itself_is_told_once_and_one_that_was_well_is_not() -> None:
     field = Field()
-    field.sick["a"] = "silent"
-    field.run(AFTER_S - 2)
-    field.sick["a"] = None
-    field.run(5)
+    field.run(AFTER_S - 2, a="silent")
+    field.run(5, a=None)
     assert field.told == []
-    field.sick["a"] = "silent"
-    field.run(600)
-    field.sick["a"] = None
-    field.run(5)
+    field.run(600, a="silent")
+    field.run(5, a=None)
     assert field.kinds()[-2:] == ["recovery_gave_up", "recovered"]
     assert field.told[-1][1].detail == "by itself"
 
 
 def test_only_the_steps_that_are_wanted_and_none_when_switched_off() -> None:
     field = Field(RecoverySettings(steps=("power", "at")))
-    field.sick["a"] = "silent"
-    field.run(600)
+    field.run(600, a="silent")
     assert field.steps() == ["at", "power"]
     off = Field(RecoverySettings(enabled=False))
-    off.sick["a"] = "silent"
-    off.run(600)
+    off.run(600, a="silent")
     assert off.told == []
 
 
@@ -232,13 +219,11 @@ def test_any_course_of_things_keeps_the_rules(
                 assert later - earlier >= min(PROVE_S[low], AFTER_S)
     # Left sick for long enough, each is given up or still waits for its hour; left well, each is well again.
     field.locked.clear()
-    field.sick = {"a": "silent", "b": "silent"}
     field.cured_by.clear()
     field.how = dict.fromkeys(STEPS, "done")
-    field.run(1500)
+    field.run(1500, a="silent", b="silent")
     for path in "ab":
         assert "recovery_gave_up" in field.kinds(path)
-    field.sick = {"a": None, "b": None}
-    field.run(3)
+    field.run(3, a=None, b=None)
     assert field.ladders.busy is None
     assert {field.kinds(path)[-1] for path in "ab"} == {"recovered"}

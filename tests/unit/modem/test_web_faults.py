@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from scripted_modem import be_patient
+from scripted_modem import Collected, be_patient, good
 from web_stick import WebStick, page
 
 from tandem.app.recovering import Recovering, sickness
@@ -26,42 +25,30 @@ from tandem.schema.record import Record
 SIGNAL_PATH = "/api/device/signal"
 
 
-class Polled:
+class Polled(Collected):
     """A poller at a stick, ten polls a second."""
 
     def __init__(self, stick: WebStick, driver: str) -> None:
-        self._changed = threading.Condition()
-        self.polls: list[Poll] = []
+        super().__init__()
         self.more: list[Callable[[Poll], None]] = []
         self.poller = Poller("a", "A", WebServer(stick.url), driver, 0.1, self._add)
         self.poller.start()
 
     def _add(self, poll: Poll) -> None:
-        with self._changed:
-            self.polls.append(poll)
-            for more in self.more:
-                more(poll)
-            self._changed.notify_all()
+        for more in self.more:
+            more(poll)
+        self.add(poll)
 
-    def wait(self, what: Callable[[Poll], bool]) -> Poll:
+    def next(self, what: Callable[[Poll], bool]) -> Poll:
         """The next poll that is so."""
-        with self._changed:
-            after = len(self.polls)
-            assert self._changed.wait_for(lambda: any(map(what, self.polls[after:])), 120), self.polls[-3:]
-            return next(filter(what, self.polls[after:]))
+        after = len(self.made)
+        return next(filter(what, self.wait(lambda polls: any(map(what, polls[after:])))[after:]))
 
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     be_patient(monkeypatch)
     monkeypatch.setattr("tandem.modem.session.RENEW_AGAIN_S", 3600.0)
-
-
-@pytest.fixture
-def stick() -> Iterator[WebStick]:
-    served = WebStick()
-    yield served
-    served.close()
 
 
 @pytest.fixture
@@ -75,10 +62,6 @@ def polled(stick: WebStick) -> Iterator[Callable[[str], Polled]]:
     yield poll
     for one in made:
         one.poller.stop(60)
-
-
-def good(poll: Poll) -> bool:
-    return poll.failure is None and poll.reading is not None and poll.reading.rsrp_dbm == -95.0
 
 
 @pytest.mark.parametrize(
@@ -97,15 +80,15 @@ def test_an_error_of_hilink_is_the_polls_failure_by_name_and_in_its_record(
     stick: WebStick, polled: Callable[[str], Polled], code: int, name: str, sick: str | None
 ) -> None:
     made = polled("hilink")
-    made.wait(good)
+    made.next(good)
     stick.refused["*"] = code
-    poll = made.wait(lambda p: p.failure == name)
+    poll = made.next(lambda p: p.failure == name)
     assert (poll.state, poll.reading) == ("unknown", None)
     assert poll.record().fields["failure"] == name
     assert "rsrp_dbm" not in poll.record().fields
     assert sickness(poll) == sick
     stick.refused.clear()
-    assert "failure" not in made.wait(good).record().fields
+    assert "failure" not in made.next(good).record().fields
 
 
 def test_a_page_that_this_model_has_not_fails_no_poll_and_its_signal_page_does(
@@ -113,18 +96,18 @@ def test_a_page_that_this_model_has_not_fails_no_poll_and_its_signal_page_does(
 ) -> None:
     stick.refused["/api/net/current-plmn"] = 100002
     made = polled("hilink")
-    made.wait(good)
+    made.next(good)
     only_plmn = page("<response><Numeric>24405</Numeric></response>")
     plain = stick.behave
     stick.behave = lambda target, headers: only_plmn if "plmn" in target else plain(target, headers)
     stick.refused.update({SIGNAL_PATH: 100004, "/api/monitoring/status": 100002})
-    assert made.wait(lambda p: p.failure is not None).failure == "busy"
+    assert made.next(lambda p: p.failure is not None).failure == "busy"
 
 
 def test_a_family_is_found_also_while_it_refuses(stick: WebStick, polled: Callable[[str], Polled]) -> None:
     stick.refused["*"] = 100004
     made = polled("auto")
-    assert made.wait(lambda p: p.failure == "busy").driver == "hilink"
+    assert made.next(lambda p: p.failure == "busy").driver == "hilink"
 
 
 def test_a_session_of_goform_that_ended_is_renewed_within_the_poll(
@@ -132,16 +115,16 @@ def test_a_session_of_goform_that_ended_is_renewed_within_the_poll(
 ) -> None:
     stick.behave = stick.goform
     made = polled("zte_web")
-    made.wait(good)
+    made.next(good)
     stick.forget_sessions()
-    made.wait(lambda _poll: True)
-    made.wait(good)
-    assert all(poll.failure is None for poll in made.polls), "the poll that met the end of the session was answered"
+    made.next(lambda _poll: True)
+    made.next(good)
+    assert all(poll.failure is None for poll in made.made), "the poll that met the end of the session was answered"
     stick.forget_sessions()  # again, too soon to try the same within a poll
     asked = len(stick.asked)
-    polls = len(made.polls)
-    assert made.wait(lambda p: p.failure is not None).failure == "referer_missing"
-    made.wait(lambda _poll: len(made.polls) >= polls + 4)
+    polls = len(made.made)
+    assert made.next(lambda p: p.failure is not None).failure == "referer_missing"
+    made.next(lambda _poll: len(made.made) >= polls + 4)
     assert [target for target, _ in stick.asked[asked:]].count("/") == 0
 
 
@@ -149,7 +132,7 @@ def test_a_new_session_and_a_restart_are_steps_of_a_web_server_and_at_commands_a
     stick: WebStick, polled: Callable[[str], Polled]
 ) -> None:
     made = polled("hilink")
-    made.wait(good)
+    made.next(good)
     sessions = stick.session
     assert "new session" in made.poller.reset("session", 60)
     assert stick.session == sessions + 1
@@ -170,7 +153,7 @@ def test_a_new_session_and_a_restart_are_steps_of_a_web_server_and_at_commands_a
 def test_goform_is_told_to_start_anew_and_may_refuse(stick: WebStick, polled: Callable[[str], Polled]) -> None:
     stick.behave = stick.goform
     made = polled("zte_web")
-    made.wait(good)
+    made.next(good)
     assert "start anew" in made.poller.reset("reboot", 60)
     assert stick.restarts == ["isTest=false&goformId=REBOOT_DEVICE"]
     stick.locked = True
@@ -180,7 +163,7 @@ def test_goform_is_told_to_start_anew_and_may_refuse(stick: WebStick, polled: Ca
 
 def test_the_ladder_mends_a_stick_that_refuses_by_a_restart(stick: WebStick, polled: Callable[[str], Polled]) -> None:
     made = polled("hilink")
-    made.wait(good)
+    made.next(good)
     events: list[Record] = []
 
     class Actions:
@@ -190,13 +173,15 @@ def test_the_ladder_mends_a_stick_that_refuses_by_a_restart(stick: WebStick, pol
         def do(self, step: str) -> str:
             return made.poller.reset(step, 60)
 
-    settings = RecoverySettings(after_s=0.3, first_back_off_s=0.1, prove_s=dict.fromkeys(ALL_STEPS, 0.5))
+    settings = RecoverySettings(
+        after_s=0.3, first_back_off_s=0.1, prove_s={**dict.fromkeys(ALL_STEPS, 0.5), "reboot": 60.0}
+    )
     recovering = Recovering(settings, {"a": Actions()}, {"a": "A"}, events.extend, {"a": WEB_STEPS})
     made.more.append(recovering.polled)
     recovering.start()
     try:
         stick.refused["*"] = 100001
-        made.wait(lambda _poll: any(event.tags["kind"] == "recovered" for event in events))
+        made.next(lambda _poll: any(event.tags["kind"] == "recovered" for event in events))
     finally:
         recovering.stop()
     told = [(event.tags["kind"], event.fields.get("step")) for event in events]

@@ -43,19 +43,11 @@ def full(rows: list[tuple[int, str, int]], room: int, total: int | None = None) 
 
 
 def test_fields_lie_where_the_kernel_puts_them():
-    info = abi.decode_tcp_info(
-        tcp_info(
-            KERNEL_6_18, o0_B=1, o7_B=1, o68_I=41000, o72_I=20000, o80_I=77, o120_Q=5, o128_Q=6, o144_I=9, o148_I=40000
-        )
-    )
-    assert (info.state, info.app_limited, info.rtt_us, info.rttvar_us, info.snd_cwnd_segments) == (
-        1,
-        True,
-        41000,
-        20000,
-        77,
-    )
-    assert (info.bytes_acked, info.bytes_received, info.notsent_bytes, info.min_rtt_us) == (5, 6, 9, 40000)
+    times = {"o68_I": 41000, "o72_I": 20000, "o148_I": 40000}
+    info = abi.decode_tcp_info(tcp_info(KERNEL_6_18, o0_B=1, o7_B=1, o80_I=77, o120_Q=5, o128_Q=6, o144_I=9, **times))
+    assert (info.state, info.app_limited, info.snd_cwnd_segments) == (1, True, 77)
+    assert (info.rtt_us, info.rttvar_us, info.min_rtt_us) == (41000, 20000, 40000)
+    assert (info.bytes_acked, info.bytes_received, info.notsent_bytes) == (5, 6, 9)
 
 
 def test_what_is_not_measured_yet_is_none():
@@ -135,21 +127,3 @@ def test_sizes_that_contradict_the_buffers_are_refused(counts, room, data):
 def test_an_address_of_any_bytes_is_an_address_or_none(raw):
     address = abi.decode_address(raw)
     assert address is None or 0 <= address.port <= 65535
-
-
-def test_this_kernels_tcp_info_agrees_with_what_crossed_the_socket():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        with socket.create_connection(listener.getsockname()) as client, listener.accept()[0] as server:
-            server.sendall(b"x" * 30001)
-            got = 0
-            while got < 30001:
-                got += len(client.recv(65536))
-            receiver = abi.decode_tcp_info(client.getsockopt(socket.IPPROTO_TCP, abi.TCP_INFO, abi.TCP_INFO_BYTES))
-            sender = abi.decode_tcp_info(server.getsockopt(socket.IPPROTO_TCP, abi.TCP_INFO, abi.TCP_INFO_BYTES))
-    assert (receiver.state, receiver.bytes_received) == (abi.ESTABLISHED, 30001)
-    assert sender.bytes_sent == 30001
-    assert sender.rtt_us is not None
-    assert sender.min_rtt_us is not None
-    assert 0 < sender.min_rtt_us <= sender.rtt_us + 1000

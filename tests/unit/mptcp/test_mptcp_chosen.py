@@ -52,7 +52,7 @@ def test_what_is_ordered(paths, each, told, wanted):
     assert {(o.token, o.port) for o in orders} <= {(TOKEN, 8480)}
 
 
-def test_nothing_before_the_peer_takes_further_subflows_nor_of_another_connection():
+def test_nothing_before_the_peer_takes_further_subflows_nor_of_another_connection_nor_after_its_end():
     made = chosen(established=False)
     made.take(PmEvent("established", TOKEN + 1), 0)
     assert made.due(0, OURS) == []
@@ -60,6 +60,9 @@ def test_nothing_before_the_peer_takes_further_subflows_nor_of_another_connectio
     made.take(PmEvent("established", TOKEN), 5)
     assert made.next_ns(OURS) == 0
     assert len(made.due(5, OURS)) == 1
+    closed = chosen()
+    closed.take(PmEvent("closed", TOKEN), 1)
+    assert closed.due(1, OURS) == []
 
 
 def test_an_address_announced_within_the_connection_comes_after_those_told():
@@ -125,12 +128,6 @@ def test_what_the_kernel_refuses(code, again):
     made.refused(order, code)
     assert (made.next_ns(OURS) is not None) == again
     assert made.ways[1].why_not
-
-
-def test_a_connection_that_closed_gets_nothing():
-    made = chosen()
-    made.take(PmEvent("closed", TOKEN), 1)
-    assert made.due(1, OURS) == []
 
 
 KINDS = st.sampled_from(["established", "closed", "announced", "subflow_established", "subflow_closed"])

@@ -20,12 +20,11 @@ def answer(
     kind: int, transaction: int = 1, address: str = "192.168.8.100", options: bytes = b"", mac: bytes = MAC
 ) -> bytes:
     """Bytes as a server sends them."""
-    head = (
-        struct.pack("!BBBBIHH", 2, 1, 6, 0, transaction, 0, 0x8000) + bytes(4) + ipaddress.IPv4Address(address).packed
-    )
+    head = struct.pack("!BBBBIHH", 2, 1, 6, 0, transaction, 0, 0x8000)
+    given = bytes(4) + ipaddress.IPv4Address(address).packed + bytes(8)
     return (
         head
-        + bytes(8)
+        + given
         + mac.ljust(16, b"\0")
         + bytes(192)
         + b"\x63\x82\x53\x63"

@@ -26,16 +26,25 @@ TOLD = PmEvent("announced", TOKEN, None, S6, None, 8480, remote_id=9)
 ON_B = Order(TOKEN, "b", SIX, S6, 8480, 9)
 
 
-@pytest.fixture
-def joins() -> Joins:
-    """A connection that began by IPv4 over a."""
+def told(*events: PmEvent, ours: bool = True) -> Joins:
     made = Joins(path_of)
-    for one in (event("created"), event("established")):
-        made.take(one, 0, ours=True)
+    for one in events:
+        made.take(one, 0, ours=ours)
     return made
 
 
-def test_nothing_is_ordered_before_the_server_told_its_address(joins):
+BEGUN = (event("created"), event("established"))
+"""A connection that began by IPv4 over a."""
+
+
+@pytest.fixture
+def joins() -> Joins:
+    return told(*BEGUN, TOLD)
+
+
+def test_nothing_is_ordered_before_the_connection_is_established_and_the_server_told_its_address():
+    assert told(event("created"), TOLD).due(0, UP) == []
+    joins = told(*BEGUN)
     assert joins.due(0, UP) == []
     assert joins.next_ns(UP) is None
     joins.take(TOLD, 0, ours=True)
@@ -43,22 +52,11 @@ def test_nothing_is_ordered_before_the_server_told_its_address(joins):
     assert joins.due(0, UP) == [ON_B]
 
 
-def test_nothing_is_ordered_before_the_connection_is_established():
-    joins = Joins(path_of)
-    joins.take(event("created"), 0, ours=True)
-    joins.take(TOLD, 0, ours=True)
-    assert joins.due(0, UP) == []
-
-
 def test_an_announcement_without_a_port_means_the_connections():
-    joins = Joins(path_of)
-    for one in (event("created"), event("established"), PmEvent("announced", TOKEN, None, S6, None, None, remote_id=9)):
-        joins.take(one, 0, ours=True)
-    assert joins.due(0, UP) == [ON_B]
+    assert told(*BEGUN, PmEvent("announced", TOKEN, None, S6, None, None, remote_id=9)).due(0, UP) == [ON_B]
 
 
 def test_a_handshake_that_fails_is_tried_again_later_and_later(joins):
-    joins.take(TOLD, 0, ours=True)
     tried = []
     for now in range(0, 60 * SECOND, SECOND):
         if joins.due(now, UP):
@@ -68,7 +66,6 @@ def test_a_handshake_that_fails_is_tried_again_later_and_later(joins):
 
 
 def test_what_is_there_is_not_ordered_and_what_was_lost_is_at_once(joins):
-    joins.take(TOLD, 0, ours=True)
     joins.due(0, UP)
     joins.take(event("subflow_established", SIX, S6), 0, ours=True)
     assert joins.due(100 * SECOND, UP) == []
@@ -81,7 +78,6 @@ def test_what_is_there_is_not_ordered_and_what_was_lost_is_at_once(joins):
 
 def test_what_the_server_refuses_after_the_handshake_is_not_tried_without_a_pause(joins):
     """As when the server has as many subflows as it takes: established here, reset a moment later."""
-    joins.take(TOLD, 0, ours=True)
     tried = []
     for now in range(0, 30 * SECOND, SECOND // 10):
         if joins.due(now, UP):
@@ -92,12 +88,12 @@ def test_what_the_server_refuses_after_the_handshake_is_not_tried_without_a_paus
 
 
 def test_a_path_that_is_down_is_not_tried(joins):
-    joins.take(TOLD, 0, ours=True)
     assert joins.due(0, {"a": FOUR}) == []
     assert joins.next_ns({"a": FOUR}) is None
 
 
-def test_a_subflow_whose_address_went_is_ended_once(joins):
+def test_a_subflow_whose_address_went_is_ended_once():
+    joins = told(*BEGUN)
     assert joins.farewells(UP) == []
     gone = Farewell(TOKEN, "a", (FOUR, 4000, S4, 8480), first=True)
     assert joins.farewells({"b": SIX}) == [gone]
@@ -108,15 +104,12 @@ def test_a_subflow_whose_address_went_is_ended_once(joins):
 
 @pytest.mark.parametrize("more", [{"server_side": True}, {}])
 def test_connections_of_others_are_left_alone(more):
-    joins = Joins(path_of)
-    for one in (event("created", **more), event("established", **more), TOLD):
-        joins.take(one, 0, ours=bool(more))
+    joins = told(event("created", **more), event("established", **more), TOLD, ours=bool(more))
     assert TOKEN not in joins
     assert joins.due(0, UP) == []
 
 
 def test_a_family_that_its_socket_has_not_is_given_up_alone(joins):
-    joins.take(TOLD, 0, ours=True)
     joins.refused(ON_B, errno.EINVAL)
     assert joins.due(0, UP) == []
     joins.take(event("subflow_closed"), 0, ours=True)
@@ -127,7 +120,6 @@ def test_a_family_that_its_socket_has_not_is_given_up_alone(joins):
 
 
 def test_a_path_that_cannot_be_reached_just_now_is_tried_again(joins):
-    joins.take(TOLD, 0, ours=True)
     joins.refused(joins.due(0, UP)[0], errno.ENETUNREACH)
     assert joins.due(3 * SECOND, UP) == [ON_B]
 

@@ -4,7 +4,6 @@ import ctypes
 import errno
 import os
 import socket
-import typing
 
 import pytest
 from v094_tree import Connection, Tree
@@ -12,11 +11,10 @@ from v094_tree import Connection, Tree
 from tandem import campaigns
 from tandem.app.campaign.files import load
 from tandem.app.campaign.requires import settings, settled
-from tandem.mptcp import kernels, sysctls
+from tandem.mptcp import sysctls
 from tandem.mptcp.kernel_upstream import Upstream
 from tandem.mptcp.kernel_v094 import V094
-from tandem.mptcp.kernels import Kernel, here
-from tandem.mptcp.path_manager import PathManager
+from tandem.mptcp.kernels import here
 from tandem.mptcp.samples import StatisticsError
 from tandem.mptcp.statistics_v094 import Reader
 from tandem.mptcp_abi import Address, v094
@@ -36,18 +34,9 @@ def stock(root, **values):
     return root
 
 
-# --- detection -------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("release", "name"),
-    [
-        ("4.14.110", "v0.94"),
-        ("4.14.127.mptcp", "v0.94"),
-        ("4.19.126", "v0.95"),
-        ("5.4.86-rt", "v0.96"),
-        ("4.20.1", "v0.9x"),
-    ],
+    [("4.14.127.mptcp", "v0.94"), ("4.19.126", "v0.95"), ("5.4.86-rt", "v0.96"), ("4.20.1", "v0.9x")],
 )
 def test_the_out_of_tree_kernel_is_known_by_its_files_and_named_by_its_linux(tmp_path, release, name):
     found = here(Tree(tmp_path, release).root)
@@ -67,19 +56,12 @@ def test_this_machine_has_one_of_them():
     assert here().name == ("v0.94" if v094.present() else "upstream")
 
 
-# --- the contract ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kernel", ["upstream", "v0.94"])
-def test_both_satisfy_the_interface(kernel, tmp_path, monkeypatch):
+def test_both_tell_of_themselves_alike(kernel, tmp_path, monkeypatch):
     root = Tree(tmp_path).root if kernel == "v0.94" else stock(tmp_path)
     monkeypatch.setattr(sysctls, "ROOT", root / "proc/sys")
     one = here(root)
     assert one.name == kernel
-    methods = [n for n, f in vars(Kernel).items() if callable(f) and not n.startswith("_")]
-    assert len(methods) >= 9
-    for name in methods:
-        assert typing.get_type_hints(getattr(type(one), name), vars(kernels) | {"Path": None, "socket": socket})
     now = one.scheduler()
     assert now in one.schedulers()
     assert sysctls.read([one.scheduler_sysctl])[one.scheduler_sysctl] == one.schedulers()[now]
@@ -87,11 +69,6 @@ def test_both_satisfy_the_interface(kernel, tmp_path, monkeypatch):
     assert all(name.startswith("net.mptcp.") for name in one.sysctls)
     assert {"scheduler", "path_manager"} <= one.told().keys()
     assert all("\n" not in note for note in one.notes())
-    manager = one.path_manager()
-    assert all(hasattr(manager, name) for name in vars(PathManager) if not name.startswith("_"))
-
-
-# --- sockets -----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -133,9 +110,6 @@ def test_the_stock_kernels_lack_is_said_as_before():
     assert "net.mptcp.enabled=1" in lack(OSError(errno.ENOPROTOOPT, ""), socket.AF_INET)
     assert "CONFIG_MPTCP_IPV6" in lack(OSError(errno.EINVAL, ""), socket.AF_INET6)
     assert lack(OSError(errno.EMFILE, ""), socket.AF_INET) is None
-
-
-# --- schedulers, controllers, counters, notes -----------------------------------------------------------------------------------
 
 
 def test_schedulers_are_the_built_in_one_and_those_whose_modules_are_there(tree):
@@ -197,8 +171,6 @@ def test_a_connections_own_scheduler_is_told(tree, monkeypatch):
     assert V094(tree.root).told() == {"scheduler": "default", "path_manager": "fullmesh"}
 
 
-# --- statistics ------------------------------------------------------------------------------------------------------------------
-
 ONE = (("10.64.1.2", 40_000), ("203.0.113.10", 8080), 7000)
 TWO = (("10.65.1.2", 40_001), ("203.0.113.10", 8080), 3000)
 
@@ -245,9 +217,6 @@ def test_a_connection_that_is_gone_is_no_traceback(tree):
         reader = Reader(connection, refused, tree.root)
         with pytest.raises(StatisticsError):
             reader.read(1)
-
-
-# --- the papers' campaigns on it -------------------------------------------------------------------------------------------------
 
 
 def test_each_of_the_papers_campaigns_runs_there_as_it_is_and_is_refused_on_the_stock_kernel(tmp_path):

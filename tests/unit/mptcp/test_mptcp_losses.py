@@ -45,12 +45,6 @@ def test_a_reset_is_tried_at_once_and_then_ever_more_rarely() -> None:
     assert losses.of(1) == [{"path": "b", "at_monotonic_ns": 10 * S, "back_after_ms": 95_000.0}]
 
 
-def test_a_first_subflow_is_like_the_others() -> None:
-    losses = begun()
-    losses.take(event("subflow_closed", "10.0.0.1", 4, error=104), 2 * S)
-    assert losses.due(2 * S, UP) == ["a"]
-
-
 def test_what_the_server_refuses_after_the_handshake_is_not_tried_without_a_pause() -> None:
     """As when the server has as many subflows as it takes: established here, reset a moment later."""
     losses = begun()
@@ -139,10 +133,13 @@ def test_connections_that_the_peer_began_and_strangers_are_passed_over() -> None
     assert losses.due(9 * S, UP) == []
 
 
-def test_one_begun_before_we_listened_is_taken_up() -> None:
-    losses = Losses(PATHS.get)
-    losses.take(event("subflow_closed", token=4, error=104), 1 * S)
-    assert losses.due(1 * S, UP) == ["b"]
+def test_a_first_subflow_is_like_the_others_and_a_connection_begun_before_we_listened_too() -> None:
+    for losses, lost in (
+        (begun(), event("subflow_closed", "10.0.0.1", 4, error=104)),
+        (Losses(PATHS.get), event("subflow_closed", "10.0.0.1", token=4, error=104)),
+    ):
+        losses.take(lost, 2 * S)
+        assert losses.due(2 * S, UP) == ["a"]
 
 
 def test_only_so_many_are_remembered() -> None:

@@ -50,12 +50,9 @@ def test_of_two_default_routes_the_better_is_taken() -> None:
     assert judge(replace(PATH, gateway=None), "eth1", ETH, routes, mptcp6=True).gateway == "192.168.8.1"
 
 
-def test_ipv6_alone_without_the_kernels_support_is_named() -> None:
+def test_ipv6_alone_without_the_kernels_support_and_a_modem_that_is_not_found_are_named() -> None:
     got = judge(PATH, "eth1", SIX, [], mptcp6=False)
     assert (got.state, got.address) == ("ipv6_only_unusable", None)
-
-
-def test_a_modem_that_is_not_found_is_down() -> None:
     got = judge(Path("a", lambda: None), None, None, [], mptcp6=True)
     assert (got.state, got.interface, got.detail) == ("down", None, "there is no such modem")
 

@@ -43,14 +43,12 @@ def test_what_linux_6_18_said_is_understood() -> None:
     ]
 
 
-def test_another_familys_messages_are_passed_over() -> None:
-    assert parse(REAL, FAMILY + 1) == []
+def attribute(kind: int, content: bytes) -> bytes:
+    return struct.pack("=HH", 4 + len(content), kind) + content + bytes(-len(content) % 4)
 
 
 def message(command: int, *told: tuple[int, bytes]) -> bytes:
-    body = struct.pack("=BBH", command, 1, 0)
-    for kind, content in told:
-        body += struct.pack("=HH", 4 + len(content), kind) + content + bytes(-len(content) % 4)
+    body = struct.pack("=BBH", command, 1, 0) + b"".join(attribute(kind, content) for kind, content in told)
     return struct.pack("=IHHII", 16 + len(body), FAMILY, 0, 0, 0) + body
 
 
@@ -75,7 +73,8 @@ def test_an_announced_address_has_the_peers_number_for_it() -> None:
     assert event == PmEvent("announced", 7, None, "fd00:5::10", None, 8480, remote_id=9)
 
 
-def test_a_message_without_a_token_or_of_a_later_kind_is_passed_over() -> None:
+def test_messages_of_another_family_without_a_token_or_of_a_later_kind_are_passed_over() -> None:
+    assert parse(REAL, FAMILY + 1) == []
     assert parse(message(10) + message(200, (1, bytes(4))), FAMILY) == []
 
 
@@ -133,9 +132,6 @@ def test_the_family_is_found_in_the_controllers_answer() -> None:
     ((kind, content),) = messages(request)
     assert kind == 0x10
     assert attributes(content[4:]) == {2: b"mptcp_pm\0"}
-
-    def attribute(kind: int, content: bytes) -> bytes:
-        return struct.pack("=HH", 4 + len(content), kind) + content + bytes(-len(content) % 4)
 
     group = attribute(1, b"mptcp_pm_events\0") + attribute(2, struct.pack("=I", 9))
     groups = attribute(1, attribute(1, b"other\0") + attribute(2, struct.pack("=I", 8))) + attribute(2, group)

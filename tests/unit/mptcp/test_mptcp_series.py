@@ -70,6 +70,7 @@ def test_a_subflow_in_its_handshake_is_neither_alive_nor_established():
 def test_noting_between_rows_changes_no_rate():
     s = series()
     s.add(sample(0, subflow(1, "10.0.0.1", 0)), 0)
+    assert shares(s.ordered()) == [0.0], "without any byte"
     s.note(sample(90, subflow(1, "10.0.0.1", 12_000)))
     row = s.add(sample(100, subflow(1, "10.0.0.1", 12_500)), 12_500)
     assert row.subflows[0].fields["goodput_bit_per_s"] == pytest.approx(1_000_000)
@@ -91,12 +92,6 @@ def test_rows_are_records_of_the_schema():
     for s_ in row.subflows:
         tags = {"run": "r", "path": s_.name.path, "operator": s_.name.operator, "end": "probe", "subflow": s_.subflow}
         Record.make("subflow", tags, s_.fields, row.monotonic_ns)
-
-
-def test_without_any_byte_the_shares_are_zero():
-    s = series()
-    s.add(sample(0, subflow(1, "10.0.0.1", 0)), 0)
-    assert shares(s.ordered()) == [0.0]
 
 
 def test_the_median_rtt_is_the_middle_one_or_the_mean_of_the_two_in_the_middle():

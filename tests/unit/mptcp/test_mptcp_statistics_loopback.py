@@ -63,9 +63,7 @@ def test_the_way_without_full_info_reads_the_same():
 
 
 @needs_mptcp
-@pytest.mark.parametrize(
-    ("server", "client", "fallback"), [(TCP, "mptcp", True), (MPTCP, "tcp", False), (TCP, "tcp", False)]
-)
+@pytest.mark.parametrize(("server", "client", "fallback"), [(TCP, "mptcp", True), (MPTCP, "tcp", False)])
 def test_plain_tcp_is_one_subflow_called_0(server, client, fallback):
     with pair(server, client) as (connection, _):
         sample = read(connection)
@@ -73,6 +71,15 @@ def test_plain_tcp_is_one_subflow_called_0(server, client, fallback):
         assert [s.id for s in sample.subflows] == ["0"]
         assert sample.subflows[0].local == connection.getsockname()
         assert sample.subflows[0].tcp.bytes_received == 30_000
+
+
+def test_this_kernels_tcp_info_agrees_with_what_crossed_the_socket():
+    with pair(TCP, "tcp") as (client, server):
+        receiver, sender = read(client).subflows[0].tcp, read(server).subflows[0].tcp
+    assert (receiver.state, receiver.bytes_received, sender.bytes_sent) == (abi.ESTABLISHED, 30_000, 30_000)
+    assert sender.rtt_us is not None
+    assert sender.min_rtt_us is not None
+    assert 0 < sender.min_rtt_us <= sender.rtt_us + 1000
 
 
 def test_a_closed_socket_is_its_own_error():

@@ -113,9 +113,8 @@ class Connection:
             ctypes.memmove(ends_at + number * 56, ends, 56)
         assert len(self.rows) * stride <= sub_len
         assert len(self.rows) * 56 <= ends_all
-        told = (
-            struct.pack("<5I", stride, stride * len(self.rows), len(told_meta), 56, 56 * len(self.rows)) + header[20:]
-        )
+        sizes = (stride, stride * len(self.rows), len(told_meta), 56, 56 * len(self.rows))
+        told = struct.pack("<5I", *sizes) + header[20:]
         ctypes.memmove(memory, told, size)
         length._obj.value = size
         return 0

@@ -18,21 +18,17 @@ print(hashlib.sha256(text.encode()).hexdigest())
 """
 
 
-def digest(seed: int, duration_s: float = 40.0) -> str:
-    played = play(load("commute", duration_s, seed))
+def digest(seed: int) -> str:
+    played = play(load("commute", 40, seed))
     text = "".join(line for t in played.operators.values() for line in t.lines()) + json.dumps(played.events)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_other_seed_other_bytes():
-    assert len({digest(seed) for seed in range(3)}) == 3
-
-
-def test_same_seed_same_bytes_whatever_the_hash_seed_and_the_threads():
+def test_same_seed_same_bytes_whatever_the_hash_seed_and_the_threads_and_another_seed_others():
     environment = dict(os.environ, PYTHONHASHSEED="12345", OMP_NUM_THREADS="4", OPENBLAS_NUM_THREADS="4")
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     shown = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
-    assert shown.stdout.strip() == digest(7)
+    assert shown.stdout.strip() == digest(7) != digest(8)
 
 
 def test_operators_differ():

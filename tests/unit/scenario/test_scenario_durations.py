@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem_bench.scenario import load, play
-from tandem_bench.scenario.route import lay_out, phase_starts
+from tandem_bench.scenario.route import lay_out
 
 
 @pytest.mark.parametrize("name", ["commute", "still", "walk", "drive"])
@@ -22,15 +22,6 @@ def test_phases_cover_the_duration(name, duration_s):
     moved = np.hypot(np.diff(route.x_m), np.diff(route.y_m))
     assert moved == pytest.approx(route.speed_m_s[:-1] * 0.1, abs=1e-6)
     assert route.distance_m[-1] == pytest.approx(moved.sum(), rel=1e-6, abs=1e-6)
-
-
-@given(st.lists(st.floats(0.001, 1000), min_size=1, max_size=50), st.integers(100, 36000))
-def test_shares_become_ticks(shares, ticks):
-    starts = phase_starts(shares, ticks)
-    lengths = np.diff(starts)
-    assert starts[0] == 0
-    assert starts[-1] == ticks
-    assert (lengths >= 1).all()
 
 
 @pytest.mark.parametrize("duration_s", [30, 95.5, 180])

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem_bench.scenario import load, play
-from tandem_bench.scenario.bands import RESOURCE_BLOCKS, band_of, frequency_ghz
+from tandem_bench.scenario.bands import RESOURCE_BLOCKS, band_of
 from tandem_bench.scenario.capacity import down_bit_per_s_hz, up_bit_per_s
-from tandem_bench.scenario.chance import exponential_noise, slow_noise, stream
 from tandem_bench.scenario.levels import filter_share, filtered
-from tandem_bench.scenario.propagation import antenna_gain_db, path_loss_db
+from tandem_bench.scenario.propagation import antenna_gain_db
 
 RANGES = {
     # As the probe's schema has them; it cannot be imported here, the bench knows nothing of the collector.
@@ -53,12 +52,6 @@ def test_rsrq_follows_from_rsrp_and_rssi(seed):
                 assert tick["rsrq_db"] <= -3
 
 
-@given(st.floats(15, 5000), st.floats(1.01, 3), st.sampled_from(["uma", "umi"]), st.sampled_from([1300, 6300, 3150]))
-def test_loss_grows_with_distance(distance, factor, kind, earfcn):
-    losses = path_loss_db(kind, np.array([distance, distance * factor]), frequency_ghz(earfcn))
-    assert losses[1] > losses[0]
-
-
 def test_level_falls_with_distance_on_average():
     """Far from the serving site RSRP is lower, over many seeds: shadowing averages out."""
     near, far = [], []
@@ -97,18 +90,6 @@ def test_filter_halves_in_200_ms_at_k_4():
     response = filtered(np.array([0.0, 1.0, 1.0]), filter_share(4))
     assert response[2] == pytest.approx(0.5)
     assert filter_share(0) == 1.0
-
-
-def test_shadowing_has_the_correlation_asked_for():
-    noise = exponential_noise(stream(1, "test"), np.full(40_000, math.exp(-0.1)))
-    assert noise.std() == pytest.approx(1.0, abs=0.1)
-    lagged = float(np.corrcoef(noise[:-10], noise[10:])[0, 1])
-    assert lagged == pytest.approx(math.exp(-1), abs=0.1)
-
-
-def test_slow_noise_has_unit_variance():
-    t = np.arange(200_000) * 0.1
-    assert slow_noise(stream(3, "test"), t, 20, 120).std() == pytest.approx(1.0, abs=0.15)
 
 
 def test_standing_still_the_level_stands_still():

@@ -20,22 +20,17 @@ SHARED = [place / "data/drives" for place in PLACES]
 DRIVES = next((folder for folder in SHARED if folder.is_dir()), None)
 
 
-def row(
-    second,
-    speed="36",
-    mode="LTE",
-    rsrp="-90",
-    snr="5",
-    rssi="-65",
-    down="20000",
-    state="D",
-    ping="-",
-    cell="11016972",
-    lac="9CBA",
-):
+USUAL = {
+    "speed": "36", "mode": "LTE", "rsrp": "-90", "snr": "5", "rssi": "-65", "down": "20000", "state": "D", "ping": "-",
+    "cell": "11016972", "lac": "9CBA",
+}  # fmt: skip
+
+
+def row(second, **changes):
+    told = {**USUAL, **changes}
     time = f"2020.01.01_00.{second // 60:02}.{second % 60:02}"
-    radio = f"{mode},{rsrp},-10,{snr},12,{rssi}"
-    return f"{time},-8.38,51.93,{speed},B,12,{radio},{down},50,{state},{ping},-,-,-,-,C,A81B,{lac},{cell},-100.0,-15"
+    head = "{speed},B,12,{mode},{rsrp},-10,{snr},12,{rssi},{down},50,{state},{ping}".format_map(told)
+    return f"{time},-8.38,51.93,{head},-,-,-,-,C,A81B,{told['lac']},{told['cell']},-100.0,-15"
 
 
 def log(folder, rows, name="log.csv", end="\n"):
@@ -49,6 +44,11 @@ def drive(seconds=30, **changes):
     return [row(s, **changes.get(f"at_{s}", {})) for s in range(seconds)]
 
 
+def beside_another(folder, rows):
+    """The rows as A, an even drive as B."""
+    return replay(log(folder, rows), log(folder, drive(40), "b.csv"))
+
+
 def played_or_refused(path):
     try:
         return replay(path, path)
@@ -60,6 +60,7 @@ def test_identities_and_levels_come_from_the_log(tmp_path):
     a, b = log(tmp_path, drive(), "a.csv"), log(tmp_path, drive(20), "b.csv")
     played = replay(a, b)
     assert played.duration_s == 19.0, "cut to the shorter"
+    assert len(replay(a, b, duration_s=12).operators["A"]) == 120
     tick = played.operators["A"].tick(5)
     assert (tick["eci"], tick["tac"], tick["rat"], tick["rsrp_dbm"]) == (11016972, 0x9CBA, "LTE", -90)
     assert (tick["plmn"], played.operators["B"].tick(5)["plmn"]) == ("00101", "00102")
@@ -69,15 +70,9 @@ def test_identities_and_levels_come_from_the_log(tmp_path):
     assert [e["moving"] for e in played.of_type("mobility")] == [True]
 
 
-def test_duration_cuts(tmp_path):
-    a = log(tmp_path, drive())
-    assert replay(a, a, duration_s=12).duration_s == 12.0
-    assert len(replay(a, a, duration_s=12).operators["A"]) == 120
-
-
 def test_changed_cell_is_a_handover(tmp_path):
     rows = [row(s, cell="256" if s < 10 else "257" if s < 20 else "512") for s in range(30)]
-    events = replay(log(tmp_path, rows), log(tmp_path, drive(), "b.csv")).of_type("handover")
+    events = beside_another(tmp_path, rows).of_type("handover")
     told = [(e["t_s"], e["operator"], e["from_eci"], e["to_eci"], e["handover_kind"]) for e in events]
     assert told == [(10.0, "A", 256, 257, "sector"), (20.0, "A", 257, 512, "enb")]
     assert all(20 <= e["interruption_ms"] <= 100 for e in events)
@@ -85,7 +80,7 @@ def test_changed_cell_is_a_handover(tmp_path):
 
 def test_a_gap_is_an_outage_and_a_skipped_second_is_not(tmp_path):
     rows = [row(s) for s in range(40) if not (10 < s < 20 or s in (25, 26))]
-    played = replay(log(tmp_path, rows), log(tmp_path, drive(40), "b.csv"))
+    played = beside_another(tmp_path, rows)
     (outage,) = played.of_type("outage")
     assert (outage["operator"], outage["t_s"], outage["until_s"]) == ("A", 11.0, 20.0)
     columns = played.operators["A"].columns
@@ -99,10 +94,10 @@ def test_a_gap_is_an_outage_and_a_skipped_second_is_not(tmp_path):
 
 def test_capacity_is_at_least_what_the_app_got_and_idle_rows_say_nothing(tmp_path):
     rows = [row(s, down="30000" if s < 10 else "0", state="D" if s < 10 else "I") for s in range(40)]
-    down = replay(log(tmp_path, rows), log(tmp_path, drive(40), "b.csv")).operators["A"].columns["down_bit_per_s"]
+    down = beside_another(tmp_path, rows).operators["A"].columns["down_bit_per_s"]
     assert down == [30_000_000] * 390
     rows = [row(s, down="8000" if 10 <= s < 12 else "100") for s in range(40)]
-    down = replay(log(tmp_path, rows), log(tmp_path, drive(40), "b.csv")).operators["A"].columns["down_bit_per_s"]
+    down = beside_another(tmp_path, rows).operators["A"].columns["down_bit_per_s"]
     assert min(down) == 1_000_000, "a floor"
     assert all(v == 8_000_000 for v in down[100:120])
     assert down[200] == 1_000_000
@@ -112,7 +107,7 @@ def test_several_rows_in_a_second_are_spread_over_it(tmp_path):
     rows = []
     for s in range(20):
         rows += [row(s, rsrp="-90"), row(s, rsrp="-91")] if s == 7 else [row(s)]
-    levels = replay(log(tmp_path, rows), log(tmp_path, drive(), "b.csv")).operators["A"].columns["rsrp_dbm"]
+    levels = beside_another(tmp_path, rows).operators["A"].columns["rsrp_dbm"]
     assert levels[70:80] == [-90.0] * 5 + [-91.0] * 5
 
 
@@ -128,7 +123,7 @@ def test_other_technologies_absent_values_and_line_ends(tmp_path):
 
 def test_pings_are_the_round_trip_time_where_there_are_some(tmp_path):
     rows = [row(s, ping={10: "80.0", 20: "95.5"}.get(s, "-")) for s in range(30)]
-    played = replay(log(tmp_path, rows), log(tmp_path, drive(), "b.csv"))
+    played = beside_another(tmp_path, rows)
     rtt = played.operators["A"].columns["rtt_ms"]
     assert (rtt[0], rtt[150], rtt[250]) == (80.0, 80.0, 95.5)
     assert set(played.operators["B"].columns["rtt_ms"]) == {57.0}
