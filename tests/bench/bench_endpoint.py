@@ -19,17 +19,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces
 
 from as_multipath import as_multipath
-from bench_download_cpu import two_links
 from many_sessions import many_sessions
 from run_download import Run
 from two_paths import SERVER, Space, await_true
 
+from tandem.mptcp import sysctls
+from tandem.mptcp.paths import Path as ProbePath
+from tandem.mptcp.paths import Paths
 from tandem_server.store import find_influxd
 
 CONFIG = """
@@ -51,6 +54,41 @@ probe_requests_per_minute = 1_000_000
 """
 CONTROL, MEASUREMENT, IPERF = 8444, 8480, 5301
 PROGRAM = [sys.executable, "-m", "tandem_server"]
+RTT_MS = {"a": 40, "b": 60}
+
+
+def link(binary: str, probe: Space, server: Space, name: str, number: int, mbit: float) -> subprocess.Popen[str]:
+    """One link of ``mbit`` Mbit/s down, a quarter of it up, with a second's worth of buffer."""
+    rate = str(int(mbit * 1e6))
+    ends = ["--a-netns", f"/proc/{probe.pid}/ns/net", "--a-name", f"tmp5-{name}"]
+    ends += ["--b-netns", f"/proc/{server.pid}/ns/net", "--b-name", f"tmp5-{name}s"]
+    capacity = ["--down-bit-per-s", rate, "--up-bit-per-s", str(int(mbit * 1e6 / 4)), "--rtt-ms", str(RTT_MS[name])]
+    command = [binary, *ends, *capacity, "--buffer-down-bytes", str(int(mbit * 1e6 / 8))]
+    made = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert made.stdout is not None
+    assert made.stdout.readline().startswith("ready")
+    probe.run(f"ip addr add 10.71.{number}.1 peer 10.71.{number}.2 dev tmp5-{name}; ip link set tmp5-{name} up")
+    server.run(f"ip addr add 10.71.{number}.2 peer 10.71.{number}.1 dev tmp5-{name}s; ip link set tmp5-{name}s up")
+    return made
+
+
+def two_links(stack: ExitStack, binary: str, mbit: Sequence[float]) -> tuple[Space, Space]:
+    """Probe and server with a link each for paths a and b, both up; taken down with ``stack``."""
+    probe, server = Space(), Space()
+    stack.callback(server.close)
+    stack.callback(probe.close)
+    server.run(f"ip addr add {SERVER}/32 dev lo")
+    for number, (name, rate) in enumerate(zip("ab", mbit, strict=True), start=1):
+        made = link(binary, probe, server, name, number, rate)
+        stack.callback(made.communicate)
+        stack.callback(made.terminate)
+    paths = Paths([ProbePath(n, f"tmp5-{n}") for n in "ab"])
+    probe.inside(paths.apply)
+    await_true(lambda: probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both paths up")
+    buffers = {"net.ipv4.tcp_rmem": "4096 131072 33554432", "net.ipv4.tcp_wmem": "4096 131072 33554432"}
+    for space in (probe, server):
+        space.inside(lambda: sysctls.apply(buffers))
+    return probe, server
 
 
 def serve(space: Space, folder: Path, stack: ExitStack) -> subprocess.Popen[str]:

@@ -1,6 +1,6 @@
 """Four subflows against two, by the size of the download: Chen's question, on links like his Wi-Fi and his LTE.
 
-    PYTHONPATH=collector/src:server/src python tests/bench/bench_subflows.py [--repetitions 20] [--json FILE] [--svg FILE]
+    PYTHONPATH=collector/src:server/src python tests/bench/bench_subflows.py [--repetitions 20] [--json FILE]
 
 Root; namespaces of its own, the real endpoint with two addresses. Path a is the Wi-Fi and the primary one, path b the cellular. By default
 the round trips and the Wi-Fi's loss are those of the paper's Table 3 (22 to 39 ms and 1.0 to 2.1 %; 61 ms and less than 0.03 %); rates and
@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab'
 
 from lone_endpoint import lone_endpoint
 from radio_pair import PATHS, RadioPair, find_link, queue_bytes, radio_pair
-from subflows_drawn import drawn
 from two_paths import REPOSITORY, SERVER
 
 from tandem.experiment.rounds_outcome import quantile
@@ -167,7 +166,6 @@ def main() -> int:
     parser.add_argument("--congestion-control", default="reno", help="at the sender (reno)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="every download, and the tables")
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="a picture of the download times")
     args = parser.parse_args()
     link = find_link()
     if link is None:
@@ -185,12 +183,10 @@ def main() -> int:
         pair.server.run(f"ip addr add {SECOND}/32 dev lo; ip mptcp limits set subflow 8")
         with lone_endpoint(pair.server, SERVER, Path(folder), (SECOND,)) as server:
             rows = all_runs(pair, server, args)
-    asked = {k: v for k, v in vars(args).items() if k not in ("json", "svg")}
+    asked = {k: v for k, v in vars(args).items() if k != "json"}
     told = {"asked": asked, "kernel": os.uname().release, "table": table(rows, args), "compared": compared(rows, args)}
     if args.json is not None:
         args.json.write_text(json.dumps({**told, "downloads": rows}, indent=1) + "\n")
-    if args.svg is not None:
-        drawn(rows, args.sizes, tuple(ARMS), args.svg)
     return 0
 
 
