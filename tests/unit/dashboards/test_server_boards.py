@@ -108,6 +108,16 @@ def of_probes(registry, now_ns):
     return [one, two, three, idle]
 
 
+class AsOf:
+    """A database that is asked at one instant, however long the tests take."""
+
+    def __init__(self, database, now_ms):
+        self.database, self.now_ms = database, now_ms
+
+    def ask(self, influxql):
+        return self.database.ask(influxql.replace("now()", f"{self.now_ms}ms"))
+
+
 @pytest.fixture(scope="module")
 def reading(private_influx, tmp_path_factory):
     folder, now_ns = tmp_path_factory.mktemp("boards"), time.time_ns()
@@ -152,7 +162,7 @@ def reading(private_influx, tmp_path_factory):
             rollups.make(Span(measurement, end_s - 4 * HOUR_S, end_s), now_ns / S)
         try:
             with Reading(private_influx.url, name, READER, reader) as database:
-                yield database, now_ns // 10**6
+                yield AsOf(database, now_ns // 10**6), now_ns // 10**6
         finally:
             store.query(f'DROP DATABASE "{name}"')
 
