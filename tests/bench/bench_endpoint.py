@@ -27,12 +27,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab'
 
 from as_multipath import as_multipath
 from many_sessions import many_sessions
+from radio_pair import PATHS, radio_pair
 from run_download import Run
 from two_paths import SERVER, Space, await_true
 
 from tandem.mptcp import sysctls
-from tandem.mptcp.paths import Path as ProbePath
-from tandem.mptcp.paths import Paths
 from tandem_server.store import find_influxd
 
 CONFIG = """
@@ -57,38 +56,16 @@ PROGRAM = [sys.executable, "-m", "tandem_server"]
 RTT_MS = {"a": 40, "b": 60}
 
 
-def link(binary: str, probe: Space, server: Space, name: str, number: int, mbit: float) -> subprocess.Popen[str]:
-    """One link of ``mbit`` Mbit/s down, a quarter of it up, with a second's worth of buffer."""
-    rate = str(int(mbit * 1e6))
-    ends = ["--a-netns", f"/proc/{probe.pid}/ns/net", "--a-name", f"tmp5-{name}"]
-    ends += ["--b-netns", f"/proc/{server.pid}/ns/net", "--b-name", f"tmp5-{name}s"]
-    capacity = ["--down-bit-per-s", rate, "--up-bit-per-s", str(int(mbit * 1e6 / 4)), "--rtt-ms", str(RTT_MS[name])]
-    command = [binary, *ends, *capacity, "--buffer-down-bytes", str(int(mbit * 1e6 / 8))]
-    made = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert made.stdout is not None
-    assert made.stdout.readline().startswith("ready")
-    probe.run(f"ip addr add 10.71.{number}.1 peer 10.71.{number}.2 dev tmp5-{name}; ip link set tmp5-{name} up")
-    server.run(f"ip addr add 10.71.{number}.2 peer 10.71.{number}.1 dev tmp5-{name}s; ip link set tmp5-{name}s up")
-    return made
-
-
-def two_links(stack: ExitStack, binary: str, mbit: Sequence[float]) -> tuple[Space, Space]:
-    """Probe and server with a link each for paths a and b, both up; taken down with ``stack``."""
-    probe, server = Space(), Space()
-    stack.callback(server.close)
-    stack.callback(probe.close)
-    server.run(f"ip addr add {SERVER}/32 dev lo")
-    for number, (name, rate) in enumerate(zip("ab", mbit, strict=True), start=1):
-        made = link(binary, probe, server, name, number, rate)
-        stack.callback(made.communicate)
-        stack.callback(made.terminate)
-    paths = Paths([ProbePath(n, f"tmp5-{n}") for n in "ab"])
-    probe.inside(paths.apply)
-    await_true(lambda: probe.inside(paths.check) is not None and len(paths.addresses) == 2, 5, "both paths up")
+def two_links(binary: str, mbit: Sequence[float], stack: ExitStack) -> tuple[Space, Space]:
+    """Probe and server with a link each for paths a and b, a quarter of its rate up, with a second's worth of queue."""
+    rates = dict(zip("ab", (rate * 1e6 for rate in mbit), strict=True))
+    pair = stack.enter_context(radio_pair(binary, rates, RTT_MS, queue_ms=1000))
+    for name, rate in rates.items():
+        pair.tell(name, f"up rate {int(rate / 4)}")
     buffers = {"net.ipv4.tcp_rmem": "4096 131072 33554432", "net.ipv4.tcp_wmem": "4096 131072 33554432"}
-    for space in (probe, server):
+    for space in (pair.probe, pair.server):
         space.inside(lambda: sysctls.apply(buffers))
-    return probe, server
+    return pair.probe, pair.server
 
 
 def serve(space: Space, folder: Path, stack: ExitStack) -> subprocess.Popen[str]:
@@ -121,12 +98,11 @@ def spent(command: list[str]) -> tuple[str, float, float]:
 
 def ours(probe: Space, folder: Path, kind: str, seconds: float) -> dict[str, float]:
     """One download of the collector's."""
-    names = "ab" if kind == "mptcp" else "a"
     parameters = {
         "run": f"bench-{kind}",
         "kind": kind,
         "path": "a",
-        "paths": [{"name": n, "interface": f"tmp5-{n}"} for n in names],
+        "paths": PATHS if kind == "mptcp" else PATHS[:1],
         "seconds": seconds,
         "server": {
             "control": f"https://{SERVER}:{CONTROL}",
@@ -216,7 +192,7 @@ def main() -> int:
     if missing := [name for name in ("iperf3", "curl") if shutil.which(name) is None]:
         parser.error(f"{', '.join(missing)}: not installed; mend: apt install {' '.join(missing)}")
     with ExitStack() as stack:
-        probe, server = two_links(stack, args.link, args.mbit)
+        probe, server = two_links(args.link, args.mbit, stack)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         process = serve(server, folder, stack)
         rows = compare(probe, server, folder, args) if args.repeats else []

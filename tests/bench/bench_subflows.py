@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -24,8 +23,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces and links
 
 from lone_endpoint import lone_endpoint
-from radio_pair import PATHS, RadioPair, find_link, queue_bytes, radio_pair
-from two_paths import REPOSITORY, SERVER
+from radio_pair import find_link, queue_bytes, radio_pair
+from trends import Bench
+from two_paths import SERVER
 
 from tandem.experiment.rounds_outcome import quantile
 
@@ -38,21 +38,6 @@ ARMS = {
 }
 QUANTILES = (10, 25, 50, 75, 90)
 RESAMPLED = 2000
-
-
-def run(pair: RadioPair, server: dict[str, Any], **own: Any) -> dict[str, Any]:
-    """One download in the probe's namespace; its last line."""
-    given = {"run": "bench", "paths": PATHS, "server": server, "whoami": False, **own}
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
-    command = [*pair.probe.enter, sys.executable, "-m", "tandem.experiment.download"]
-    done = subprocess.run(
-        command, input=json.dumps(given), stdout=subprocess.PIPE, text=True, env=environment, check=False
-    )
-    lines = done.stdout.splitlines()
-    if not lines or json.loads(lines[-1])["type"] != "result":
-        raise SystemExit(f"{own}: no result, exit status {done.returncode}")
-    line: dict[str, Any] = json.loads(lines[-1])
-    return line
 
 
 def measured(line: dict[str, Any]) -> dict[str, Any] | None:
@@ -70,7 +55,7 @@ def measured(line: dict[str, Any]) -> dict[str, Any] | None:
     }
 
 
-def all_runs(pair: RadioPair, server: dict[str, Any], args: argparse.Namespace) -> list[dict[str, Any]]:
+def all_runs(made: Bench, args: argparse.Namespace) -> list[dict[str, Any]]:
     """A row for each download."""
     chance = random.Random(args.seed)
     cells = [(size, arm) for size in args.sizes for arm in ARMS]
@@ -78,7 +63,8 @@ def all_runs(pair: RadioPair, server: dict[str, Any], args: argparse.Namespace) 
     for repetition in range(args.repetitions):
         chance.shuffle(cells)
         for size, arm in cells:
-            line = run(pair, server, **ARMS[arm], bytes=size, congestion_control=args.congestion_control)
+            asked = {**ARMS[arm], "bytes": size, "congestion_control": args.congestion_control, "whoami": False}
+            line = made.experiment("download", **asked)
             rows.append({"repetition": repetition, "bytes": size, "arm": arm, "measured": measured(line)})
         print(f"\rrepetition {repetition + 1} of {args.repetitions}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
@@ -176,13 +162,12 @@ def main() -> int:
         radio_pair(link, rates, dict(zip("ab", args.rtt_ms, strict=True))) as pair,
     ):
         for name, loss, queue_ms in zip("ab", args.loss, args.queue_ms, strict=True):
-            pair.set(name, "loss", loss, "down")
-            pair.set(name, "buffer_bytes", queue_bytes(rates[name], queue_ms), "down")
-            pair.set(name, "rate", int(rates[name] / 4), "up")
-            pair.set(name, "buffer_bytes", queue_bytes(rates[name] / 4, queue_ms), "up")
+            pair.tell(name, f"down loss {loss}", f"down buffer_bytes {queue_bytes(rates[name], queue_ms)}")
+            up = rates[name] / 4
+            pair.tell(name, f"up rate {int(up)}", f"up buffer_bytes {queue_bytes(up, queue_ms)}")
         pair.server.run(f"ip addr add {SECOND}/32 dev lo; ip mptcp limits set subflow 8")
         with lone_endpoint(pair.server, SERVER, Path(folder), (SECOND,)) as server:
-            rows = all_runs(pair, server, args)
+            rows = all_runs(Bench(pair, server), args)
     asked = {k: v for k, v in vars(args).items() if k != "json"}
     told = {"asked": asked, "kernel": os.uname().release, "table": table(rows, args), "compared": compared(rows, args)}
     if args.json is not None:
