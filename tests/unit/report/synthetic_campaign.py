@@ -86,6 +86,9 @@ class Synthetic:
         values = {**record.fields, "monotonic_ns": record.monotonic_ns, **({} if seq is None else {"seq": seq})}
         self.source.points.append((measurement, seq, Row(START_UTC_NS + at, {**record.tags, **common}, values)))
 
+    def _event(self, t: float, kind: str, where: dict[str, str], **fields: Any) -> None:
+        self.record(t, "event", {"kind": kind, **where}, fields)
+
     def _probe(self) -> None:
         last_rsrp: dict[str, float] = {}
         last_cell: dict[str, int] = {}
@@ -126,28 +129,16 @@ class Synthetic:
                     changed = t
                     if not mobile:
                         mobile = True
-                        self.record(
-                            t,
-                            "event",
-                            {"kind": "mobility_start", **where},
-                            {"quantity": "rsrp_dbm", "change_db": change},
-                        )
+                        self._event(t, "mobility_start", where, quantity="rsrp_dbm", change_db=change)
                     if change < 0:
-                        self.record(
-                            t, "event", {"kind": "signal_drop", **where}, {"quantity": "rsrp_dbm", "change_db": change}
-                        )
+                        self._event(t, "signal_drop", where, quantity="rsrp_dbm", change_db=change)
                 if last_cell.get(path, eci) != eci:
                     kind = "enb" if last_cell[path] >> 8 != eci >> 8 else "sector"
-                    self.record(
-                        t,
-                        "event",
-                        {"kind": "handover", **where},
-                        {"from_eci": last_cell[path], "to_eci": eci, "handover_kind": kind},
-                    )
+                    self._event(t, "handover", where, from_eci=last_cell[path], to_eci=eci, handover_kind=kind)
                 last_rsrp[path], last_cell[path] = rsrp, eci
             if mobile and second - changed >= 10:
                 mobile = False
-                self.record(second + 0.9, "event", {"kind": "mobility_stop"}, {"quantity": "rsrp_dbm"})
+                self._event(second + 0.9, "mobility_stop", {}, quantity="rsrp_dbm")
 
     def _runs(self) -> None:
         number = 0
