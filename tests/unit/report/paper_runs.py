@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from itertools import count, product
 from typing import Any
 
-from synthetic_campaign import BOOT, PROBE
+from synthetic_campaign import run_manifest
 from synthetic_results import spread
-from synthetic_scenario import START_MONOTONIC_NS, START_UTC_NS
 
 Run = dict[str, Any]
 IDLE_S = (10.0, 52.0, 90.0, 130.0)
@@ -32,19 +31,13 @@ def manifest(
     **campaign: Any,
 ) -> Run:
     """One run's, of the experiment ``name``."""
-    first, last = round(at_s * 1e9), round((at_s + lasts_s) * 1e9)
     number = next(_NUMBER)
     told = {"name": "", "short": False, "step": "", "number": number, "repetition": 0, "arm": 0, "attempt": 1, "label": None,
             "roles": {}, "substituted": {}, **campaign}  # fmt: skip
-    return {
-        "format": "tandem-run/1", "id": f"paper-{number:05d}", "pair": f"paper-{number}", "pairing": "single", "kind": kind,
-        "paths": list(paths), "probe": PROBE, "boot": BOOT, "trigger": "campaign", "experiment": {"name": experiment, "version": 1},
-        "parameters": parameters, "seed": 1, "started_utc_ns": START_UTC_NS + first, "ended_utc_ns": START_UTC_NS + last,
-        "started_monotonic_ns": START_MONOTONIC_NS + first, "ended_monotonic_ns": START_MONOTONIC_NS + last, "environment": {},
-        "modems": {}, "clock": {}, "records": {}, "failure": None, "files": [], "result": result,
-        "conditions": {"sysctl": {}, "shape": {p: {"interface": p, "asked": asked, "held": True} for p, asked in (shape or {}).items()}},
-        "campaign": told,
-    }  # fmt: skip
+    shaped = {p: {"interface": p, "asked": asked, "held": True} for p, asked in (shape or {}).items()}
+    of = {"pair": f"paper-{number}", "pairing": "single", "kind": kind, "paths": list(paths), "trigger": "campaign"}
+    of |= {"parameters": parameters, "conditions": {"sysctl": {}, "shape": shaped}, "campaign": told}
+    return run_manifest(f"paper-{number:05d}", experiment, at_s, lasts_s, result, **of)
 
 
 def downloaded(

@@ -20,6 +20,30 @@ BOOT = "7f0c6f2e-8f7e-4c7e-9a59-0e6a3c9d2b11"
 PROBE = "probe-1"
 
 
+def run_manifest(
+    run: str, experiment: str, start_s: float, length_s: float, result: dict[str, Any] | None, **more: Any
+) -> dict[str, Any]:
+    """Of a run that did not fail, at its time of the made-up commute."""
+    first, last = round(start_s * 1e9), round((start_s + length_s) * 1e9)
+    return {
+        "format": "tandem-run/1",
+        "id": run,
+        "probe": PROBE,
+        "boot": BOOT,
+        "experiment": {"name": experiment, "version": 1},
+        "seed": 1,
+        "started_utc_ns": START_UTC_NS + first,
+        "ended_utc_ns": START_UTC_NS + last,
+        "started_monotonic_ns": START_MONOTONIC_NS + first,
+        "ended_monotonic_ns": START_MONOTONIC_NS + last,
+        **{part: {} for part in ("environment", "modems", "clock", "records")},
+        "failure": None,
+        "files": [],
+        "result": result,
+        **more,
+    }
+
+
 @dataclass
 class MemorySource:
     """The records in a list, as a store would hand them out. ``lost``: record numbers that it lacks."""
@@ -231,53 +255,23 @@ class Synthetic:
             file = f"captures/{name}-{path}.pcap"
             self.captures.append((file, content, name))
             files.append({"name": file, "bytes": len(content), "sha256": "0" * 64, "packets": moved // 1400})
-        first, last = round(start * 1e9), round((start + length) * 1e9)
-        self.manifests.append(
+        subflows = [
             {
-                "format": "tandem-run/1",
-                "id": name,
-                "pair": pair,
-                "pairing": pairing,
-                "kind": kind,
-                "paths": paths,
-                "probe": PROBE,
-                "boot": BOOT,
-                "trigger": "mobility_start",
-                "experiment": {"name": "download", "version": 1},
-                "parameters": {"seconds": length},
-                "seed": 1,
-                "started_utc_ns": START_UTC_NS + first,
-                "ended_utc_ns": START_UTC_NS + last,
-                "started_monotonic_ns": START_MONOTONIC_NS + first,
-                "ended_monotonic_ns": START_MONOTONIC_NS + last,
-                "environment": {},
-                "modems": {},
-                "clock": {},
-                "records": {},
-                "failure": None,
-                "files": files,
-                "result": {
-                    "bytes": moved,
-                    "duration_s": length,
-                    "goodput_bit_per_s": goodput,
-                    "connect_ms": 44.0,
-                    "first_byte_ms": 90.0,
-                    "fallback": False,
-                    "subflows": [
-                        {
-                            "subflow": str(i + 1),
-                            "path": p,
-                            "operator": self.paths[p],
-                            "bytes": int(carried[p]),
-                            "share": carried[p] / max(1.0, sum(carried.values())),
-                            "rtt_ms_median": None,
-                            "join_delay_ms": 48.0 if i else None,
-                        }
-                        for i, p in enumerate(paths)
-                    ],
-                },
+                "subflow": str(i + 1),
+                "path": p,
+                "operator": self.paths[p],
+                "bytes": int(carried[p]),
+                "share": carried[p] / max(1.0, sum(carried.values())),
+                "rtt_ms_median": None,
+                "join_delay_ms": 48.0 if i else None,
             }
-        )
+            for i, p in enumerate(paths)
+        ]
+        result = {"bytes": moved, "duration_s": length, "goodput_bit_per_s": goodput, "fallback": False}
+        result |= {"connect_ms": 44.0, "first_byte_ms": 90.0, "subflows": subflows}
+        of = {"pair": pair, "pairing": pairing, "kind": kind, "paths": paths, "trigger": "mobility_start"}
+        made = run_manifest(name, "download", start, length, result, parameters={"seconds": length}, files=files, **of)
+        self.manifests.append(made)
 
     def lines(self) -> list[str]:
         """The records in line protocol, for a real database."""
