@@ -122,29 +122,14 @@ class Synthetic:
                 t = second + 0.2 + 0.31 * k
                 tick = min(int(t * 10), len(self.rsrp[path]) - 1)
                 rsrp, eci = float(round(self.rsrp[path][tick])), self.cells[path][tick]
-                sinr = float(round((rsrp + 110) * 0.8))
+                sinr = max(-20.0, min(40.0, float(round((rsrp + 110) * 0.8))))
                 answered = not (self.with_events and path == "b" and 90 <= second < 93)
-                quantities: dict[str, Any] = {
-                    "rsrp_dbm": rsrp,
-                    "sinr_db": max(-20.0, min(40.0, sinr)),
-                    "rsrq_db": -9.5,
-                    "rssi_dbm": min(-11.0, rsrp + 28),
-                    "eci": eci,
-                    "enb_id": eci >> 8,
-                    "sector_id": eci & 255,
-                    "pci": 30 + (eci & 255),
-                }
-                self.record(
-                    t,
-                    "radio",
-                    {"path": path, "operator": operator, "driver": ("quectel", "huawei")[k], "rat": "LTE"},
-                    {
-                        "state": "connected" if answered else "no_answer",
-                        **(quantities if answered else {}),
-                        "poll_duration_ms": 14.0,
-                        "poll_late_ms": 0.4 + (120.0 if second == 97 else 0.0),
-                    },
-                )
+                told: dict[str, Any] = {"poll_duration_ms": 14.0, "poll_late_ms": 120.4 if second == 97 else 0.4}
+                told["state"] = "connected" if answered else "no_answer"
+                if answered:
+                    told |= {"rsrp_dbm": rsrp, "sinr_db": sinr, "eci": eci}
+                tags = {"path": path, "operator": operator, "driver": ("quectel", "huawei")[k], "rat": "LTE"}
+                self.record(t, "radio", tags, told)
                 if not answered:
                     continue
                 change = rsrp - last_rsrp.get(path, rsrp)
@@ -215,40 +200,19 @@ class Synthetic:
                 total += rate
                 queue = 40 * (1 - math.exp(-step / 10)) * self.random.uniform(0.8, 1.2)
                 tags = {"run": name, "path": path, "operator": self.paths[path], "subflow": str(i + 1)}
-                self.record(
-                    t,
-                    "subflow",
-                    {**tags, "end": "probe"},
-                    {"goodput_bit_per_s": rate, "bytes_received": int(carried[path]), "rcv_rtt_ms": 60.0},
-                )
-                now = self.rtt[path][min(int(t * 10), len(self.rtt[path]) - 1)]
-                self.record(
-                    t + 0.01,
-                    "subflow",
-                    {**tags, "end": "server"},
-                    {"goodput_bit_per_s": rate, "rtt_ms": now + queue, "bytes_acked": int(carried[path])},
-                    numbered=False,
-                )
-            self.record(
-                t,
-                "connection",
-                {"run": name, "kind": kind, "path": paths[0], "end": "probe"},
-                {
-                    "goodput_bit_per_s": total,
-                    "bytes": int(sum(carried.values())),
-                    "subflows": len(paths),
-                    "fallback": False,
-                },
-            )
+                seen = {"goodput_bit_per_s": rate, "bytes_received": int(carried[path]), "rcv_rtt_ms": 60.0}
+                self.record(t, "subflow", {**tags, "end": "probe"}, seen)
+                rtt_ms = self.rtt[path][min(int(t * 10), len(self.rtt[path]) - 1)] + queue
+                sent = {"goodput_bit_per_s": rate, "rtt_ms": rtt_ms, "bytes_acked": int(carried[path])}
+                self.record(t + 0.01, "subflow", {**tags, "end": "server"}, sent, numbered=False)
+            whole = {"goodput_bit_per_s": total, "bytes": int(sum(carried.values())), "subflows": len(paths)}
+            of = {"run": name, "kind": kind, "path": paths[0], "end": "probe"}
+            self.record(t, "connection", of, {**whole, "fallback": False})
         moved = int(sum(carried.values()))
         goodput = moved * 8 / length
+        result = {"bytes": moved, "duration_s": length, "goodput_bit_per_s": goodput, "fallback": False}
         tags = {"run": name, "kind": kind, "path": paths[0], "pair": pair, "pairing": pairing}
-        self.record(
-            start + length,
-            "run",
-            tags,
-            {"bytes": moved, "duration_s": length, "goodput_bit_per_s": goodput, "ok": True, "fallback": False},
-        )
+        self.record(start + length, "run", tags, {**result, "ok": True})
         files = []
         for path in paths:
             content = bytes(64) * (1 + moved // 400_000)
@@ -267,7 +231,6 @@ class Synthetic:
             }
             for i, p in enumerate(paths)
         ]
-        result = {"bytes": moved, "duration_s": length, "goodput_bit_per_s": goodput, "fallback": False}
         result |= {"connect_ms": 44.0, "first_byte_ms": 90.0, "subflows": subflows}
         of = {"pair": pair, "pairing": pairing, "kind": kind, "paths": paths, "trigger": "mobility_start"}
         made = run_manifest(name, "download", start, length, result, parameters={"seconds": length}, files=files, **of)

@@ -74,31 +74,17 @@ def campaign(made: Synthetic) -> dict[str, Any]:
 
 
 def collector(made: Synthetic) -> dict[str, Any]:
+    records = {"made": made.seq, "sent": made.seq, "pending": 0, "rejected": 0, "dropped": 0}
+    polls = {"made": int(made.seconds), "late": int(made.seconds > 97), "failed": 3}
+    polls |= {"late_ms_p50": 0.4, "late_ms_p99": 9.8, "late_ms_max": 120.4}
     return {
         "format": "tandem-collector/1",
         "probe": PROBE,
         "boot": BOOT,
         "started_utc_ns": START_UTC_NS,
         "ended_utc_ns": START_UTC_NS + round((made.seconds + 5) * 1e9),
-        "records": {
-            "made": made.seq,
-            "sent": made.seq,
-            "pending": 0,
-            "rejected": 0,
-            "dropped": 0,
-            "by_measurement": made.by_measurement,
-        },
-        "polls": {
-            p: {
-                "made": int(made.seconds),
-                "late": int(made.seconds > 97),
-                "late_ms_p50": 0.4,
-                "late_ms_p99": 9.8,
-                "late_ms_max": 120.4,
-                "failed": 3,
-            }
-            for p in made.paths
-        },
+        "records": {**records, "by_measurement": made.by_measurement},
+        "polls": dict.fromkeys(made.paths, polls),
         "captures": [
             {"file": f, "bytes": len(c), "packets": len(c) // 64, "run": r, "path": f[-6], "cut": False}
             for f, c, r in made.captures
