@@ -19,17 +19,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces
 
 from as_multipath import as_multipath
-from bench_download_cpu import two_links
 from many_sessions import many_sessions
+from radio_pair import PATHS, radio_pair
 from run_download import Run
 from two_paths import SERVER, Space, await_true
 
+from tandem.mptcp import sysctls
 from tandem_server.store import find_influxd
 
 CONFIG = """
@@ -51,6 +53,19 @@ probe_requests_per_minute = 1_000_000
 """
 CONTROL, MEASUREMENT, IPERF = 8444, 8480, 5301
 PROGRAM = [sys.executable, "-m", "tandem_server"]
+RTT_MS = {"a": 40, "b": 60}
+
+
+def two_links(binary: str, mbit: Sequence[float], stack: ExitStack) -> tuple[Space, Space]:
+    """Probe and server with a link each for paths a and b, a quarter of its rate up, with a second's worth of queue."""
+    rates = dict(zip("ab", (rate * 1e6 for rate in mbit), strict=True))
+    pair = stack.enter_context(radio_pair(binary, rates, RTT_MS, queue_ms=1000))
+    for name, rate in rates.items():
+        pair.tell(name, f"up rate {int(rate / 4)}")
+    buffers = {"net.ipv4.tcp_rmem": "4096 131072 33554432", "net.ipv4.tcp_wmem": "4096 131072 33554432"}
+    for space in (pair.probe, pair.server):
+        space.inside(lambda: sysctls.apply(buffers))
+    return pair.probe, pair.server
 
 
 def serve(space: Space, folder: Path, stack: ExitStack) -> subprocess.Popen[str]:
@@ -83,12 +98,11 @@ def spent(command: list[str]) -> tuple[str, float, float]:
 
 def ours(probe: Space, folder: Path, kind: str, seconds: float) -> dict[str, float]:
     """One download of the collector's."""
-    names = "ab" if kind == "mptcp" else "a"
     parameters = {
         "run": f"bench-{kind}",
         "kind": kind,
         "path": "a",
-        "paths": [{"name": n, "interface": f"tmp5-{n}"} for n in names],
+        "paths": PATHS if kind == "mptcp" else PATHS[:1],
         "seconds": seconds,
         "server": {
             "control": f"https://{SERVER}:{CONTROL}",
@@ -178,7 +192,7 @@ def main() -> int:
     if missing := [name for name in ("iperf3", "curl") if shutil.which(name) is None]:
         parser.error(f"{', '.join(missing)}: not installed; mend: apt install {' '.join(missing)}")
     with ExitStack() as stack:
-        probe, server = two_links(stack, args.link, args.mbit)
+        probe, server = two_links(args.link, args.mbit, stack)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         process = serve(server, folder, stack)
         rows = compare(probe, server, folder, args) if args.repeats else []

@@ -1,6 +1,6 @@
 """Four subflows against two, by the size of the download: Chen's question, on links like his Wi-Fi and his LTE.
 
-    PYTHONPATH=collector/src:server/src python tests/bench/bench_subflows.py [--repetitions 20] [--json FILE] [--svg FILE]
+    PYTHONPATH=collector/src:server/src python tests/bench/bench_subflows.py [--repetitions 20] [--json FILE]
 
 Root; namespaces of its own, the real endpoint with two addresses. Path a is the Wi-Fi and the primary one, path b the cellular. By default
 the round trips and the Wi-Fi's loss are those of the paper's Table 3 (22 to 39 ms and 1.0 to 2.1 %; 61 ms and less than 0.03 %); rates and
@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -24,9 +23,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces and links
 
 from lone_endpoint import lone_endpoint
-from radio_pair import PATHS, RadioPair, find_link, queue_bytes, radio_pair
-from subflows_drawn import drawn
-from two_paths import REPOSITORY, SERVER
+from radio_pair import find_link, queue_bytes, radio_pair
+from trends import Bench
+from two_paths import SERVER
 
 from tandem.experiment.rounds_outcome import quantile
 
@@ -39,21 +38,6 @@ ARMS = {
 }
 QUANTILES = (10, 25, 50, 75, 90)
 RESAMPLED = 2000
-
-
-def run(pair: RadioPair, server: dict[str, Any], **own: Any) -> dict[str, Any]:
-    """One download in the probe's namespace; its last line."""
-    given = {"run": "bench", "paths": PATHS, "server": server, "whoami": False, **own}
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
-    command = [*pair.probe.enter, sys.executable, "-m", "tandem.experiment.download"]
-    done = subprocess.run(
-        command, input=json.dumps(given), stdout=subprocess.PIPE, text=True, env=environment, check=False
-    )
-    lines = done.stdout.splitlines()
-    if not lines or json.loads(lines[-1])["type"] != "result":
-        raise SystemExit(f"{own}: no result, exit status {done.returncode}")
-    line: dict[str, Any] = json.loads(lines[-1])
-    return line
 
 
 def measured(line: dict[str, Any]) -> dict[str, Any] | None:
@@ -71,7 +55,7 @@ def measured(line: dict[str, Any]) -> dict[str, Any] | None:
     }
 
 
-def all_runs(pair: RadioPair, server: dict[str, Any], args: argparse.Namespace) -> list[dict[str, Any]]:
+def all_runs(made: Bench, args: argparse.Namespace) -> list[dict[str, Any]]:
     """A row for each download."""
     chance = random.Random(args.seed)
     cells = [(size, arm) for size in args.sizes for arm in ARMS]
@@ -79,7 +63,8 @@ def all_runs(pair: RadioPair, server: dict[str, Any], args: argparse.Namespace) 
     for repetition in range(args.repetitions):
         chance.shuffle(cells)
         for size, arm in cells:
-            line = run(pair, server, **ARMS[arm], bytes=size, congestion_control=args.congestion_control)
+            asked = {**ARMS[arm], "bytes": size, "congestion_control": args.congestion_control, "whoami": False}
+            line = made.experiment("download", **asked)
             rows.append({"repetition": repetition, "bytes": size, "arm": arm, "measured": measured(line)})
         print(f"\rrepetition {repetition + 1} of {args.repetitions}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
@@ -167,7 +152,6 @@ def main() -> int:
     parser.add_argument("--congestion-control", default="reno", help="at the sender (reno)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="every download, and the tables")
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="a picture of the download times")
     args = parser.parse_args()
     link = find_link()
     if link is None:
@@ -178,19 +162,16 @@ def main() -> int:
         radio_pair(link, rates, dict(zip("ab", args.rtt_ms, strict=True))) as pair,
     ):
         for name, loss, queue_ms in zip("ab", args.loss, args.queue_ms, strict=True):
-            pair.set(name, "loss", loss, "down")
-            pair.set(name, "buffer_bytes", queue_bytes(rates[name], queue_ms), "down")
-            pair.set(name, "rate", int(rates[name] / 4), "up")
-            pair.set(name, "buffer_bytes", queue_bytes(rates[name] / 4, queue_ms), "up")
+            pair.tell(name, f"down loss {loss}", f"down buffer_bytes {queue_bytes(rates[name], queue_ms)}")
+            up = rates[name] / 4
+            pair.tell(name, f"up rate {int(up)}", f"up buffer_bytes {queue_bytes(up, queue_ms)}")
         pair.server.run(f"ip addr add {SECOND}/32 dev lo; ip mptcp limits set subflow 8")
         with lone_endpoint(pair.server, SERVER, Path(folder), (SECOND,)) as server:
-            rows = all_runs(pair, server, args)
-    asked = {k: v for k, v in vars(args).items() if k not in ("json", "svg")}
+            rows = all_runs(Bench(pair, server), args)
+    asked = {k: v for k, v in vars(args).items() if k != "json"}
     told = {"asked": asked, "kernel": os.uname().release, "table": table(rows, args), "compared": compared(rows, args)}
     if args.json is not None:
         args.json.write_text(json.dumps({**told, "downloads": rows}, indent=1) + "\n")
-    if args.svg is not None:
-        drawn(rows, args.sizes, tuple(ARMS), args.svg)
     return 0
 
 

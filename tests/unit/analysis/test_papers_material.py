@@ -74,32 +74,14 @@ def test_a_download_of_two_paths():
 
 def test_what_a_result_does_not_tell_is_absent():
     assert measured.download(setting(), facts(kind="tcp", result=None)) is None
-    bare = measured.download(
-        setting(), facts(kind="tcp", result={"subflows": [{"path": 3, "bytes": "many"}], "sender": 7})
-    )
-    assert (bare.goodput_bit_per_s, bare.rtt(), bare.queueing_ms(), bare.shares, bare.loss) == (
-        None,
-        None,
-        None,
-        {},
-        {},
-    )
-    assert (
-        list(
-            measured.delay_rounds(
-                setting(), facts(result={"rounds": [{"bytes": 0, "benefits": [{}]}, 3, {"benefits": []}]})
-            )
-        )
-        == []
-    )
-    assert (
-        list(
-            measured.loads(
-                setting(), facts(result={"loads": [{"page_load_time_ms": 5.0, "failure": "timeout"}, {"page": "p"}]})
-            )
-        )
-        == []
-    )
+    told = {"subflows": [{"path": 3, "bytes": "many"}], "sender": 7}
+    bare = measured.download(setting(), facts(kind="tcp", result=told))
+    assert (bare.goodput_bit_per_s, bare.rtt(), bare.queueing_ms()) == (None, None, None)
+    assert (bare.shares, bare.loss) == ({}, {})
+    rounds = [{"bytes": 0, "benefits": [{}]}, 3, {"benefits": []}]
+    assert list(measured.delay_rounds(setting(), facts(result={"rounds": rounds}))) == []
+    loads = [{"page_load_time_ms": 5.0, "failure": "timeout"}, {"page": "p"}]
+    assert list(measured.loads(setting(), facts(result={"loads": loads}))) == []
 
 
 def test_rounds_with_the_ratio_that_the_paths_were_shaped_to():

@@ -1,11 +1,10 @@
-"""Boards over months ask roll-ups and have answers: the short form of ``tests/bench/bench_boards.py``, few probes and days in it."""
+"""Boards over months ask roll-ups and have answers."""
 
 import json
 import re
-import sys
 import time
-from pathlib import Path
 
+import months
 import pytest
 
 from tandem.schema.rollups import ROLLUPS
@@ -13,12 +12,7 @@ from tandem_dashboards.asking import ask_board
 from tandem_dashboards.generate import GENERATED
 from tandem_dashboards.grafana.times import range_of
 from tandem_dashboards.influx import Influx as Asking
-from tandem_dashboards.questions import choices_of, questions_of
 from tandem_server.store import PrivateInflux
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
-
-import long_fill
 
 BOARDS = {file.stem: json.loads(file.read_text()) for file in sorted(GENERATED.glob("*.json"))}
 END_S = int(time.time()) // 60 * 60
@@ -26,13 +20,10 @@ END_S = int(time.time()) // 60 * 60
 
 @pytest.fixture(scope="module")
 def asking(influx_binary, tmp_path_factory):
-    queries = [one.text for board in BOARDS.values() for one in questions_of(board)]
-    queries += [one.query for board in BOARDS.values() for one in choices_of(board)]
-    fleet = long_fill.Fleet(probes=2, days=3, end_s=END_S)
     with PrivateInflux(influx_binary, tmp_path_factory.mktemp("months"), 0) as database:
         with database.client("admin") as store:
-            for _, policy, lines in long_fill.everything(fleet, queries, minutes=1):
-                long_fill.write(store, lines, policy)
+            for policy, lines in months.everything(END_S):
+                assert store.write(lines, policy=policy) == []
         password = (database.folder / "reader.password").read_text().strip()
         with Asking(database.url, "tandem", "reader", password) as client:
             yield client

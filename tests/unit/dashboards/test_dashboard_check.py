@@ -57,27 +57,12 @@ def board():
     where = [chosen("probe"), chosen("path")]
     over_time = select(mean("rsrp_dbm"), of="radio", where=where, by=["probe", "path"], every=INTERVAL)
     now = select(last("state"), of="modem_health", where=where, by=["probe"])
-    made = Board(
-        "tandem-x",
-        "X",
-        "x",
-        (
-            variables.probe(),
-            variables.campaign(),
-            variables.operator(),
-            variables.modem(),
-            variables.run(),
-        ),
-        (
-            Row(
-                "One",
-                (
-                    time_series("RSRP", "What it shows.", series(over_time, "$tag_probe $tag_path"), cadence="5s"),
-                    table("Now", "What it shows.", now, show={"probe": Look(), "state": Look(cell="colour")}),
-                ),
-            ),
-        ),
+    panels = (
+        time_series("RSRP", "What it shows.", series(over_time, "$tag_probe $tag_path"), cadence="5s"),
+        table("Now", "What it shows.", now, show={"probe": Look(), "state": Look(cell="colour")}),
     )
+    asked = (variables.probe(), variables.campaign(), variables.operator(), variables.modem(), variables.run())
+    made = Board("tandem-x", "X", "x", asked, (Row("One", panels),))
     return json.loads(made.to_text())
 
 

@@ -6,20 +6,16 @@ import re
 import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
-from tandem.schema.metrics import MEASUREMENTS
-from tandem.schema.rollups import ROLLUPS
 from tandem_dashboards import registry
 from tandem_dashboards.conditions import chosen
 from tandem_dashboards.grafana.frames import TIME, Frame
 from tandem_dashboards.grafana.times import Range
-from tandem_dashboards.influxql import INTERVAL, select
+from tandem_dashboards.influxql import select
 from tandem_dashboards.kinds import time_series
 from tandem_dashboards.look import Look
 from tandem_dashboards.panels import run
 from tandem_dashboards.preview.draw.chart import draw
 from tandem_dashboards.target import series
-
-OF_RUNS = {m.name for m in MEASUREMENTS.values() if "run" in m.tags}
 
 
 def plain(panel):
@@ -47,23 +43,6 @@ def test_without_gaps_or_stacking_a_chart_says_neither():
     assert "insertNulls" not in custom["defaults"]["custom"]
     assert custom["defaults"]["custom"]["stacking"]["mode"] == "none"
     assert {"id": "custom.drawStyle", "value": "points"} in custom["overrides"][0]["properties"]
-
-
-def test_over_months_plays_are_asked_of_roll_ups_alone():
-    seen = set()
-    for panel in registry.load("dash").panels():
-        for query in panel.queries:
-            text = query.select.text
-            measurement = query.select.measurement
-            seen.add(measurement)
-            short = panel.time_from is not None or "now() - 1m" in text
-            if measurement in OF_RUNS and not short:
-                assert f'FROM "${{rolled:raw}}"."{measurement}"' in text, panel.title
-                assert not re.search(r'"(run|boot)"', text), panel.title
-                assert measurement in ROLLUPS
-            if INTERVAL in text:
-                assert panel.cadence == "1m"
-    assert seen == {"dash", "dash_segment", "dash_playback"}
 
 
 def test_every_query_of_the_run_board_is_held_to_the_run_its_pair_or_its_probe():

@@ -63,14 +63,8 @@ def of_probes(registry, now_ns):
     )
     registry.seen.note({"p1": now_ns - S, "p2": now_ns - S, "p5": now_ns - S})
     told = {"spool": "aaaaaaaaaaaa", "first": 1, "sent": 4, "rejected": 0, "dropped": 0, "manifests": 0}
-    sim = {
-        "used_bytes": 5,
-        "used_today_bytes": 2,
-        "plan_bytes": 10,
-        "expected_bytes": 12,
-        "reset_in_s": 9.0,
-        "used_up_in_s": 5.0,
-    }
+    sim = {"used_bytes": 5, "used_today_bytes": 2, "plan_bytes": 10, "expected_bytes": 12}
+    sim |= {"reset_in_s": 9.0, "used_up_in_s": 5.0}
     idle = Probe("p5", now_ns)
     for probe in (one, idle):
         probe.record("radio", {"path": "a", "operator": "A"}, {"state": "idle"})
@@ -83,17 +77,8 @@ def of_probes(registry, now_ns):
         probe.record("software", {}, {"tandem": "0.1.0"}, 4000)
         probe.record("sim_usage", {"path": "a", "operator": "A"}, sim)
         probe.record("modem_health", {"path": "a", "operator": "A", "driver": "generic"}, {"state": "usable"})
-    of = {
-        "state": "running",
-        "state_code": 0,
-        "made": 1,
-        "of": 4,
-        "ok": 1,
-        "failed": 0,
-        "cut_off": 0,
-        "step": "s",
-        "said": "runs",
-    }
+    of = {"state": "running", "state_code": 0, "step": "s", "said": "runs"}
+    of |= {"made": 1, "of": 4, "ok": 1, "failed": 0, "cut_off": 0}
     data = {"used_bytes": 5, "used_today_bytes": 2, "budget_bytes": 9, "day_budget_bytes": 3, "left_bytes": 4}
     for ago_s in (20, 80, 4000):
         one.record("campaign", {"campaign": "chen"}, of, ago_s)
@@ -106,6 +91,16 @@ def of_probes(registry, now_ns):
         )
     three.record("radio", {"path": "a", "operator": "A"}, {"state": "idle"}, 9000)
     return [one, two, three, idle]
+
+
+class AsOf:
+    """A database that is asked at one instant, however long the tests take."""
+
+    def __init__(self, database, now_ms):
+        self.database, self.now_ms = database, now_ms
+
+    def ask(self, influxql):
+        return self.database.ask(influxql.replace("now()", f"{self.now_ms}ms"))
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +147,7 @@ def reading(private_influx, tmp_path_factory):
             rollups.make(Span(measurement, end_s - 4 * HOUR_S, end_s), now_ns / S)
         try:
             with Reading(private_influx.url, name, READER, reader) as database:
-                yield database, now_ns // 10**6
+                yield AsOf(database, now_ns // 10**6), now_ns // 10**6
         finally:
             store.query(f'DROP DATABASE "{name}"')
 

@@ -69,23 +69,19 @@ def test_it_comes_up_and_everything_of_it_goes(program):
 
 
 @pytest.mark.parametrize(
-    ("word", "why"), [("dies", "FATAL: it died"), ("nonsense", "no JSON"), ("endless", "more than")]
+    ("word", "why", "within_s"),
+    [
+        ("dies", "FATAL: it died", 120),
+        ("nonsense", "no JSON", 120),
+        ("endless", "more than", 120),
+        ("silent", "silent", 0.2),
+    ],
 )
-def test_one_that_does_not_come_up_says_why(program, word, why):
+def test_one_that_does_not_come_up_says_why(program, word, why, within_s):
     browser = Browser(program(word), [], longest=300_000)
     try:
         with pytest.raises(NoBrowserError, match=why):
-            browser.page(soon())
-    finally:
-        browser.close()
-    assert left(browser) == []
-
-
-def test_a_silent_one_is_given_up(program):
-    browser = Browser(program("silent"), [])
-    try:
-        with pytest.raises(NoBrowserError, match="silent"):
-            browser.page(time.monotonic() + 0.2)
+            browser.page(time.monotonic() + within_s)
     finally:
         browser.close()
     assert left(browser) == []

@@ -89,13 +89,6 @@ def test_without_a_browser_recording_says_what_to_install(config, capsys, monkey
     assert "chromium-headless-shell" in err
 
 
-def test_help_names_the_words(capsys):
-    with pytest.raises(SystemExit, match="0"):
-        main(["page", "--help"])
-    told = capsys.readouterr().out
-    assert all(word in told for word in ("record", "import", "build", "list"))
-
-
 def test_a_hostile_list_names_its_line(config, capsys, tmp_path):
     file = Path(tmp_path / "names")
     file.write_text("1,example.org\n2,exa mple\n")

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from itertools import count, product
 from typing import Any
 
-from synthetic_campaign import BOOT, PROBE
+from synthetic_campaign import run_manifest
 from synthetic_results import spread
-from synthetic_scenario import START_MONOTONIC_NS, START_UTC_NS
 
 Run = dict[str, Any]
 IDLE_S = (10.0, 52.0, 90.0, 130.0)
@@ -32,19 +31,13 @@ def manifest(
     **campaign: Any,
 ) -> Run:
     """One run's, of the experiment ``name``."""
-    first, last = round(at_s * 1e9), round((at_s + lasts_s) * 1e9)
     number = next(_NUMBER)
     told = {"name": "", "short": False, "step": "", "number": number, "repetition": 0, "arm": 0, "attempt": 1, "label": None,
             "roles": {}, "substituted": {}, **campaign}  # fmt: skip
-    return {
-        "format": "tandem-run/1", "id": f"paper-{number:05d}", "pair": f"paper-{number}", "pairing": "single", "kind": kind,
-        "paths": list(paths), "probe": PROBE, "boot": BOOT, "trigger": "campaign", "experiment": {"name": experiment, "version": 1},
-        "parameters": parameters, "seed": 1, "started_utc_ns": START_UTC_NS + first, "ended_utc_ns": START_UTC_NS + last,
-        "started_monotonic_ns": START_MONOTONIC_NS + first, "ended_monotonic_ns": START_MONOTONIC_NS + last, "environment": {},
-        "modems": {}, "clock": {}, "records": {}, "failure": None, "files": [], "result": result,
-        "conditions": {"sysctl": {}, "shape": {p: {"interface": p, "asked": asked, "held": True} for p, asked in (shape or {}).items()}},
-        "campaign": told,
-    }  # fmt: skip
+    shaped = {p: {"interface": p, "asked": asked, "held": True} for p, asked in (shape or {}).items()}
+    of = {"pair": f"paper-{number}", "pairing": "single", "kind": kind, "paths": list(paths), "trigger": "campaign"}
+    of |= {"parameters": parameters, "conditions": {"sysctl": {}, "shape": shaped}, "campaign": told}
+    return run_manifest(f"paper-{number:05d}", experiment, at_s, lasts_s, result, **of)
 
 
 def downloaded(
@@ -79,14 +72,8 @@ def cordero_bandwidth(r: random.Random) -> Iterator[Run]:
                              "most_loaded_share": ratio / (1 + ratio), "fallback": False, "shares": {}}]}  # fmt: skip
         shape = {"a": {"up_bit_per_s": 1e6 * ratio}, "b": {"up_bit_per_s": 1e6}}
         parameters = {"mode": "oneway", "congestion_control": control}
-        yield manifest(
-            "bandwidth",
-            {"mode": "oneway", "rounds": [row]},
-            parameters,
-            shape=shape,
-            name="cordero-bandwidth",
-            step="ratios",
-        )
+        result = {"mode": "oneway", "rounds": [row]}
+        yield manifest("bandwidth", result, parameters, shape=shape, name="cordero-bandwidth", step="ratios")
 
 
 def cordero_delay(r: random.Random) -> Iterator[Run]:
@@ -161,14 +148,8 @@ def adarsh_downloads(r: random.Random, campaign: str) -> Iterator[Run]:
             second = max(0.02, 0.5 - gap / 400 - loss / 60 + 0.1 * (primary == "b"))
             shares = {"a": 1 - second, "b": second} if kind == "mptcp" else {primary: 1.0}
             shares = dict(sorted(shares.items(), key=lambda item: item[0] != primary))
-            result = downloaded(
-                r,
-                size,
-                size * 8 / (rate * r.uniform(0.85, 1.15)),
-                shares,
-                {"a": 20.0, "b": 20.0 + gap},
-                {"b": loss / 100},
-            )
+            took = size * 8 / (rate * r.uniform(0.85, 1.15))
+            result = downloaded(r, size, took, shares, {"a": 20.0, "b": 20.0 + gap}, {"b": loss / 100})
             path2 = {key: 20 + value if step == "rtt" else value}
             shape = {"a": {"rtt_ms": 20}, "b": {"rtt_ms": 20, **path2}}
             yield manifest("download", result, {"bytes": size, "path": primary, "kind": kind}, kind=kind, shape=shape, roles=roles,
@@ -186,10 +167,8 @@ def adarsh_pages(r: random.Random, campaign: str) -> Iterator[Run]:
                  "objects": 40, "bytes": 10**6, "failure": None, "shares": {"a": 0.95 - value / 1000, "b": 0.05 + value / 1000}}
                 for n in range(30)
             ]  # fmt: skip
-            shape = {
-                "a": {"rtt_ms": 20},
-                "b": {"rtt_ms": 20 + value} if key == "rtt_ms" else {"rtt_ms": 20, key: value},
-            }
+            path2 = {key: 20 + value if key == "rtt_ms" else value}
+            shape = {"a": {"rtt_ms": 20}, "b": {"rtt_ms": 20, **path2}}
             yield manifest("pageload", {"loads": loads}, {"kind": "mptcp", "path": primary, "pages": "all"}, shape=shape,
                            roles={"path1": "a", "path2": "b"}, name=campaign, step=step)  # fmt: skip
 
@@ -220,21 +199,11 @@ def chen(r: random.Random) -> Iterator[Run]:
         took = (0.03 if path == "a" else 0.07) + size * 8 / rate * r.lognormvariate(0, 0.25)
         cellular = min(0.65, max(0.0, math.log10(size / 32768) / 3.2))
         shares = {path: 1.0} if kind == "tcp" else {"a": 1 - cellular, "b": cellular}
-        result = downloaded(
-            r,
-            size,
-            took,
-            shares,
-            {"a": 30.0 * r.uniform(0.8, 1.3), "b": 70.0 * r.uniform(0.9, 1.8)},
-            {"a": 0.016, "b": 0.0001},
-        )
-        parameters = {
-            "kind": kind,
-            "path": path,
-            "bytes": size,
-            "congestion_control": control,
-            **({} if flows is None else {"subflows": flows}),
-        }
+        rtt = {"a": 30.0 * r.uniform(0.8, 1.3), "b": 70.0 * r.uniform(0.9, 1.8)}
+        result = downloaded(r, size, took, shares, rtt, {"a": 0.016, "b": 0.0001})
+        parameters = {"kind": kind, "path": path, "bytes": size, "congestion_control": control}
+        if flows is not None:
+            parameters["subflows"] = flows
         step = "small" if size <= 4194304 else "large"
         yield manifest("download", result, parameters, kind=kind, paths=("a", "b") if kind == "mptcp" else (path,), roles=roles, arm=n,
                        name="chen-sizes", step=step)  # fmt: skip

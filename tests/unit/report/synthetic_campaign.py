@@ -20,6 +20,30 @@ BOOT = "7f0c6f2e-8f7e-4c7e-9a59-0e6a3c9d2b11"
 PROBE = "probe-1"
 
 
+def run_manifest(
+    run: str, experiment: str, start_s: float, length_s: float, result: dict[str, Any] | None, **more: Any
+) -> dict[str, Any]:
+    """Of a run that did not fail, at its time of the made-up commute."""
+    first, last = round(start_s * 1e9), round((start_s + length_s) * 1e9)
+    return {
+        "format": "tandem-run/1",
+        "id": run,
+        "probe": PROBE,
+        "boot": BOOT,
+        "experiment": {"name": experiment, "version": 1},
+        "seed": 1,
+        "started_utc_ns": START_UTC_NS + first,
+        "ended_utc_ns": START_UTC_NS + last,
+        "started_monotonic_ns": START_MONOTONIC_NS + first,
+        "ended_monotonic_ns": START_MONOTONIC_NS + last,
+        **{part: {} for part in ("environment", "modems", "clock", "records")},
+        "failure": None,
+        "files": [],
+        "result": result,
+        **more,
+    }
+
+
 @dataclass
 class MemorySource:
     """The records in a list, as a store would hand them out. ``lost``: record numbers that it lacks."""
@@ -86,6 +110,9 @@ class Synthetic:
         values = {**record.fields, "monotonic_ns": record.monotonic_ns, **({} if seq is None else {"seq": seq})}
         self.source.points.append((measurement, seq, Row(START_UTC_NS + at, {**record.tags, **common}, values)))
 
+    def _event(self, t: float, kind: str, where: dict[str, str], **fields: Any) -> None:
+        self.record(t, "event", {"kind": kind, **where}, fields)
+
     def _probe(self) -> None:
         last_rsrp: dict[str, float] = {}
         last_cell: dict[str, int] = {}
@@ -95,29 +122,14 @@ class Synthetic:
                 t = second + 0.2 + 0.31 * k
                 tick = min(int(t * 10), len(self.rsrp[path]) - 1)
                 rsrp, eci = float(round(self.rsrp[path][tick])), self.cells[path][tick]
-                sinr = float(round((rsrp + 110) * 0.8))
+                sinr = max(-20.0, min(40.0, float(round((rsrp + 110) * 0.8))))
                 answered = not (self.with_events and path == "b" and 90 <= second < 93)
-                quantities: dict[str, Any] = {
-                    "rsrp_dbm": rsrp,
-                    "sinr_db": max(-20.0, min(40.0, sinr)),
-                    "rsrq_db": -9.5,
-                    "rssi_dbm": min(-11.0, rsrp + 28),
-                    "eci": eci,
-                    "enb_id": eci >> 8,
-                    "sector_id": eci & 255,
-                    "pci": 30 + (eci & 255),
-                }
-                self.record(
-                    t,
-                    "radio",
-                    {"path": path, "operator": operator, "driver": ("quectel", "huawei")[k], "rat": "LTE"},
-                    {
-                        "state": "connected" if answered else "no_answer",
-                        **(quantities if answered else {}),
-                        "poll_duration_ms": 14.0,
-                        "poll_late_ms": 0.4 + (120.0 if second == 97 else 0.0),
-                    },
-                )
+                told: dict[str, Any] = {"poll_duration_ms": 14.0, "poll_late_ms": 120.4 if second == 97 else 0.4}
+                told["state"] = "connected" if answered else "no_answer"
+                if answered:
+                    told |= {"rsrp_dbm": rsrp, "sinr_db": sinr, "eci": eci}
+                tags = {"path": path, "operator": operator, "driver": ("quectel", "huawei")[k], "rat": "LTE"}
+                self.record(t, "radio", tags, told)
                 if not answered:
                     continue
                 change = rsrp - last_rsrp.get(path, rsrp)
@@ -126,28 +138,16 @@ class Synthetic:
                     changed = t
                     if not mobile:
                         mobile = True
-                        self.record(
-                            t,
-                            "event",
-                            {"kind": "mobility_start", **where},
-                            {"quantity": "rsrp_dbm", "change_db": change},
-                        )
+                        self._event(t, "mobility_start", where, quantity="rsrp_dbm", change_db=change)
                     if change < 0:
-                        self.record(
-                            t, "event", {"kind": "signal_drop", **where}, {"quantity": "rsrp_dbm", "change_db": change}
-                        )
+                        self._event(t, "signal_drop", where, quantity="rsrp_dbm", change_db=change)
                 if last_cell.get(path, eci) != eci:
                     kind = "enb" if last_cell[path] >> 8 != eci >> 8 else "sector"
-                    self.record(
-                        t,
-                        "event",
-                        {"kind": "handover", **where},
-                        {"from_eci": last_cell[path], "to_eci": eci, "handover_kind": kind},
-                    )
+                    self._event(t, "handover", where, from_eci=last_cell[path], to_eci=eci, handover_kind=kind)
                 last_rsrp[path], last_cell[path] = rsrp, eci
             if mobile and second - changed >= 10:
                 mobile = False
-                self.record(second + 0.9, "event", {"kind": "mobility_stop"}, {"quantity": "rsrp_dbm"})
+                self._event(second + 0.9, "mobility_stop", {}, quantity="rsrp_dbm")
 
     def _runs(self) -> None:
         number = 0
@@ -200,93 +200,41 @@ class Synthetic:
                 total += rate
                 queue = 40 * (1 - math.exp(-step / 10)) * self.random.uniform(0.8, 1.2)
                 tags = {"run": name, "path": path, "operator": self.paths[path], "subflow": str(i + 1)}
-                self.record(
-                    t,
-                    "subflow",
-                    {**tags, "end": "probe"},
-                    {"goodput_bit_per_s": rate, "bytes_received": int(carried[path]), "rcv_rtt_ms": 60.0},
-                )
-                now = self.rtt[path][min(int(t * 10), len(self.rtt[path]) - 1)]
-                self.record(
-                    t + 0.01,
-                    "subflow",
-                    {**tags, "end": "server"},
-                    {"goodput_bit_per_s": rate, "rtt_ms": now + queue, "bytes_acked": int(carried[path])},
-                    numbered=False,
-                )
-            self.record(
-                t,
-                "connection",
-                {"run": name, "kind": kind, "path": paths[0], "end": "probe"},
-                {
-                    "goodput_bit_per_s": total,
-                    "bytes": int(sum(carried.values())),
-                    "subflows": len(paths),
-                    "fallback": False,
-                },
-            )
+                seen = {"goodput_bit_per_s": rate, "bytes_received": int(carried[path]), "rcv_rtt_ms": 60.0}
+                self.record(t, "subflow", {**tags, "end": "probe"}, seen)
+                rtt_ms = self.rtt[path][min(int(t * 10), len(self.rtt[path]) - 1)] + queue
+                sent = {"goodput_bit_per_s": rate, "rtt_ms": rtt_ms, "bytes_acked": int(carried[path])}
+                self.record(t + 0.01, "subflow", {**tags, "end": "server"}, sent, numbered=False)
+            whole = {"goodput_bit_per_s": total, "bytes": int(sum(carried.values())), "subflows": len(paths)}
+            of = {"run": name, "kind": kind, "path": paths[0], "end": "probe"}
+            self.record(t, "connection", of, {**whole, "fallback": False})
         moved = int(sum(carried.values()))
         goodput = moved * 8 / length
+        result = {"bytes": moved, "duration_s": length, "goodput_bit_per_s": goodput, "fallback": False}
         tags = {"run": name, "kind": kind, "path": paths[0], "pair": pair, "pairing": pairing}
-        self.record(
-            start + length,
-            "run",
-            tags,
-            {"bytes": moved, "duration_s": length, "goodput_bit_per_s": goodput, "ok": True, "fallback": False},
-        )
+        self.record(start + length, "run", tags, {**result, "ok": True})
         files = []
         for path in paths:
             content = bytes(64) * (1 + moved // 400_000)
             file = f"captures/{name}-{path}.pcap"
             self.captures.append((file, content, name))
             files.append({"name": file, "bytes": len(content), "sha256": "0" * 64, "packets": moved // 1400})
-        first, last = round(start * 1e9), round((start + length) * 1e9)
-        self.manifests.append(
+        subflows = [
             {
-                "format": "tandem-run/1",
-                "id": name,
-                "pair": pair,
-                "pairing": pairing,
-                "kind": kind,
-                "paths": paths,
-                "probe": PROBE,
-                "boot": BOOT,
-                "trigger": "mobility_start",
-                "experiment": {"name": "download", "version": 1},
-                "parameters": {"seconds": length},
-                "seed": 1,
-                "started_utc_ns": START_UTC_NS + first,
-                "ended_utc_ns": START_UTC_NS + last,
-                "started_monotonic_ns": START_MONOTONIC_NS + first,
-                "ended_monotonic_ns": START_MONOTONIC_NS + last,
-                "environment": {},
-                "modems": {},
-                "clock": {},
-                "records": {},
-                "failure": None,
-                "files": files,
-                "result": {
-                    "bytes": moved,
-                    "duration_s": length,
-                    "goodput_bit_per_s": goodput,
-                    "connect_ms": 44.0,
-                    "first_byte_ms": 90.0,
-                    "fallback": False,
-                    "subflows": [
-                        {
-                            "subflow": str(i + 1),
-                            "path": p,
-                            "operator": self.paths[p],
-                            "bytes": int(carried[p]),
-                            "share": carried[p] / max(1.0, sum(carried.values())),
-                            "rtt_ms_median": None,
-                            "join_delay_ms": 48.0 if i else None,
-                        }
-                        for i, p in enumerate(paths)
-                    ],
-                },
+                "subflow": str(i + 1),
+                "path": p,
+                "operator": self.paths[p],
+                "bytes": int(carried[p]),
+                "share": carried[p] / max(1.0, sum(carried.values())),
+                "rtt_ms_median": None,
+                "join_delay_ms": 48.0 if i else None,
             }
-        )
+            for i, p in enumerate(paths)
+        ]
+        result |= {"connect_ms": 44.0, "first_byte_ms": 90.0, "subflows": subflows}
+        of = {"pair": pair, "pairing": pairing, "kind": kind, "paths": paths, "trigger": "mobility_start"}
+        made = run_manifest(name, "download", start, length, result, parameters={"seconds": length}, files=files, **of)
+        self.manifests.append(made)
 
     def lines(self) -> list[str]:
         """The records in line protocol, for a real database."""

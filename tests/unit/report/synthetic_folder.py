@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from synthetic_campaign import BOOT, PROBE, Synthetic
 from synthetic_scenario import START_MONOTONIC_NS, START_UTC_NS
+
+from tandem_server.registry import Registry
+from tandem_server.store import PrivateInflux
 
 
 def write(made: Synthetic, folder: Path) -> Path:
@@ -23,6 +28,23 @@ def write(made: Synthetic, folder: Path) -> Path:
     (folder / "truth.jsonl").write_text("".join(json.dumps(line) + "\n" for line in made.truth))
     (folder / "campaign.json").write_text(json.dumps(campaign(made)))
     (own / "collector.json").write_text(json.dumps(collector(made)))
+    return folder
+
+
+def with_database(made: Synthetic, folder: Path, influx_binary: Path, skipped: Sequence[int] = ()) -> Path:
+    """The folder with its database and ledger; the lines ``skipped`` never reach the database."""
+    write(made, folder)
+    with (
+        PrivateInflux(influx_binary, folder / "server" / "influxdb", 0) as private,
+        closing(private.client()) as client,
+    ):
+        assert client.write([line for n, line in enumerate(made.lines()) if n not in skipped]) == []
+        there = {**campaign(made), "store": {"url": private.url, "database": "tandem"}}
+    (folder / "campaign.json").write_text(json.dumps(there))
+    with Registry(folder / "server" / "registry.sqlite") as registry:
+        registry.probes.add(PROBE)
+        for manifest in made.manifests:
+            registry.runs.put(manifest["id"], PROBE, manifest)
     return folder
 
 
@@ -44,50 +66,25 @@ def campaign(made: Synthetic) -> dict[str, Any]:
                 ("collector", 9.4, 61_000_000),
                 ("endpoint", 14.2, 70_000_000),
                 ("gateway", 3.1, 66_000_000),
-                ("database", 4.8, 118_000_000),
-                ("link-a", 21.5, 9_000_000),
-                ("link-b", 20.2, 9_000_000),
-                ("modem-a", 0.8, 22_000_000),
-                ("modem-b", 0.9, 22_000_000),
             )
         ],
-        "versions": {
-            "tandem": "0.1.0",
-            "kernel": "6.1.0-25-amd64",
-            "python": "3.11.2",
-            "influxdb": "1.6.7",
-            "tcpdump": "4.99.3",
-        },
+        "versions": {"tandem": "0.1.0", "kernel": "6.1.0-25-amd64"},
         "store": {"url": "http://127.0.0.1:8086", "database": "tandem"},
     }
 
 
 def collector(made: Synthetic) -> dict[str, Any]:
+    records = {"made": made.seq, "sent": made.seq, "pending": 0, "rejected": 0, "dropped": 0}
+    polls = {"made": int(made.seconds), "late": int(made.seconds > 97), "failed": 3}
+    polls |= {"late_ms_p50": 0.4, "late_ms_p99": 9.8, "late_ms_max": 120.4}
     return {
         "format": "tandem-collector/1",
         "probe": PROBE,
         "boot": BOOT,
         "started_utc_ns": START_UTC_NS,
         "ended_utc_ns": START_UTC_NS + round((made.seconds + 5) * 1e9),
-        "records": {
-            "made": made.seq,
-            "sent": made.seq,
-            "pending": 0,
-            "rejected": 0,
-            "dropped": 0,
-            "by_measurement": made.by_measurement,
-        },
-        "polls": {
-            p: {
-                "made": int(made.seconds),
-                "late": int(made.seconds > 97),
-                "late_ms_p50": 0.4,
-                "late_ms_p99": 9.8,
-                "late_ms_max": 120.4,
-                "failed": 3,
-            }
-            for p in made.paths
-        },
+        "records": {**records, "by_measurement": made.by_measurement},
+        "polls": dict.fromkeys(made.paths, polls),
         "captures": [
             {"file": f, "bytes": len(c), "packets": len(c) // 64, "run": r, "path": f[-6], "cut": False}
             for f, c, r in made.captures
@@ -97,11 +94,7 @@ def collector(made: Synthetic) -> dict[str, Any]:
         },
         "resources": {"cpu_seconds": 9.4, "max_rss_bytes": 61_000_000, "wall_seconds": made.seconds + 4},
         "versions": {"tandem": "0.1.0"},
-        "environment": {
-            "net.ipv4.tcp_rmem": "4096 131072 33554432",
-            "net.mptcp.scheduler": "default",
-            "congestion_control": "cubic",
-        },
+        "environment": {"net.mptcp.scheduler": "default", "congestion_control": "cubic"},
     }
 
 

@@ -21,6 +21,11 @@ def spread(middle: float) -> dict[str, Any]:
     return {"n": 100, "mean": middle, **{f"p{q}": middle * (0.5 + q / 100) for q in QUANTILES}}
 
 
+def run_of(step: str, result: dict[str, Any], arm: int = 0, **more: Any) -> dict[str, Any]:
+    """What one experiment's run says of itself."""
+    return {"step": step, "arm": arm, "parameters": {}, "result": result, **more}
+
+
 def _download(n: int) -> dict[str, Any]:
     kind = ("mptcp", "tcp", "tcp")[n % 3]
     path = ("a", "a", "b")[n % 3]
@@ -44,13 +49,7 @@ def _bandwidth(n: int) -> dict[str, Any]:
         "c_total_bit_per_s": 1e6 * (ratio + 1),
            "tdi": 1.0, "bandwidth_ratio": ratio * 1.01, "phases": [phase], "benefits": [benefit]}  # fmt: skip
     shape = {"a": {"interface": "wwan0", "asked": {"up_bit_per_s": 1e6 * ratio}, "held": True}}
-    return {
-        "step": "ratios",
-        "arm": n % 3,
-        "parameters": {"mode": "oneway"},
-        "result": {"mode": "oneway", "rounds": [row]},
-        "shape": shape,
-    }
+    return run_of("ratios", {"mode": "oneway", "rounds": [row]}, n % 3, parameters={"mode": "oneway"}, shape=shape)
 
 
 def _delay(n: int) -> dict[str, Any]:
@@ -59,12 +58,7 @@ def _delay(n: int) -> dict[str, Any]:
     end = {"delay_s": 0.05, "benefit": value, "benefit_raw": value}
     benefit = {"primary": "b", **end, "agent": end, "server": {**end, "benefit": value / 2}, "most_loaded_share": 0.6}
     rounds = [{"number": 0, "bytes": size, "benefits": [benefit]}]
-    return {
-        "step": "sizes",
-        "arm": 0,
-        "parameters": {},
-        "result": {"mode": "oneway", "timed_at": "agent", "rounds": rounds},
-    }
+    return run_of("sizes", {"mode": "oneway", "timed_at": "agent", "rounds": rounds})
 
 
 def _dash(n: int) -> dict[str, Any]:
@@ -101,12 +95,7 @@ def _reachability(_: int) -> dict[str, Any]:
         }
     ]
     compared = [{"ways": ["W/W", "W/L"], "names": 95, "second_slower_share": 0.7, "difference_ms": spread(5.0)}]
-    return {
-        "step": "survey",
-        "arm": 0,
-        "parameters": {},
-        "result": {"ways": ways, "overlap": overlap, "comparison": compared},
-    }
+    return run_of("survey", {"ways": ways, "overlap": overlap, "comparison": compared})
 
 
 def _latency(_: int) -> dict[str, Any]:
@@ -115,7 +104,7 @@ def _latency(_: int) -> dict[str, Any]:
             "lost_share": 0.0}
         for p in "ab" for loaded in (False, True)
     ]  # fmt: skip
-    return {"step": "idle", "arm": 0, "parameters": {}, "result": {"streams": streams}}
+    return run_of("idle", {"streams": streams})
 
 
 def _traceroute(_: int) -> dict[str, Any]:
@@ -124,18 +113,13 @@ def _traceroute(_: int) -> dict[str, Any]:
     apart = [
         {"paths": ["a", "b"], "protocol": "tcp", "shared": 1, "disjoint_share": 0.8, "systems_disjoint_share": None}
     ]
-    return {"step": "ways", "arm": 0, "parameters": {}, "result": {"traces": traces, "disjointness": apart}}
+    return run_of("ways", {"traces": traces, "disjointness": apart})
 
 
 def _verdict(n: int) -> dict[str, Any]:
     stripped = {"verdict": "stripped", "where": "syn"}
-    paths = {
-        "a": {
-            "primary": {"verdict": "native", "where": None},
-            "join": stripped if n % 4 == 0 else {"verdict": "native"},
-        }
-    }
-    return {"step": "look", "arm": 0, "parameters": {}, "result": {"paths": paths}}
+    join = stripped if n % 4 == 0 else {"verdict": "native"}
+    return run_of("look", {"paths": {"a": {"primary": {"verdict": "native", "where": None}, "join": join}}})
 
 
 def _pageload(n: int) -> dict[str, Any]:
@@ -143,22 +127,12 @@ def _pageload(n: int) -> dict[str, Any]:
     loads = [{"page": "p", "by": "browser", "page_load_time_ms": 1500.0 + n, "objects": 40, "bytes": 10**6, "failure": None,
               "shares": {"a": 0.7, "b": 0.3}}, {"page": "q", "by": "browser", "failure": "timeout", "page_load_time_ms": 9.0}]  # fmt: skip
     result = {"page_load_time_ms": spread(1500.0 + n), "objects": 40, "fallback": False, "loads": loads}
-    return {"step": "pages", "arm": n % 2, "parameters": {"kind": kind, "path": "a"}, "result": result}
+    return run_of("pages", result, n % 2, parameters={"kind": kind, "path": "a"})
 
 
 def _handshake(n: int) -> dict[str, Any]:
-    return {
-        "step": "own",
-        "arm": 0,
-        "parameters": {},
-        "result": {
-            "handshake_ms": 40.0 + n,
-            "connect_ms": spread(20.0),
-            "made": 5,
-            "median_ms": {"a": 30.0, "b": 50.0},
-            "odd": "text",
-        },
-    }
+    figures = {"handshake_ms": 40.0 + n, "connect_ms": spread(20.0), "made": 5, "median_ms": {"a": 30.0, "b": 50.0}}
+    return run_of("own", {**figures, "odd": "text"})
 
 
 MAKERS = {

@@ -36,28 +36,14 @@ class Scenario:
 
     def _true(self, t: float, kind: str, **keys: Any) -> None:
         at = round(t * 1e9)
-        self.truth.append(
-            {
-                "t_s": round(t, 3),
-                "monotonic_ns": START_MONOTONIC_NS + at,
-                "utc_ns": START_UTC_NS + at,
-                "type": kind,
-                **keys,
-            }
-        )
+        clocks = {"t_s": round(t, 3), "monotonic_ns": START_MONOTONIC_NS + at, "utc_ns": START_UTC_NS + at}
+        self.truth.append({**clocks, "type": kind, **keys})
 
     def _scenario(self) -> None:
         for i, (name, activity, start) in enumerate(PHASES):
             until = PHASES[i + 1][2] if i + 1 < len(PHASES) else self.seconds
             if start < self.seconds:
-                self._true(
-                    start,
-                    "phase",
-                    name=name,
-                    activity=activity,
-                    speed_m_s=SPEED[activity],
-                    until_s=min(until, self.seconds),
-                )
+                self._true(start, "phase", name=name, activity=activity, until_s=min(until, self.seconds))
         for t, moving in ((0.0, False), (48.0, True), (152.0, False)):
             if t < self.seconds:
                 self._true(t, "mobility", moving=moving, speed_m_s=0.0)
@@ -82,58 +68,17 @@ class Scenario:
                 interruption = 40 + self.random.expovariate(1 / 60)
                 before, cell = eci, cell + 1
                 eci = ((first + cell // 3) << 8) + 1 + cell % 3
-                kind = "enb" if cell % 3 == 0 else "sector"
-                self._true(
-                    t,
-                    "handover",
-                    operator=operator,
-                    from_eci=before,
-                    to_eci=eci,
-                    handover_kind=kind,
-                    interruption_ms=round(interruption, 1),
-                    queue="kept",
-                )
+                changed = {"from_eci": before, "to_eci": eci, "interruption_ms": round(interruption, 1)}
+                self._true(t, "handover", operator=operator, **changed)
                 outage_until = t + max(0.3, interruption / 1000)
             if len(rsrps) >= 10 and rsrps[-10] - rsrp >= 6 and t - last_drop > 2 and self.with_events:
-                self._true(
-                    t,
-                    "signal_drop",
-                    operator=operator,
-                    change_db=round(rsrp - rsrps[-10], 2),
-                    from_dbm=rsrps[-10],
-                    to_dbm=rsrp,
-                )
+                self._true(t, "signal_drop", operator=operator, change_db=round(rsrp - rsrps[-10], 2))
                 last_drop = t
             capacity = max(1.5e6, 3.4e6 * (sinr + 4) * (0.9 - 0.1 * k))
             out = t < outage_until
-            self._true(
-                t,
-                "radio",
-                operator=operator,
-                rsrp_dbm=round(rsrp, 2),
-                rsrq_db=-9.5,
-                sinr_db=round(sinr, 2),
-                rssi_dbm=round(rsrp + 28, 2),
-                plmn=f"9990{k + 1}",
-                tac=7001,
-                eci=eci,
-                pci=30 + cell,
-                earfcn=1300 + 100 * k,
-                rat="LTE",
-                speed_m_s=speed,
-            )
-            self._true(
-                t,
-                "link",
-                operator=operator,
-                down_bit_per_s=round(capacity),
-                up_bit_per_s=2e7,
-                rtt_ms=38 + 14 * k,
-                buffer_down_bytes=750000,
-                buffer_up_bytes=200000,
-                loss=0.0,
-                outage=out,
-            )
+            self._true(t, "radio", operator=operator, rsrp_dbm=round(rsrp, 2), eci=eci, rat="LTE", speed_m_s=speed)
+            offered = {"down_bit_per_s": round(capacity), "up_bit_per_s": 2e7, "rtt_ms": 38 + 14 * k, "outage": out}
+            self._true(t, "link", operator=operator, **offered)
             down.append(0.0 if out else capacity)
             rtts.append(38 + 14 * k + (700 if out else 0))
             cells.append(eci)

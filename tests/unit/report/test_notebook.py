@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-
 import pytest
 
 pd = pytest.importorskip("pandas", reason="pip install -r requirements/dev.txt")
 
 from paper_campaign import made  # noqa: E402
-from synthetic_campaign import PROBE, Synthetic  # noqa: E402
-from synthetic_folder import write  # noqa: E402
+from synthetic_campaign import Synthetic  # noqa: E402
+from synthetic_folder import with_database, write  # noqa: E402
 
 from tandem.schema.metrics import MEASUREMENTS  # noqa: E402
 from tandem_server.analysis import load  # noqa: E402
-from tandem_server.registry import Registry  # noqa: E402
-from tandem_server.store import PrivateInflux  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -83,16 +79,7 @@ def test_without_a_database_the_tables_are_empty_and_it_says_so(tmp_path):
 
 def test_records_come_out_of_the_folders_own_database(influx_binary, tmp_path):
     one = Synthetic(seconds=40.0)
-    folder = write(one, tmp_path / "campaign")
-    with (
-        PrivateInflux(influx_binary, folder / "server" / "influxdb", 0) as private,
-        closing(private.client()) as client,
-    ):
-        assert client.write(one.lines()) == []
-    with Registry(folder / "server" / "registry.sqlite") as registry:
-        registry.probes.add(PROBE)
-        for manifest in one.manifests:
-            registry.runs.put(manifest["id"], PROBE, manifest)
+    folder = with_database(one, tmp_path / "campaign", influx_binary)
     stored, listed = load(folder), load(folder, one.source)
     assert stored.missing == listed.missing == []
     assert stored.runs["in_ledger"].all()

@@ -5,15 +5,14 @@ import os
 from pathlib import Path
 
 import pytest
-from synthetic_campaign import PROBE, Synthetic
-from synthetic_folder import campaign, write
+from synthetic_campaign import Synthetic
+from synthetic_folder import campaign, with_database, write
 
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
 from tandem_server.analysis.summary import summary
 from tandem_server.cli.main import main
-from tandem_server.registry import Registry
-from tandem_server.store import PrivateInflux, StoreStartError, find_influxd
+from tandem_server.store import PrivateInflux
 
 MADE = Synthetic(seconds=110.0)
 KEYS = {
@@ -23,33 +22,8 @@ KEYS = {
 
 
 @pytest.fixture(scope="module")
-def influxd() -> Path:
-    try:
-        return find_influxd()
-    except StoreStartError as error:
-        pytest.skip(str(error))
-
-
-def fill(folder: Path, influxd: Path, skipped: frozenset[int] = frozenset()) -> Path:
-    """A campaign folder with its database and ledger; ``skipped`` lines never reach the database."""
-    write(MADE, folder)
-    with PrivateInflux(influxd, folder / "server" / "influxdb", 0) as private:
-        client = private.client()
-        lines = [line for i, line in enumerate(MADE.lines()) if i not in skipped]
-        assert client.write(lines) == []
-        client.close()
-        there = {**campaign(MADE), "store": {"url": private.url, "database": "tandem"}}
-    (folder / "campaign.json").write_text(json.dumps(there))
-    with Registry(folder / "server" / "registry.sqlite") as registry:
-        registry.probes.add(PROBE)
-        for manifest in MADE.manifests:
-            registry.runs.put(manifest["id"], PROBE, manifest)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def folder(influxd, tmp_path_factory) -> Path:
-    return fill(tmp_path_factory.mktemp("command") / "campaign", influxd)
+def folder(influx_binary, tmp_path_factory) -> Path:
+    return with_database(MADE, tmp_path_factory.mktemp("command") / "campaign", influx_binary)
 
 
 def test_starts_the_folders_own_database_and_writes_both_files(folder, capsys):
@@ -67,25 +41,25 @@ def test_starts_the_folders_own_database_and_writes_both_files(folder, capsys):
     assert figures == from_memory, "the database says the same as the list in memory"
 
 
-def test_asks_the_database_that_answers(folder, influxd, capsys):
-    with PrivateInflux(influxd, folder / "server" / "influxdb", 0) as private:
+def test_asks_the_database_that_answers(folder, influx_binary, capsys):
+    with PrivateInflux(influx_binary, folder / "server" / "influxdb", 0) as private:
         there = {**campaign(MADE), "store": {"url": private.url, "database": "tandem"}}
         (folder / "campaign.json").write_text(json.dumps(there))
         assert main(["report", str(folder), "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["records"]["lost"] == 0
 
 
-def test_does_not_start_a_second_database_on_files_in_use(folder, influxd, capsys):
-    with PrivateInflux(influxd, folder / "server" / "influxdb", 0) as private:
+def test_does_not_start_a_second_database_on_files_in_use(folder, influx_binary, capsys):
+    with PrivateInflux(influx_binary, folder / "server" / "influxdb", 0) as private:
         there = {**campaign(MADE), "store": {"url": "http://127.0.0.1:9", "database": "tandem"}}
         (folder / "campaign.json").write_text(json.dumps(there))
         assert main(["report", str(folder)]) == 1
         assert f"held by process {private.pid}" in capsys.readouterr().err
 
 
-def test_missing_records_end_in_1_and_are_counted(influxd, tmp_path, capsys):
+def test_missing_records_end_in_1_and_are_counted(influx_binary, tmp_path, capsys):
     numbered = [i for i, (_, seq, _) in enumerate(MADE.source.points) if seq is not None]
-    folder = fill(tmp_path / "campaign", influxd, frozenset(numbered[10:13]))
+    folder = with_database(MADE, tmp_path / "campaign", influx_binary, skipped=numbered[10:13])
     assert main(["report", str(folder)]) == 1
     assert f"missing: 3 of {MADE.seq} records are not in the database" in capsys.readouterr().err
     assert json.loads((folder / "summary.json").read_text())["records"]["lost"] == 3

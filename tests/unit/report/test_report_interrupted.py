@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hostile_json import places
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from synthetic_campaign import PROBE, Synthetic
@@ -138,14 +139,6 @@ def test_another_version_is_refused(folder):
 STRANGE = st.sampled_from(
     [None, True, -1, 10**400, 1e308, float("nan"), "", "<i>", [], ["x"], [None], {}, {"a": None}, {"a": {}}]
 )
-
-
-def places(value, at=()):
-    """Every place in a tree of JSON, as its keys."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, below in inner:
-        yield (*at, key)
-        yield from places(below, (*at, key))
 
 
 TREES = [campaign(MADE), collector(MADE), MADE.manifests[2]]

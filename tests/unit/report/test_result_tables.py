@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from hostile_json import places
 from hypothesis import given
 from hypothesis import strategies as st
 from synthetic_results import MAKERS, PROBE, manifests, write
@@ -250,14 +251,6 @@ BROKEN = st.recursive(
     | st.dictionaries(st.sampled_from(("path", "share", "bytes", "asked", "p50", "x")), inner, max_size=3),
     max_leaves=6,
 )  # fmt: skip
-
-
-def places(value, way=()):
-    """Every place in a JSON value, as keys to it."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, content in inner:
-        yield (*way, key)
-        yield from places(content, (*way, key))
 
 
 SOUND = manifests(10)

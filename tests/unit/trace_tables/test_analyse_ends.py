@@ -9,8 +9,6 @@ import subprocess
 import pytest
 from folders import command, fill, plain, run, told
 
-from tandem_server.cli.main import main
-
 
 def test_a_corrupt_file_beside_good_ones(tmp_path):
     folder = fill(tmp_path, 3)
@@ -56,36 +54,27 @@ def test_usage(tmp_path, words, says):
     assert done.stdout == ""
 
 
-def test_without_pyarrow_one_line_names_the_mend(tmp_path):
+@pytest.mark.parametrize(
+    ("module", "words", "says"),
+    [
+        ("pyarrow", ("--out", "out"), "tables need pyarrow; mend: pip install 'tandem-server[traces]'"),
+        (
+            "distributed",
+            ("--dask", "tcp://127.0.0.1:1"),
+            "--dask needs distributed; mend: pip install 'tandem-server[dask]'",
+        ),
+    ],
+)
+def test_without_what_tables_and_dask_need_one_line_names_the_mend(tmp_path, module, words, says):
     """A module of that name which cannot be imported stands for none."""
     folder = fill(tmp_path / "caps", 1)
-    (tmp_path / "pyarrow.py").write_text("raise ImportError(\"No module named 'pyarrow'\")\n")
+    (tmp_path / f"{module}.py").write_text(f"raise ImportError(\"No module named '{module}'\")\n")
     lacking = dict(os.environ, PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     done = subprocess.run(
-        command(folder, "--out", tmp_path / "out"), env=lacking, capture_output=True, text=True, check=False
+        command(folder, *words), env=lacking, cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == "tandem-server: tables need pyarrow; mend: pip install 'tandem-server[traces]'\n"
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", f"tandem-server: {says}\n")
     assert not (tmp_path / "out").exists()
-
-
-def test_without_distributed_one_line_names_the_mend(tmp_path):
-    folder = fill(tmp_path / "caps", 1)
-    (tmp_path / "distributed.py").write_text("raise ImportError(\"No module named 'distributed'\")\n")
-    lacking = dict(os.environ, PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    words = command(folder, "--dask", "tcp://127.0.0.1:1")
-    done = subprocess.run(words, env=lacking, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == "tandem-server: --dask needs distributed; mend: pip install 'tandem-server[dask]'\n"
-
-
-def test_help_names_every_option_and_status(capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["analyse", "--help"])
-    assert ended.value.code == 0
-    told_help = capsys.readouterr().out
-    for word in ("--json", "--out DIR", "--bins MS", "--packets", "--workers N", "--dask ADDRESS", "Exit status: 0"):
-        assert word in told_help
 
 
 def test_a_terminal_gets_a_bar(tmp_path):

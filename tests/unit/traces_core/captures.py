@@ -92,18 +92,8 @@ def tcp(
     window: int,
 ) -> bytes:
     options = padded(options)
-    head = struct.pack(
-        ">HHIIBBHHH",
-        source_port,
-        port,
-        sequence % (1 << 32),
-        acknowledgement % (1 << 32),
-        (5 + len(options) // 4) << 4,
-        flags,
-        window,
-        0,
-        0,
-    )
+    head = struct.pack(">HHII", source_port, port, sequence % (1 << 32), acknowledgement % (1 << 32))
+    head += struct.pack(">BBHHH", (5 + len(options) // 4) << 4, flags, window, 0, 0)
     return head + options + payload
 
 

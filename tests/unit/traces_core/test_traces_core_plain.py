@@ -130,9 +130,3 @@ def test_events(made):
 
 def test_packets_only_on_request():
     assert analyse(pcap(plain_download().packets), packets=False)["packets"] == []
-
-
-def test_the_same_over_ipv6():
-    made = analyse(pcap(plain_download("2001:db8::1", "2001:db8::2").packets))
-    assert one(made, "connections")["responder_address"] == "2001:db8::2"
-    assert one(made, "totals", subflow=0, direction="to_opener")["goodput_bytes"] == 5500
