@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
 @dataclass(frozen=True)
 class Fault:
-    """``when``: ``begin`` or ``end`` of a span of the run, or a query for the point that shows the fault; ``after_s`` later. The labels
-    that fire; ``well``: of the same rule at the same time, which do not."""
+    """``when``: ``begin`` or ``end`` of a span of the run, or a query for the points that show the fault; ``after_s`` later. The labels
+    that fire; ``well``: of the same rule at one of these times, which do not."""
 
     when: str
     fires: dict[str, str]
@@ -42,7 +42,7 @@ LIMITS = {"probe-silent": 12.0, "probe-gone": 14.0, "probe-undervoltage": 1.0}
 
 
 def in_state(name: str) -> str:
-    return f'SELECT last("state_code") FROM "probe_state" WHERE "probe" = \'{NAME}\' AND "state" = \'{name}\''  # noqa: S608
+    return f'SELECT "state_code" FROM "probe_state" WHERE "probe" = \'{NAME}\' AND "state" = \'{name}\''  # noqa: S608
 
 
 FAULTS = {
@@ -99,16 +99,21 @@ def compressed(rule: Rule) -> Rule:
 RULES = {rule.labels["alarm"]: compressed(rule) for rule in rules(rules_document())}
 
 
-def at(filled: Filled, when: str, after_s: float = 0.0) -> int:
+def moments(filled: Filled, when: str, after_s: float = 0.0) -> list[int]:
     """UTC ms, see ``Fault``."""
     edge, _, span = when.partition(" ")
     if edge == "SELECT":
         (found,) = filled.store.query(when)
-        utc_ns = int(found.rows[0][0])
+        utc_ns = [int(row[0]) for row in found.rows]
     else:
         told = filled.eventful.spans[span]
-        utc_ns = told.begin_utc_ns if edge == "begin" else told.end_utc_ns
-    return int(utc_ns / 10**6 + after_s * 1000)
+        utc_ns = [told.begin_utc_ns if edge == "begin" else told.end_utc_ns]
+    return [int(one / 10**6 + after_s * 1000) for one in utc_ns]
+
+
+def at(filled: Filled, when: str, after_s: float = 0.0) -> int:
+    """The last of these moments."""
+    return moments(filled, when, after_s)[-1]
 
 
 def outcomes(rule: Rule, database: Influx, at_ms: int) -> dict[tuple, str]:
@@ -122,12 +127,16 @@ def key(labels: dict[str, str]) -> tuple:
 @pytest.mark.parametrize("alarm", FAULTS)
 def test_the_fault_is_told_after_the_rules_time_and_what_is_well_is_not(alarm, filled, database) -> None:
     rule, fault = RULES[alarm], FAULTS[alarm]
-    watch, at_ms = rule.watch(), at(filled, fault.when, fault.after_s)
-    results = watch.results(asker(database), at_ms)
-    found = {result.labels: result.outcome for result in results}
-    assert found.get(key(fault.fires)) == "Alerting", found
-    if fault.well is not None:
-        assert found.get(key(fault.well), "Normal") == "Normal"
+    watch = rule.watch()
+    for at_ms in moments(filled, fault.when, fault.after_s):
+        results = watch.results(asker(database), at_ms)
+        found = {result.labels: result.outcome for result in results}
+        assert found.get(key(fault.fires)) == "Alerting", found
+        # While a fault of one lasts the other may have one too: how they meet is the machine's pace.
+        if fault.well is None or found.get(key(fault.well), "Normal") == "Normal":
+            break
+    else:
+        pytest.fail(f"{fault.well} is told as well, all the time")
     for minute in range(rule.for_s // 60):
         watch.states.told(results, at_ms + minute * 60_000)
         assert key(fault.fires) not in watch.states.firing
