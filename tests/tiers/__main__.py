@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import shutil
@@ -49,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit status: 0 green, 1 a test or a check failed, 2 a wrong option, 130 stopped."""
+    """Exit status: 0 green, 1 a test or a check failed, 2 a wrong option, 3 another one runs here or there is no sudo, 130 stopped."""
     top = parser()
     args = top.parse_args(argv)
     if (args.shard or args.fresh) and not args.all:
@@ -67,9 +68,16 @@ def main(argv: Sequence[str]) -> int:
         return 0
     if any(job.root for job in jobs) and os.geteuid() != 0:
         by_sudo(argv)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    lock = (folder.parent / ".lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say("./kit test: another one runs in this checkout; hint: wait for its end")
+        return 3
     if digest is None or args.fresh:
         shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     owner = (int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])) if "SUDO_UID" in os.environ else None
     stopped = False
     try:
@@ -86,7 +94,7 @@ def main(argv: Sequence[str]) -> int:
     for path in written:
         path.write_text(json.dumps(summary, indent=1) + "\n")
     if owner is not None:
-        for path in (folder.parent, folder, *folder.iterdir(), *written):
+        for path in (folder.parent, Path(lock.name), folder, *folder.iterdir(), *written):
             os.chown(path, *owner)
     say(f"summary: {written[-1]}")
     if tier == "test":

@@ -153,7 +153,7 @@ def test_all_goes_on_where_it_was_and_begins_anew_for_another_tree(checkout: Che
     assert checkout.runs == 3
 
 
-def test_stopped_by_ctrl_c_it_leaves_nothing_running_and_blames_no_test(checkout: Checkout) -> None:
+def test_one_at_a_time_and_stopped_by_ctrl_c_it_leaves_nothing_running_and_blames_no_test(checkout: Checkout) -> None:
     checkout.write("tests/unit/a/test_a.py", GOOD)
     waits = (
         "import os, pathlib, signal\n"
@@ -167,6 +167,7 @@ def test_stopped_by_ctrl_c_it_leaves_nothing_running_and_blames_no_test(checkout
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.05)
+    assert (checkout.run()[0], "another one runs" in checkout.run()[2]) == (3, True)
     process.send_signal(signal.SIGINT)
     printed, said = process.communicate()
     assert process.returncode == 130, said
