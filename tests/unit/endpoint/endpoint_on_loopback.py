@@ -142,6 +142,15 @@ class Endpoint:
             self.recorder.close()
 
 
+def read_kept(file, method="GET"):
+    """Status, headers, body of one answer of several on a connection."""
+    status, headers = int(file.readline().split()[1]), {}
+    while (line := file.readline()) != b"\r\n":
+        name, value = line.decode("latin-1").rstrip().lower().split(": ", 1)
+        headers[name] = value
+    return status, headers, b"" if method == "HEAD" else file.read(int(headers.get("content-length", 0)))
+
+
 def read_answer(client):
     received = bytearray()
     while more := client.recv(1 << 20):

@@ -26,15 +26,6 @@ def opened(table, probe="probe-1", payload_bytes=None, seconds=None):
     return table.open(probe, "run-1", "mptcp", "a", {}, payload_bytes, seconds)
 
 
-def test_the_budget_is_shared_by_all_who_take(table):
-    session = opened(table(session_bytes=1000))
-    assert session.take(600) == 600
-    assert session.take(600) == 400
-    assert session.take(1) == 0
-    session.give_back(250)
-    assert session.take(600) == 250
-
-
 def test_threads_never_get_more_than_the_budget_together(table):
     session = opened(table(session_bytes=100_000))
     taken = []
