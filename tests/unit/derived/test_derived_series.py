@@ -198,10 +198,6 @@ def test_a_measurement_affects_the_hours_that_look_at_it():
     assert affected([LateHour("probe-1", "clock", START // S, 1, 0)], LATER) == set()
 
 
-def test_every_derived_measurement_has_its_policy():
-    assert set(DERIVED_POLICIES) < set(SERVER_MEASUREMENTS)
-
-
 def test_durations_are_read_as_the_database_writes_them():
     written = {"0s": 0, "168h0m0s": 604_800, "1h30m5s": 5405, "45m0s": 2700}
     assert {text: duration_s(text) for text in written} == written

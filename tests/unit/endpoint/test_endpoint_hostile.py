@@ -3,7 +3,7 @@
 import contextlib
 import select
 import socket
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from endpoint_on_loopback import head, read_answer, request, wait_until
@@ -82,12 +82,11 @@ def test_bodies_without_end_are_cut_while_others_are_served(attacked):
             while True:
                 client.sendall(b"x" * 100_000)
 
-    threads = [threading.Thread(target=flood) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    assert here.get("/v1/whoami")[0] == 200
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as threads:
+        floods = [threads.submit(flood) for _ in range(3)]
+        assert here.get("/v1/whoami")[0] == 200
+        for one in floods:
+            one.result()
     wait_until(lambda: not session.live)
     assert session.used_bytes == sum(c["bytes_received"] for c in session.summaries) == 3_000_000
 

@@ -4,6 +4,7 @@ import contextlib
 import sqlite3
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from endpoint_on_loopback import wait_until
@@ -28,21 +29,16 @@ def opened(table, probe="probe-1", payload_bytes=None, seconds=None):
 
 def test_threads_never_get_more_than_the_budget_together(table):
     session = opened(table(session_bytes=100_000))
-    taken = []
 
-    def work():
+    def taken(_):
+        total = 0
         while (count := session.take(7)) == 7:
-            taken.append(count)
             session.give_back(2)
-            taken.append(-2)
-        taken.append(count)
+            total += count - 2
+        return total + count
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum(taken) == session.used_bytes <= 100_000
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(taken, range(4))) == session.used_bytes <= 100_000
 
 
 def test_what_is_too_much_is_refused_with_the_reason(table):

@@ -149,26 +149,19 @@ def test_flags_go_before_the_inventory_and_that_before_defaults(operator_key, tm
     assert (other.enrolment, other.root_bytes, other.user) == (None, 6 << 30, "ops")
 
 
-@pytest.mark.parametrize(
-    ("words", "values", "said"),
-    [
-        ((), {}, r"no SSH key; mend: --ssh-key"),
-        ((), {"tandem_operator_keys": ["KEY"]}, r"probe invite probe-7 --json"),
-        (
-            ("--no-enrolment",),
-            {"tandem_operator_keys": ["KEY"], "tandem_wifi": {"country": False}},
-            "put it into quotes",
-        ),
-        (("--no-enrolment",), {"tandem_operator_keys": ["KEY"], "tandem_wifi": {"contry": "DE"}}, "no key 'contry'"),
-        (("--no-enrolment",), {"tandem_operator_keys": ["KEY"], "tandem_paths": {"a": 1}}, "no list"),
-        (("--no-enrolment",), {"tandem_operator_keys": ["KEY"], "tandem_paths": [{"apn": 5}]}, "into quotes"),
-        (("--no-enrolment",), {"tandem_operator_keys": "KEY"}, "no list"),
-    ],
-)
-def test_what_is_missing_or_wrong_in_the_inventory_is_told(operator_key, words, values, said):
-    values = json.loads(json.dumps(values).replace("KEY", operator_key))
-    with pytest.raises(ImageError, match=said):
-        gather.gather(_flags(*words), Variables(values))
+def test_what_is_missing_or_wrong_in_the_inventory_is_told(operator_key):
+    with pytest.raises(ImageError, match="probe invite probe-7 --json"):
+        gather.gather(_flags(), Variables({"tandem_operator_keys": [operator_key]}))
+    for wrong, said in (
+        ({"tandem_operator_keys": []}, "no SSH key; mend: --ssh-key"),
+        ({"tandem_operator_keys": operator_key}, "no list"),
+        ({"tandem_wifi": {"country": False}}, "put it into quotes"),
+        ({"tandem_wifi": {"contry": "DE"}}, "no key 'contry'"),
+        ({"tandem_paths": {"a": 1}}, "no list"),
+        ({"tandem_paths": [{"apn": 5}]}, "into quotes"),
+    ):
+        with pytest.raises(ImageError, match=said):
+            gather.gather(_flags("--no-enrolment"), Variables({"tandem_operator_keys": [operator_key]} | wrong))
 
 
 def test_an_invitation_of_another_probe_is_refused(operator_key, tmp_path):

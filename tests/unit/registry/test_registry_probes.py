@@ -42,9 +42,8 @@ def test_a_valid_name_is_a_plain_word(name):
 
 
 @given(st.one_of(st.none(), st.text(), st.text().map("Bearer {}".format)))
-def test_no_authorization_header_but_the_tokens_opens(header):
-    with Registry(REGISTRY_FILE) as registry:
-        assert probe_of(registry, header) is None
+def test_no_authorization_header_but_the_tokens_opens(shared, header):
+    assert probe_of(shared, header) is None
 
 
 def test_the_scheme_is_read_without_regard_to_case(registry):
@@ -57,14 +56,6 @@ def test_the_scheme_is_read_without_regard_to_case(registry):
 @pytest.fixture
 def registry(empty):
     return empty
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _shared_file(tmp_path_factory):
-    global REGISTRY_FILE
-    REGISTRY_FILE = tmp_path_factory.mktemp("registry") / "registry.sqlite"
-    with Registry(REGISTRY_FILE) as registry:
-        registry.probes.add("probe-1")
 
 
 def test_threads_write_at_once(registry):
