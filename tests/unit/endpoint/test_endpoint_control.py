@@ -136,6 +136,12 @@ def test_a_result_that_cannot_be_written_is_a_later(channel, registry):
     assert (status, "cannot keep results now" in told["error"]) == (503, True)
 
 
+def test_without_a_good_token_nothing_opens(channel):
+    for login in (None, "", "Bearer", "Bearer x", "Basic abc", "Bearer tandem_" + "A" * 43):
+        assert channel("POST", "/v1/sessions", ASK, login)[0] == 401
+        assert channel("DELETE", "/v1/sessions/" + "0" * 32, None, login)[0] == 401
+
+
 def test_more_than_a_probes_share_is_refused_with_the_reason(channel):
     assert channel("POST", "/v1/sessions", {**ASK, "bytes": 5001})[0] == 429
     assert [channel("POST", "/v1/sessions", ASK)[0] for _ in range(3)] == [201, 201, 429]

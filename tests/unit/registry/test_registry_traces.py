@@ -4,10 +4,25 @@ import io
 from dataclasses import replace
 
 from tandem.schema.trace import offer_of
+from tandem_server.registry import TraceRow, Unfinished
 
 
 def offer(content=b"packets" * 5000, name="captures/run-1-a.pcap", run="run-1"):
     return offer_of(io.BytesIO(content), name, run, "identity", 4096)
+
+
+def finished(registry, probe, told):
+    registry.trace_offers.offer(probe, told, 10)
+    return registry.trace_offers.finish(probe, told, f"{probe}/{told.name}", "identity", told.bytes)
+
+
+def test_the_same_content_under_another_name_is_received_at_once_but_not_for_another_probe(registry):
+    first = finished(registry, "probe-1", offer())
+    again = registry.trace_offers.offer("probe-1", offer(name="copy.pcap", run=None), 10)
+    assert isinstance(again, TraceRow)
+    assert (again.name, again.place, again.run) == ("copy.pcap", first.place, None)
+    assert registry.trace_offers.offer("probe-1", offer(), 10) == first
+    assert isinstance(registry.trace_offers.offer("probe-2", offer(), 10), Unfinished)
 
 
 def test_an_offer_goes_on_with_the_same_chunks_and_begins_anew_with_others(registry):

@@ -193,6 +193,15 @@ def test_a_chunk_that_matches_its_hash_but_not_the_file_is_found_in_the_end(boun
         assert place.registry.traces.received() == []
 
 
+def test_another_content_under_a_received_name_is_refused(place):
+    place.received("probe-1", *offered(CONTENT))
+    other, stream = offered(b"other content")
+    with pytest.raises(NameTaken):
+        place.desk.offer("probe-1", other)
+    assert place.received("probe-2", other, stream).name == other.name
+    assert [p.name for p in (place.folder / "traces/.unfinished/probe-1").iterdir()] == []
+
+
 def test_an_offer_made_before_its_name_was_taken_ends_with_409(place):
     other, stream = offered(b"other content", "late")
     place.send("probe-1", other, stream)
