@@ -1,24 +1,17 @@
 """tandem-wipe: what it finds, what it does not stop, and where it refuses. The whole of it runs in
 tests/system/test_decommission_playbook.py."""
 
-import importlib.machinery
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
+from program_module import module_of
 
 SCRIPT = Path(__file__).parents[3] / "ansible/roles/decommission/files/tandem-wipe"
 
 
 @pytest.fixture(scope="module")
 def wipe():
-    loader = importlib.machinery.SourceFileLoader("tandem_wipe", str(SCRIPT))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("tandem_wipe", loader))
-    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
-    loader.exec_module(module)
-    sys.dont_write_bytecode = before
-    return module
+    return module_of(SCRIPT)
 
 
 def test_links_that_lead_nowhere_are_found_and_what_people_need_is_not(wipe, tmp_path):

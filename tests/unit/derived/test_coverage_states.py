@@ -15,14 +15,8 @@ def health(t, mobile, kind=None):
 
 def test_a_telling_holds_until_the_next_and_not_for_ever():
     states = States([health(0, False), health(10, False)])
-    assert [states.at(t * S_NS) for t in (-1, 0, 9, 10, 10 + HOLDS_S, 11 + HOLDS_S)] == [
-        "",
-        "still",
-        "still",
-        "still",
-        "still",
-        "",
-    ]
+    found = [states.at(t * S_NS) for t in (-1, 0, 9, 10, 10 + HOLDS_S, 11 + HOLDS_S)]
+    assert found == ["", "still", "still", "still", "still", ""]
 
 
 def test_events_tell_the_second_and_health_the_class():

@@ -16,8 +16,8 @@ def endpoint(registry):
     """Starts endpoints with chosen limits, records going into a list; ends them."""
     started = []
 
-    def start(store=None, **limits):
-        started.append(Endpoint(registry, Limits(**limits), store))
+    def start(**limits):
+        started.append(Endpoint(registry, Limits(**limits)))
         return started[-1]
 
     yield start

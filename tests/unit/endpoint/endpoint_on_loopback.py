@@ -5,6 +5,7 @@ import functools
 import ipaddress
 import json
 import socket
+import sqlite3
 import ssl
 import tempfile
 import threading
@@ -44,6 +45,18 @@ def head(method, target, session="", *lines):
     return "\r\n".join([*first, *lines, "", ""]).encode()
 
 
+@contextlib.contextmanager
+def full_disk(registry):
+    """Its file takes no row of a session meanwhile."""
+    with contextlib.closing(sqlite3.connect(registry.file)) as connection:
+        for action in ("INSERT", "UPDATE"):
+            refusal = "SELECT RAISE(FAIL, 'database or disk is full')"
+            connection.execute(f"CREATE TRIGGER full_{action} BEFORE {action} ON sessions BEGIN {refusal}; END")
+        yield
+        for action in ("INSERT", "UPDATE"):
+            connection.execute(f"DROP TRIGGER full_{action}")
+
+
 @functools.cache
 def contexts():
     """The server's, and that of a client which trusts it."""
@@ -67,8 +80,8 @@ class Shelf:
 
 
 class Endpoint:
-    def __init__(self, registry, limits, store=None, content=None, pages=None):
-        self.registry, self.shelf = registry, store or Shelf()
+    def __init__(self, registry, limits, content=None, pages=None):
+        self.registry, self.shelf = registry, Shelf()
         self.sessions = SessionTable(registry, limits)
         self.recorder = Recorder(lambda: self.shelf)
         self.listener = listen("127.0.0.1", 0)
@@ -140,6 +153,15 @@ class Endpoint:
             self.sessions.end_all()
             self.acceptor.stop()
             self.recorder.close()
+
+
+def read_kept(file, method="GET"):
+    """Status, headers, body of one answer of several on a connection."""
+    status, headers = int(file.readline().split()[1]), {}
+    while (line := file.readline()) != b"\r\n":
+        name, value = line.decode("latin-1").rstrip().lower().split(": ", 1)
+        headers[name] = value
+    return status, headers, b"" if method == "HEAD" else file.read(int(headers.get("content-length", 0)))
 
 
 def read_answer(client):

@@ -82,6 +82,8 @@ def test_what_does_not_fit_the_budget_is_cut_and_told(channel):
     ask = channel(budget_bytes=1500)
     _, mine = ask("POST", "/v1/sessions", {**ASK, "bytes": 500_000, "capture": True})
     ask.endpoint.get("/v1/download?bytes=500000", mine["session"])
+    taking = ask.endpoint.sessions.get(mine["session"]).capture
+    wait_until(lambda: taking._full, "its budget was not reached")
     capture = ask("DELETE", f"/v1/sessions/{mine['session']}")[1]["capture"]
     assert capture["truncated"] is True
     assert capture["packets"] > 0
@@ -120,7 +122,9 @@ def test_a_tcpdump_that_may_not_capture_is_a_refusal_and_leaves_no_session(chann
 def test_a_tcpdump_that_writes_nonsense_is_told(tmp_path, monkeypatch):
     pretend(tmp_path, monkeypatch, "echo 'listening on any' >&2; head -c 100000 /dev/zero; exec sleep 60")
     captures = Captures(tmp_path / "captures", 10_000)
-    told = captures.begin("probe-1", "run-1", "s", 8480).finish(set())
+    taking = captures.begin("probe-1", "run-1", "s", 8480)
+    wait_until(lambda: taking._broken, "it was not read")
+    told = taking.finish(set())
     assert (told["file"], told["truncated"]) == (None, True)
     assert told["error"] == "tcpdump wrote nothing"
     assert not list((tmp_path / "captures").rglob("s.*"))

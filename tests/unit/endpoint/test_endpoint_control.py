@@ -3,10 +3,9 @@
 import asyncio
 import contextlib
 import json
-import sqlite3
 
 import pytest
-from endpoint_on_loopback import Endpoint
+from endpoint_on_loopback import Endpoint, full_disk
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -208,10 +207,7 @@ def test_any_body_is_a_request_or_refused(body):
 
 
 def test_a_registry_on_a_full_disk_is_a_later_not_an_accident(channel, registry):
-    with contextlib.closing(sqlite3.connect(registry.file)) as connection, connection:
-        connection.execute(
-            "CREATE TRIGGER full BEFORE INSERT ON sessions BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"
-        )
-    status, told = channel("POST", "/v1/sessions", ASK)
+    with full_disk(registry):
+        status, told = channel("POST", "/v1/sessions", ASK)
     assert status == 503
     assert "disk is full" in told["error"]

@@ -81,25 +81,6 @@ def test_a_download_for_a_time_is_complete_when_the_client_closes_at_its_end(end
     assert here.ended(session)["end"] == "complete"
 
 
-def test_a_stalled_download_is_given_up(endpoint):
-    here = endpoint(stall_s=0.3)
-    session = here.session()
-    with here.downloading(session, "bytes=500000000") as client:
-        summary = here.ended(session)
-        with pytest.raises(ConnectionResetError):
-            read_answer(client)
-    assert summary["end"] == "stalled"
-    assert session.used_bytes == summary["bytes_sent"] < 500_000_000
-
-
-def test_a_client_that_goes_away_ends_its_download(endpoint):
-    here = endpoint()
-    session = here.session()
-    with here.downloading(session):
-        pass
-    assert here.ended(session)["end"] == "client gone"
-
-
 def test_ending_the_session_or_the_endpoint_cuts_a_download(endpoint):
     here = endpoint()
     for end in (lambda one: here.sessions.end(one.id, "probe-1", wait_s=0.1), lambda _: here.stop()):
@@ -110,15 +91,6 @@ def test_ending_the_session_or_the_endpoint_cuts_a_download(endpoint):
         assert session.summaries[0]["end"] == "stopped"
     with pytest.raises(ConnectionRefusedError):
         here.connect()
-
-
-def test_the_budget_ends_a_download_and_refuses_the_next(endpoint):
-    here = endpoint(session_bytes=3_000_000)
-    session = here.session()
-    _, _, body = here.get("/v1/download?seconds=3000", session.id)
-    assert len(body) == 3_000_000
-    status, _, answer = here.get("/v1/download?bytes=1", session.id)
-    assert (status, "budget" in answer["error"]) == (429, True)
 
 
 def test_what_is_refused_is_answered_briefly(endpoint):
@@ -137,17 +109,6 @@ def test_what_is_refused_is_answered_briefly(endpoint):
     answers = [here.exchange(sent) for sent, _ in cases]
     assert [status for status, _, _ in answers] == [status for _, status in cases]
     assert all(list(told) == ["error"] and int(headers["content-length"]) < 200 for _, headers, told in answers)
-
-
-@pytest.mark.parametrize("kind", ["mptcp", "tcp"])
-def test_whoami_tells_the_peers_address(endpoint, kind):
-    here = endpoint()
-    with here.connect(kind) as client:
-        client.sendall(b"GET /v1/whoami HTTP/1.1\r\nHost: x\r\n\r\n")
-        status, headers, answer = read_answer(client)
-        port = client.getsockname()[1]
-    assert (status, answer) == (200, {"address": "127.0.0.1", "port": port})
-    assert int(headers["content-length"]) <= 200
 
 
 def test_whoami_within_a_session_tells_of_the_handshake(endpoint):

@@ -54,5 +54,7 @@ def test_a_busy_endpoint_says_so_in_fewer_bytes_than_a_handshake(endpoint):
 def test_with_a_session_no_more_payload_than_its_budget_comes(endpoint, payload):
     here = endpoint(session_bytes=payload)
     session = here.session()
-    got = [here.get(f"/v1/download?{query}", session.id)[2] for query in ("seconds=3000", "seconds=3000", "bytes=1")]
-    assert sum(len(body) for body in got if isinstance(body, bytes)) == payload
+    got = [here.get(f"/v1/download?{query}", session.id) for query in ("seconds=3000", "seconds=3000", "bytes=1")]
+    assert [(status, len(body)) for status, _, body in got[:2]] == [(200, payload), (200, 0)]
+    status, _, told = got[2]
+    assert (status, "budget" in told["error"]) == (429, True)

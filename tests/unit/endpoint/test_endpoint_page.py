@@ -6,7 +6,7 @@ import socket
 import ssl
 
 import pytest
-from endpoint_on_loopback import Endpoint, head, wait_until
+from endpoint_on_loopback import Endpoint, head, read_kept, wait_until
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,12 +64,7 @@ class Browser:
         self.socket.sendall(text.encode("latin-1") + body)
 
     def answer(self, method="GET"):
-        status = int(self.file.readline().split()[1])
-        headers = {}
-        while (line := self.file.readline()) != b"\r\n":
-            name, value = line.decode("latin-1").rstrip().lower().split(": ", 1)
-            headers[name] = value
-        return status, headers, b"" if method == "HEAD" else self.file.read(int(headers.get("content-length", 0)))
+        return read_kept(self.file, method)
 
     def get(self, host, target, method="GET", *lines, body=b""):
         self.send(method, host, target, *lines, body=body)

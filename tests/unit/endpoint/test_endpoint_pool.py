@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -122,16 +123,9 @@ def test_refusals_come_through(here):
 
 def test_the_budget_is_one_for_all_processes(here):
     session = here.session("tcp", payload_bytes=50_000_000)
-    got = []
-
-    def fetch():
-        got.append(len(here.get("/v1/download?seconds=3000", session.id, "tcp")[2]))
-
-    threads = [threading.Thread(target=fetch) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as threads:
+        asked = [threads.submit(here.get, "/v1/download?seconds=3000", session.id, "tcp") for _ in range(3)]
+        got = [len(one.result()[2]) for one in asked]
     wait_until(lambda: not session.live)
     assert sum(got) == session.used_bytes
     # What a part still holds when the others find nothing left stays with its connection, which uses it up; the last one ends exact.

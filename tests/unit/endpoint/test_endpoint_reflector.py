@@ -1,5 +1,6 @@
 """The reflector answers what an open session signed, byte for byte as much, and nothing else."""
 
+import contextlib
 import socket
 import time
 
@@ -16,10 +17,10 @@ from tandem_server.registry import Registry
 class Open:
     """A reflector with one session, and what its opener was told."""
 
-    def __init__(self, folder, host="127.0.0.1", budget=1_000_000, limits=None):
+    def __init__(self, folder, host="127.0.0.1", budget=1_000_000):
         self.registry = Registry(folder / "registry.sqlite")
         self.registry.probes.add("probe-1")
-        self.sessions = SessionTable(self.registry, limits or Limits())
+        self.sessions = SessionTable(self.registry, Limits())
         self.session = self.sessions.open("probe-1", "run-1", "tcp", "a", {}, budget, None)
         self.reflector = Reflector(reflector_socket(host, 0), self.sessions)
         self.told = self.reflector.told(self.session.id)
@@ -35,35 +36,29 @@ class Open:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
-    made = Open(tmp_path_factory.mktemp("reflector"))
-    yield made
-    made.close()
+    with contextlib.closing(Open(tmp_path_factory.mktemp("reflector"))) as made:
+        yield made
 
 
 @pytest.fixture
 def opened(tmp_path):
-    made = Open(tmp_path)
-    yield made
-    made.close()
+    with contextlib.closing(Open(tmp_path)) as made:
+        yield made
 
 
 @pytest.mark.parametrize(("host", "to"), [("127.0.0.1", "127.0.0.1"), ("::", "127.0.0.1"), ("::", "::1")])
 def test_what_the_probe_asks_comes_back_with_times(tmp_path, host, to):
-    made = Open(tmp_path, host)
-    try:
-        family = socket.AF_INET6 if ":" in to else socket.AF_INET
-        with socket.socket(family, socket.SOCK_DGRAM) as client:
-            client.settimeout(60)
-            client.connect((to, made.told["port"]))
-            before = time.monotonic_ns()
-            client.send(made.question(sequence=7, size=300))
-            raw = client.recv(2048)
-        answer = datagram.read_answer(made.key, made.id, raw)
-        assert len(raw) == 300
-        assert (answer.stream, answer.sequence, answer.count, answer.sent_ns) == (3, 7, 1, 5)
-        assert before - 1_000_000 < answer.received_ns <= answer.returned_ns < time.monotonic_ns()
-    finally:
-        made.close()
+    family = socket.AF_INET6 if ":" in to else socket.AF_INET
+    with contextlib.closing(Open(tmp_path, host)) as made, socket.socket(family, socket.SOCK_DGRAM) as client:
+        client.settimeout(60)
+        client.connect((to, made.told["port"]))
+        before = time.monotonic_ns()
+        client.send(made.question(sequence=7, size=300))
+        raw = client.recv(2048)
+    answer = datagram.read_answer(made.key, made.id, raw)
+    assert len(raw) == 300
+    assert (answer.stream, answer.sequence, answer.count, answer.sent_ns) == (3, 7, 1, 5)
+    assert before - 1_000_000 < answer.received_ns <= answer.returned_ns < time.monotonic_ns()
 
 
 def test_never_more_bytes_out_than_in(shared):
@@ -106,11 +101,8 @@ def test_after_its_session_nothing_is_answered(opened):
 
 
 def test_beyond_the_budget_nothing_is_answered(tmp_path):
-    made = Open(tmp_path, budget=250)
-    try:
+    with contextlib.closing(Open(tmp_path, budget=250)) as made:
         answered = [made.reflector.answer(made.question(n), 1) is not None for n in range(4)]
-    finally:
-        made.close()
     assert answered == [True, True, False, False]
 
 

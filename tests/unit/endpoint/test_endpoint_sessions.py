@@ -1,12 +1,12 @@
 """Budgets and limits: nobody gets more than the session allows."""
 
-import contextlib
 import sqlite3
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from endpoint_on_loopback import wait_until
+from endpoint_on_loopback import full_disk, wait_until
 
 from tandem_server.endpoint.sessions import Limits, Refused, SessionTable, Share
 
@@ -26,32 +26,18 @@ def opened(table, probe="probe-1", payload_bytes=None, seconds=None):
     return table.open(probe, "run-1", "mptcp", "a", {}, payload_bytes, seconds)
 
 
-def test_the_budget_is_shared_by_all_who_take(table):
-    session = opened(table(session_bytes=1000))
-    assert session.take(600) == 600
-    assert session.take(600) == 400
-    assert session.take(1) == 0
-    session.give_back(250)
-    assert session.take(600) == 250
-
-
 def test_threads_never_get_more_than_the_budget_together(table):
     session = opened(table(session_bytes=100_000))
-    taken = []
 
-    def work():
+    def taken(_):
+        total = 0
         while (count := session.take(7)) == 7:
-            taken.append(count)
             session.give_back(2)
-            taken.append(-2)
-        taken.append(count)
+            total += count - 2
+        return total + count
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum(taken) == session.used_bytes <= 100_000
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(taken, range(4))) == session.used_bytes <= 100_000
 
 
 def test_what_is_too_much_is_refused_with_the_reason(table):
@@ -154,36 +140,15 @@ def test_connections_of_one_session_are_bounded(table):
     session.enter()
 
 
-@pytest.fixture
-def full_disk(registry):
-    """The registry takes no row of a session, as on a full disk; ``room`` makes it take them again."""
-
-    def run(*statements):
-        with contextlib.closing(sqlite3.connect(registry.file)) as connection, connection:
-            for statement in statements:
-                connection.execute(statement)
-
-    def fill():
-        for action in ("INSERT", "UPDATE"):
-            run(
-                f"CREATE TRIGGER full_{action} BEFORE {action} ON sessions "
-                "BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"
-            )
-
-    fill.room = lambda: run("DROP TRIGGER full_INSERT", "DROP TRIGGER full_UPDATE")
-    return fill
-
-
-def test_an_end_that_a_full_disk_refuses_is_written_later(table, registry, full_disk):
+def test_an_end_that_a_full_disk_refuses_is_written_later(table, registry):
     sessions = table(probe_bytes_per_day=1000)
     session = opened(sessions, payload_bytes=800)
     session.take(700)
-    full_disk()
-    assert sessions.end(session.id, "probe-1") is session  # the probe gets its answer
-    with pytest.raises(sqlite3.Error, match="full"):
-        opened(sessions, payload_bytes=300)
-    assert registry.sessions.all()[0].ended_utc_ns is None
-    full_disk.room()
+    with full_disk(registry):
+        assert sessions.end(session.id, "probe-1") is session  # the probe gets its answer
+        with pytest.raises(sqlite3.Error, match="full"):
+            opened(sessions, payload_bytes=300)
+        assert registry.sessions.all()[0].ended_utc_ns is None
     with pytest.raises(Refused, match="700 of its 1000"):
         opened(sessions, payload_bytes=301)
     assert (registry.sessions.all()[0].ended_why, registry.sessions.all()[0].sent_bytes) == ("closed", 700)

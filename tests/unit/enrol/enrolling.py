@@ -1,8 +1,6 @@
 """A gateway to enrol at, a probe's root folder, and the script as a module and as a program."""
 
 import base64
-import importlib.machinery
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -11,6 +9,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
+from program_module import module_of
 from serve_on_loopback import command, free_ports
 
 from tandem_server.registry import Registry
@@ -75,14 +74,7 @@ class Gateway:
 
 def script_module():
     """A fresh one, whose constants and calls a test may change."""
-    loader = importlib.machinery.SourceFileLoader("tandem_enrol", str(SCRIPT))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("tandem_enrol", loader))
-    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
-    try:
-        loader.exec_module(module)
-    finally:
-        sys.dont_write_bytecode = before
-    return module
+    return module_of(SCRIPT)
 
 
 def run_script(root, *args):

@@ -20,8 +20,6 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from enrolling import script_module
 
-CALLS = ("open", "fsync", "rename", "unlink", "ask")
-
 
 class Cut(BaseException):
     """The power is gone."""

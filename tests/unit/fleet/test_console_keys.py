@@ -28,15 +28,10 @@ Debian GNU/Linux 13 ip-10-88-0-10 ttyS0
 def test_of_a_console():
     assert host_keys(CONSOLE) == [key("ecdsa-sha2-nistp256"), key()]
     assert host_keys(CONSOLE.replace("\n", "\r\n")) == host_keys(CONSOLE)
-
-
-def test_the_last_boot_counts():
-    assert host_keys(CONSOLE + block(key(blob=b"n" * 32))) == [key(blob=b"n" * 32)]
-
-
-def test_a_block_that_is_not_whole_yet_is_none():
-    assert host_keys(BEGIN + "\n" + key()) == []
-    assert host_keys(CONSOLE + BEGIN + "\n" + key(blob=b"n" * 32)) == host_keys(CONSOLE)
+    newer = key(blob=b"n" * 32)
+    assert host_keys(CONSOLE + block(newer)) == [newer], "the last boot counts"
+    assert host_keys(f"{BEGIN}\n{key()}") == [], "not whole yet"
+    assert host_keys(f"{CONSOLE}{BEGIN}\n{newer}") == host_keys(CONSOLE)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """No secret in clear: what `fleet-secrets check` finds, what it leaves alone, and that `set` writes for one probe's key only."""
 
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
 import json
 import os
@@ -15,13 +13,12 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from program_module import module_of
 
 ANSIBLE = Path(__file__).resolve().parents[3] / "ansible"
 PROGRAM = ANSIBLE / "fleet-secrets"
 VAULT = Path(sys.executable).with_name("ansible-vault")
-loader = importlib.machinery.SourceFileLoader("fleet_secrets_module", str(PROGRAM))
-module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-loader.exec_module(module)
+module = module_of(PROGRAM)
 needs_vault = pytest.mark.skipif(not VAULT.exists(), reason="pip install -r requirements/provision.txt")
 
 
@@ -178,15 +175,9 @@ def test_what_cannot_be_set(tmp_path, arguments, said, told):
 def test_a_play_stops_before_anything_where_a_secret_stands_in_clear(tmp_path):
     (tmp_path / "hosts.yml").write_text("probes: {hosts: {kit-1: {pin: 1234}}}\n")
     environment = {**os.environ, "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"), "ANSIBLE_HOME": str(tmp_path / "home")}
-    command = [
-        VAULT.with_name("ansible-playbook"),
-        "-i",
-        tmp_path / "hosts.yml",
-        "-c",
-        "local",
-        ANSIBLE / "playbooks/ping.yml",
-    ]
+    command = [VAULT.with_name("ansible-playbook"), "-i", tmp_path / "hosts.yml", "-c", "local"]
     command += ["-e", f"ansible_python_interpreter={sys.executable}", "-e", "tandem_check_secrets=true"]
+    command += [ANSIBLE / "playbooks/ping.yml"]
     stopped = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert stopped.returncode != 0
     assert "hosts.yml:1: pin in clear; mend: " in " ".join(stopped.stdout.split())  # folded by the callback

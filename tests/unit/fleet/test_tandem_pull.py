@@ -2,8 +2,6 @@
 
 Where the playbook itself does not matter, a shell stands for Ansible, which takes a second to start."""
 
-import importlib.machinery
-import importlib.util
 import json
 import os
 import shutil
@@ -15,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from program_module import module_of
 
 ANSIBLE = Path(__file__).resolve().parents[3] / "ansible"
 PROGRAM = ANSIBLE / "roles/pull/files/tandem-pull"
@@ -25,12 +24,7 @@ pytestmark = pytest.mark.skipif(
     reason="needs ansible, git and ssh-keygen",
 )
 
-loader = importlib.machinery.SourceFileLoader("tandem_pull", str(PROGRAM))
-spec = importlib.util.spec_from_loader("tandem_pull", loader)
-assert spec is not None
-tandem_pull = importlib.util.module_from_spec(spec)
-sys.modules["tandem_pull"] = tandem_pull
-loader.exec_module(tandem_pull)
+tandem_pull = module_of(PROGRAM)
 
 
 class Fleet:

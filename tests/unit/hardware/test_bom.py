@@ -13,13 +13,6 @@ from tandem_hardware.places import ROOT
 PARTS = bom.load()
 BUILDS = builds.load(PARTS)
 DRIVERS = ROOT / "collector" / "src" / "tandem" / "modem"
-WANTED = [
-    "pi-2b", "pi-4b", "pi-5", "pi-zero-2w", "sd-card", "stick-zte-mf833v", "stick-huawei-e3372", "module-ec25",
-    "carrier-mpcie-usb", "module-rm500q", "carrier-m2-usb", "hub-powered", "battery-10ah", "battery-20ah",
-    "battery-26ah", "gnss-u-blox-7", "rtc-battery", "supply-2a5", "supply-3a", "supply-5a", "antenna-lte",
-    "antenna-5g", "status-led", "led-resistors", "case", "strap", "screws", "cable-usb-a-short", "cable-usb-c-short",
-    "e-paper-213", "fan-40", "dongle-usb-ethernet",
-]  # fmt: skip
 POWER = ("idle_w", "typical_w", "peak_w")
 SIZE = ("length_mm", "width_mm", "height_mm")
 MODEMS = [part for part in PARTS.values() if part.function.startswith("modem")]
@@ -30,10 +23,6 @@ def known_ids(driver: str) -> set[str]:
     """Of a driver's ports.toml."""
     content = tomllib.loads((DRIVERS / driver / "ports.toml").read_text(encoding="utf-8"))
     return {f"{one['vendor']}:{one['product']}" for one in content["device"]}
-
-
-def test_every_part_that_others_name_is_there() -> None:
-    assert set(WANTED) <= set(PARTS)
 
 
 def test_the_modems_are_the_ones_with_drivers_and_each_names_one_that_knows_its_usb_id() -> None:

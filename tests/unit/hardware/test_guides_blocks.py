@@ -41,8 +41,3 @@ def test_each_kits_battery_may_fly_without_asking() -> None:
     }
     assert kits == set(parts_tables.KITS)
     assert "not at all" not in parts_tables.batteries()
-
-
-def test_the_bench_unit_counts_two_of_each_pi() -> None:
-    assert load()["pi-zero-2w"].quantities == {"bench": 2}
-    assert "| 2 | Raspberry Pi Zero 2 W |" in parts_tables.of_build("bench")

@@ -5,12 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from tandem.app.config_schema import TABLES
-from tandem.position.fixes import Fix
-from tandem.position.privacy import Privacy
-from tandem.position.reports import Tpv
 from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS
 
 GUIDES = Path(__file__).parents[3] / "hardware" / "guides"
@@ -79,45 +74,3 @@ def test_the_modes_are_those_of_the_configuration() -> None:
     for text in (COMMUTER, CONSENT):
         assert tuple(re.findall(r"☐ \*\*(\w+)\*\* –", text)) == mode.choices
     assert mode.default == "off"
-
-
-class _Zones:
-    def __init__(self, inside: bool) -> None:
-        self.inside = inside
-
-    def see(self, *_of_a_fix: object) -> None:
-        """As it was made."""
-
-    def cover(self, _told: object) -> bool:
-        return self.inside
-
-
-FIX = Fix(
-    Tpv(
-        3,
-        latitude_deg=52.51234,
-        longitude_deg=13.41234,
-        altitude_m=34.5,
-        speed_m_per_s=13.0,
-        track_deg=271.0,
-        error_m=4.0,
-    ),
-    1,
-)
-
-
-@pytest.mark.parametrize(("mode", "more"), [("coarse", set()), ("full", {"altitude_m", "speed_m_per_s", "track_deg"})])
-def test_a_mode_tells_what_the_page_says(mode: str, more: set[str]) -> None:
-    grid_deg = _key("position", "grid_deg").default
-    record = Privacy(mode, grid_deg, _Zones(inside=False)).record(FIX)  # type: ignore[arg-type]
-    assert record is not None
-    told = {"altitude_m", "speed_m_per_s", "track_deg"} & set(record.fields)
-    assert told == more
-    exact = record.fields["latitude_deg"] == 52.51234
-    assert exact == (mode == "full")
-
-
-@pytest.mark.parametrize("mode", ["coarse", "full"])
-def test_nothing_is_told_in_a_home_zone(mode: str) -> None:
-    assert Privacy(mode, 0.01, _Zones(inside=True)).record(FIX) is None  # type: ignore[arg-type]
-    assert "no position is recorded, in any mode" in COMMUTER

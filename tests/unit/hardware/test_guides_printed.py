@@ -19,12 +19,6 @@ WITH_BROWSER = pytest.mark.skipif(
     chromium.find() is None,
     reason="no Chromium: package chromium-headless-shell or chromium, or TANDEM_CHROMIUM (Ubuntu has it as a snap only)",
 )
-PICTURES = printed.HARDWARE / "case" / "pictures"
-
-
-def _printable(name: str) -> bool:
-    text = (printed.FOLDER / f"{name}.md").read_text(encoding="utf-8")
-    return all((printed.FOLDER / found).is_file() for found in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text))
 
 
 @WITH_BROWSER
@@ -72,8 +66,6 @@ def test_a_commuters_page_that_does_not_fit_is_refused(
 @WITH_BROWSER
 @pytest.mark.parametrize("name", [name for name in printed.NAMES if name != "commuter"])
 def test_every_other_guide_prints(name: str, tmp_path: Path) -> None:
-    if not _printable(name):
-        pytest.skip(f"pictures of {PICTURES} are missing: ./kit hardware")
     out = tmp_path / "guide.pdf"
     assert main(["guide", name, "--out", str(out)]) == 0
     found = pages(out.read_bytes())
@@ -83,8 +75,6 @@ def test_every_other_guide_prints(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", printed.NAMES)
 def test_a_page_needs_nothing_beside_itself(name: str) -> None:
-    if not _printable(name):
-        pytest.skip(f"pictures of {PICTURES} are missing: ./kit hardware")
     page = printed.page(name, {})
     assert not re.search(r'(src|href)="(?!data:|https?:|#)', page)
     assert not re.search(r'src="https?:', page)
@@ -163,9 +153,3 @@ def test_the_assembly_is_planned_for_an_hour() -> None:
     assert [int(number) for number, _ in steps] == list(range(1, len(re.findall(r"^## \d+\.", text, re.MULTILINE)) + 1))
     assert sum(int(minutes) for _, minutes in steps) <= 60
     assert text.count("**Check:**") >= 6
-
-
-def test_the_lights_pins_are_the_kits() -> None:
-    text = (printed.FOLDER / "assembly.md").read_text(encoding="utf-8")
-    for colour, pin, gpio in (("red", 11, 17), ("green", 13, 27), ("blue", 15, 22)):
-        assert f"| {colour}, by a resistor | {pin} | {gpio} |" in text

@@ -53,28 +53,18 @@ def test_the_object_has_the_keys_that_the_readme_documents(capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (("--build", "standard"), 0, "close     the supply supply-3a"),
-        (
-            ("--build", "5g", "--on-supply", "--supply", "supply-3a"),
-            1,
-            "EXCEEDED: the supply supply-3a: 4.29 A at peak of 3.00 A",
-        ),
-        (("--build", "paper"), 1, "EXCEEDED: the USB ports of pi-2b, all together: 2.07 A at peak of 1.20 A"),
-        (
-            ("--build", "paper", "--stock-config"),
-            1,
-            "EXCEEDED: the USB ports of pi-2b, all together: 2.07 A at peak of 0.60 A",
-        ),
-        (("--build", "5g", "--battery", "battery-10ah"), 1, "EXCEEDED: the battery battery-10ah"),
-        (("--build", "bench"), 0, "no battery"),
-        (("--build", "standard", "--duty", "0"), 0, "0% of the time measuring (as told)"),
-        (("--build", "standard", "--campaign", "cordero-delay", "--hours-on", "8"), 0, "cordero-delay, 8 h a day on"),
+        ("standard", 0, "close     the supply supply-3a"),
+        ("5g --on-supply --supply supply-3a", 1, "EXCEEDED: the supply supply-3a: 4.29 A at peak of 3.00 A"),
+        ("paper", 1, "EXCEEDED: the USB ports of pi-2b, all together: 2.07 A at peak of 1.20 A"),
+        ("paper --stock-config", 1, "EXCEEDED: the USB ports of pi-2b, all together: 2.07 A at peak of 0.60 A"),
+        ("5g --battery battery-10ah", 1, "EXCEEDED: the battery battery-10ah"),
+        ("bench", 0, "no battery"),
+        ("standard --duty 0", 0, "0% of the time measuring (as told)"),
+        ("standard --campaign cordero-delay --hours-on 8", 0, "cordero-delay, 8 h a day on"),
     ],
 )
-def test_what_it_prints(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], status: int, words: str
-) -> None:
-    got, out, err = told(capsys, *arguments)
+def test_what_it_prints(capsys: pytest.CaptureFixture[str], arguments: str, status: int, words: str) -> None:
+    got, out, err = told(capsys, "--build", *arguments.split())
     assert (got, err) == (status, "")
     assert words in out
 

@@ -98,20 +98,8 @@ def _assemble(folder: Path, boot: Path, root: Path) -> Path:
         file.truncate(BOOT_SECTORS * 512)
     _run("mkfs.vfat", "-F", "32", "-n", "bootfs", str(fat))
     _run("mcopy", "-i", str(fat), *map(str, sorted(boot.iterdir())), "::/")
-    _run(
-        "mke2fs",
-        "-q",
-        "-t",
-        "ext4",
-        "-L",
-        "rootfs",
-        "-E",
-        "root_owner=0:0",
-        "-d",
-        str(root),
-        str(ext4),
-        f"{ROOT_SECTORS // 2}k",
-    )
+    options = ("-q", "-t", "ext4", "-L", "rootfs", "-E", "root_owner=0:0")
+    _run("mke2fs", *options, "-d", str(root), str(ext4), f"{ROOT_SECTORS // 2}k")
     with image.open("wb") as file:
         file.truncate((ROOT_START + ROOT_SECTORS) * 512)
     table = f"label: dos\nlabel-id: 0x{DISK_ID:08x}\n{BOOT_START},{BOOT_SECTORS},c\n{ROOT_START},{ROOT_SECTORS},83\n"

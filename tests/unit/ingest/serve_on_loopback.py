@@ -12,8 +12,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from tandem_server.cli.main import main
-from tandem_server.store import Influx, find_influxd
+from tandem_server.store import Influx, StoreStartError, find_influxd
 
 
 def free_ports(count):
@@ -78,9 +80,12 @@ class Server:
 
 
 def lay_out(folder):
-    """tls/, server.toml and the token of probe-1; returns the four ports."""
+    """tls/, server.toml and the token of probe-1; returns the four ports. The test skips where there is no InfluxDB."""
     ports = free_ports(4)
-    binary = find_influxd()
+    try:
+        binary = find_influxd()
+    except StoreStartError as error:
+        pytest.skip(str(error))
     (folder / "server.toml").write_text(
         f"""
 [listen]
@@ -121,3 +126,14 @@ def end(process):
     process.stdout.read()
     process.stdout.close()
     return process.wait(120)
+
+
+@contextlib.contextmanager
+def whole_server(folder, change=lambda _folder: None, kind=Server):
+    """One that serves; ``change``: what is to be done to its folder before."""
+    ports = lay_out(folder)
+    change(folder)
+    served = kind(folder, *ports, start(folder), (folder / "token").read_text().strip())
+    await_ready(served.process, "endpoint")
+    yield served
+    assert end(served.process) == 0

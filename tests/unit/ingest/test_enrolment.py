@@ -8,11 +8,10 @@ import subprocess
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from serve_on_loopback import Server, await_ready, command, end, lay_out, start
+from serve_on_loopback import command, whole_server
 
 from tandem_server.ingest.enrolment import NoEnrolment, is_key, read_asked
 from tandem_server.registry.peers import FILE
-from tandem_server.store import StoreStartError
 
 HUB_KEY = base64.b64encode(bytes(range(32))).decode()
 
@@ -20,23 +19,18 @@ HUB_KEY = base64.b64encode(bytes(range(32))).decode()
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory):
     """A whole server with a tunnel; its log holds no code, no token and no traceback in the end."""
-    folder = tmp_path_factory.mktemp("server")
-    try:
-        ports = lay_out(folder)
-    except StoreStartError as error:
-        pytest.skip(str(error))
-    with (folder / "server.toml").open("a") as config:
-        config.write(
-            '[wireguard]\nnetwork = "10.87.0.0/16"\nendpoint = "192.0.2.1:51820"\npublic_key_file = "hub.pub"\n'
-        )
-    (folder / "hub.pub").write_text(HUB_KEY + "\n")
-    process = start(folder)
-    await_ready(process, "endpoint")
-    server = Server(folder, *ports, process, (folder / "token").read_text().strip())
-    server.secrets = []
-    yield server
-    assert end(process) == 0
-    log = (folder / "serve.log").read_text()
+
+    def with_a_tunnel(folder):
+        with (folder / "server.toml").open("a") as config:
+            config.write(
+                '[wireguard]\nnetwork = "10.87.0.0/16"\nendpoint = "192.0.2.1:51820"\npublic_key_file = "hub.pub"\n'
+            )
+        (folder / "hub.pub").write_text(HUB_KEY + "\n")
+
+    with whole_server(tmp_path_factory.mktemp("server"), with_a_tunnel) as server:
+        server.secrets = []
+        yield server
+    log = (server.folder / "serve.log").read_text()
     assert "Traceback" not in log
     assert server.secrets
     assert not [secret for secret in server.secrets if secret in log]
@@ -121,14 +115,6 @@ def test_all_refusals_of_a_code_are_one_answer(hub, host_key):
     log = (hub.folder / "serve.log").read_text()
     assert "the code of probe-8 came again with another key" in log
     assert hub.gateway("POST", "/v1/records", "")[0] == 200  # probe-1 is as it was
-
-
-def test_a_copied_card_is_told_to_make_a_key_of_its_own(hub, host_key):
-    mine = key()
-    for name, status in (("probe-20", 200), ("probe-21", 409)):
-        asked = {"code": invite(hub, name)[0], "wireguard_public_key": mine, "ssh_host_keys": [host_key]}
-        assert enrol(hub, asked | {"probe": name})[0] == status
-    assert enrol(hub, asked | {"probe": "probe-21", "wireguard_public_key": key()})[0] == 200
 
 
 def test_a_hub_without_its_key_uses_no_code_up(hub, host_key):

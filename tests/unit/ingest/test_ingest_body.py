@@ -80,11 +80,8 @@ def test_a_bomb_is_refused_in_bounded_memory():
     assert peak < 4_000_000
 
 
-def test_a_manifest_is_read():
+def test_a_manifest_is_read_and_another_experiments_result_is_its_own():
     assert read_manifest(json.dumps(MANIFEST), "run-1", "probe-1") == MANIFEST
-
-
-def test_another_experiments_result_is_its_own():
     usage = {"paths": {"a": {"received": 1, "sent": 2}}, "shared_by_pair": False}
     told = {**MANIFEST, "kind": "any", "result": {"answers": 7}, "usage": usage}
     assert read_manifest(json.dumps(told), "run-1", "probe-1") == told

@@ -5,9 +5,8 @@ import json
 import socket
 import ssl
 import time
-from concurrent.futures import ThreadPoolExecutor
 
-from serve_on_loopback import Server, await_ready, command, end, lay_out, start, wait_for
+from serve_on_loopback import command, wait_for
 from test_ingest_body import MANIFEST
 
 from tandem.schema.metrics import SERVER_MEASUREMENTS
@@ -44,8 +43,6 @@ def test_bodies_that_cannot_be_read_or_are_too_large(server):
     assert server.gateway("POST", "/v1/records", b"\xff\xfe")[0] == 400
     assert server.gateway("POST", "/v1/records", line(1), {"Content-Encoding": "br"})[0] == 400
     assert server.gateway("POST", "/v1/records", "\n".join(["x"] * 10_001))[0] == 413
-    bomb = gzip.compress(bytes(64 << 20))
-    assert server.gateway("POST", "/v1/records", bomb, {"Content-Encoding": "gzip"})[0] == 413
     assert server.gateway("POST", "/v1/records", "")[2] == {"accepted": 0, "rejected": []}
 
 
@@ -89,18 +86,6 @@ def test_health_needs_no_token_and_a_probe_is_told_whose_its_token_is_and_which_
     assert server.gateway("GET", "/v1/probe", token="")[0] == 401
 
 
-def test_many_probes_at_once_are_served_or_told_to_come_later(server):
-    body = "\n".join(line(i + 1).replace("boot=b", "boot=crowd") for i in range(2000)).encode()
-    with ThreadPoolExecutor(24) as pool:
-        answers = list(pool.map(lambda _: server.gateway("POST", "/v1/records", body), range(24)))
-    statuses = {status for status, _, _ in answers}
-    assert statuses <= {200, 503}
-    assert 200 in statuses
-    for status, headers, _ in answers:
-        assert status == 200 or int({k.lower(): v for k, v in headers.items()}["retry-after"]) > 0
-    assert stored(server, "crowd") == {"probe-1": 2000}
-
-
 def test_too_many_requests_in_flight_are_told_to_come_later(server):
     """Sixteen senders that never finish their bodies take all places; the next is told 503, and they do not stay for ever."""
     context = ssl.create_default_context(cafile=server.folder / "tls/ca.pem")
@@ -117,29 +102,6 @@ def test_too_many_requests_in_flight_are_told_to_come_later(server):
         for one in slow:
             one.close()
     wait_for(lambda: server.gateway("POST", "/v1/records", "")[0] == 200)
-
-
-def test_nothing_is_acknowledged_while_the_database_is_away(tmp_path):
-    ports = lay_out(tmp_path)
-    database, gateway = start(tmp_path, "database"), start(tmp_path, "gateway")
-    try:
-        assert await_ready(database, "database") == f"127.0.0.1:{ports[3]}"
-        assert await_ready(gateway, "gateway") == f"127.0.0.1:{ports[0]}"
-        alone = Server(tmp_path, *ports, gateway, (tmp_path / "token").read_text().strip())
-        first, second = line(1), line(2)
-        assert alone.gateway("POST", "/v1/records", first)[0] == 200
-        assert end(database) == 0
-        status, headers, _ = alone.gateway("POST", "/v1/records", second)
-        assert status == 503
-        assert "retry-after" in {k.lower() for k in headers}
-        assert alone.gateway("GET", "/v1/health")[0] == 503
-        database = start(tmp_path, "database")
-        await_ready(database, "database")
-        assert stored(alone, "b") == {"probe-1": 1}
-        assert alone.gateway("POST", "/v1/records", second)[0] == 200
-        assert stored(alone, "b") == {"probe-1": 2}
-    finally:
-        assert [end(gateway), end(database)] == [0, 0]
 
 
 def test_the_gateway_writes_the_expected_series_and_sees_who_asks(server):

@@ -179,19 +179,6 @@ def radio(at_s, value, probe="p1", boot="b1"):
     return f"radio,boot={boot},path=a,probe={probe} rsrp_dbm={value},seq=1i {int(at_s * 10**9)}"
 
 
-def test_hours_of_minutes_are_those_of_raw_records(database, tmp_path):
-    store = database()
-    lines = [radio(BASE_S + 7 * n, -70 - n % 13) for n in range(400)]
-    store.write(lines)
-    with Registry(tmp_path / "registry.sqlite") as registry:
-        Rollups(registry, store, Kept(), ("radio",)).fresh(BASE_S + 2820)
-    wanted = expected(lines, "radio", "hour")
-    there = found(store, "radio", "hour")
-    assert wanted.keys() == there.keys()
-    for key, fields in wanted.items():
-        close(fields, there[key])
-
-
 def test_many_probes_late_hour_is_made_by_one_statement_and_a_probes_day_in_one_piece(database, tmp_path, monkeypatch):
     store = database()
     with Registry(tmp_path / "registry.sqlite") as registry:

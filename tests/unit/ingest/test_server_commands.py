@@ -24,6 +24,16 @@ def test_the_defaults_are_a_whole_configuration(tmp_path):
     assert config.store.binary is None
 
 
+def test_further_addresses_are_of_either_family_and_a_probe_may_have_a_share_of_its_own(tmp_path):
+    (tmp_path / "server.toml").write_text(
+        '[listen]\nfurther_addresses = ["203.0.113.11", "2001:db8::11"]\n'
+        "[probes.probe-1]\nbytes_per_day = 5\n[probes.probe-2]\nsessions_at_once = 2\n"
+    )
+    config = load(tmp_path / "server.toml")
+    assert config.listen.further_addresses == ("203.0.113.11", "2001:db8::11")
+    assert config.probes == {"probe-1": Share(5, None), "probe-2": Share(None, 2)}
+
+
 BAD_FILES = [
     ("[listen]\nport = 1", 2, "unknown key 'port' in [listen]; mend: one of host, gateway_port"),
     ("\n[lisen]\n", 2, "unknown section 'lisen'"),
@@ -77,16 +87,6 @@ def test_a_bad_file_is_told_with_its_line(tmp_path):
             assert (status, out, told.count("\n")) == (2, "", 1), text
             assert told.startswith(f"tandem-server: {file}:{line}: "), text
             assert reason in told, text
-
-
-def test_further_addresses_are_of_either_family(tmp_path):
-    (tmp_path / "server.toml").write_text('[listen]\nfurther_addresses = ["203.0.113.11", "2001:db8::11"]')
-    assert load(tmp_path / "server.toml").listen.further_addresses == ("203.0.113.11", "2001:db8::11")
-
-
-def test_a_probe_may_have_a_share_of_its_own(tmp_path):
-    (tmp_path / "server.toml").write_text("[probes.probe-1]\nbytes_per_day = 5\n[probes.probe-2]\nsessions_at_once = 2")
-    assert load(tmp_path / "server.toml").probes == {"probe-1": Share(5, None), "probe-2": Share(None, 2)}
 
 
 @given(

@@ -1,4 +1,8 @@
+import time
+
 import pytest
+
+from tandem_server.registry import Registry
 
 
 @pytest.fixture
@@ -8,3 +12,13 @@ def store(private_influx):
         for name in [row[0] for series in client.query("SHOW MEASUREMENTS") for row in series.rows]:
             client.query(f'DROP SERIES FROM "{name}"')
         yield client
+
+
+@pytest.fixture
+def registry(tmp_path):
+    """Of two probes that were seen just now."""
+    with Registry(tmp_path / "registry.sqlite") as opened:
+        for name in ("probe-1", "probe-2"):
+            opened.probes.add(name)
+            opened.seen.note({name: time.time_ns()})
+        yield opened

@@ -8,17 +8,8 @@ from told import Probe, S
 from tandem_server.ingest.expected import ExpectedSeries
 from tandem_server.ledger.at_work import AtWork, at_work
 from tandem_server.ledger.states import Tolerances
-from tandem_server.registry import Registry
 
 RUN = {"run": "run-1", "kind": "mptcp", "path": "a", "pair": "pair-1", "pairing": "single", "experiment": "download"}
-
-
-@pytest.fixture
-def registry(tmp_path):
-    with Registry(tmp_path / "registry.sqlite") as opened:
-        opened.probes.add("probe-1")
-        opened.seen.note({"probe-1": time.time_ns()})
-        yield opened
 
 
 @pytest.fixture
@@ -81,7 +72,6 @@ def test_a_run_of_last_week_is_none(registry, store):
 
 def test_of_a_silent_probe_nobody_knows(registry, store, probe):
     probe.send(store)
-    registry.probes.add("probe-2")
     ExpectedSeries(registry, store, Tolerances()).once(time.time_ns() + 3600 * S)
     (series,) = store.query(
         'SELECT last("state"), "run" FROM "probe_state" WHERE "probe" = \'probe-1\' GROUP BY "probe"'

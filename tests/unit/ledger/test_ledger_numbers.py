@@ -12,7 +12,6 @@ from tandem_server.ledger.numbers import (
     how_many,
     ranges_missing,
     spools_of,
-    sum_of,
 )
 from tandem_server.ledger.report import SpoolReport, report_of
 from tandem_server.registry import CountedNumbers
@@ -32,11 +31,6 @@ def test_gaps_and_numbers_part_the_whole(found, first, last):
     assert named == whole - found
     assert how_many(gaps) == len(named)
     assert all(a[1] + 1 < b[0] for a, b in itertools.pairwise(gaps))
-
-
-@given(st.integers(0, 10**6), st.integers(0, 10**4))
-def test_the_sum_of_a_range(above, count):
-    assert sum_of(above, above + count) == sum(range(above + 1, above + count + 1))
 
 
 @given(st.lists(st.sampled_from(["arrived", "rejected", "dropped", "lost", "waiting"]), max_size=60))

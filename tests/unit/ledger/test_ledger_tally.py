@@ -1,24 +1,16 @@
 """The ledger's series: the same as the ledger told whole, at the cost of what is not settled."""
 
+import contextlib
 import random
 import sqlite3
 import time
 
 import pytest
-from told import Probe, S, file_of, ledger, receive
+from told import Probe, S, file_of, ledger, queries_of, receive
 
 from tandem_server.ingest.ledger_series import LedgerSeries
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.tally import Tally
-from tandem_server.registry import Registry
-
-
-@pytest.fixture
-def registry(tmp_path):
-    with Registry(tmp_path / "registry.sqlite") as opened:
-        for number in (1, 2):
-            opened.probes.add(f"probe-{number}")
-        yield opened
 
 
 def states(registry):
@@ -42,15 +34,11 @@ def whole(registry, store):
 
 def by_hand(registry):
     """The sums, added up anew."""
-    connection = sqlite3.connect(registry.file)
-    try:
-        rows = connection.execute(
+    with contextlib.closing(sqlite3.connect(registry.file)) as connection:
+        return connection.execute(
             "SELECT probe, campaign, state, count(*), sum(failed), sum(records_promised), sum(records_arrived),"
             " sum(files_promised), sum(files_received) FROM ledger_runs GROUP BY probe, campaign, state ORDER BY 1, 2, 3"
         ).fetchall()
-    finally:
-        connection.close()
-    return rows
 
 
 def kept(registry):
@@ -65,12 +53,8 @@ def put(registry, manifest):
 
 
 def make_due(registry):
-    connection = sqlite3.connect(registry.file)
-    try:
-        with connection:
-            connection.execute("UPDATE ledger_runs SET due_utc_ns = 0 WHERE due_utc_ns IS NOT NULL")
-    finally:
-        connection.close()
+    with contextlib.closing(sqlite3.connect(registry.file)) as connection, connection:
+        connection.execute("UPDATE ledger_runs SET due_utc_ns = 0 WHERE due_utc_ns IS NOT NULL")
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -123,17 +107,6 @@ def test_after_any_order_of_events_it_is_the_ledger_told_whole(registry, store, 
             assert states(registry) == whole(registry, store), (step, event)
 
 
-def asked(store, monkeypatch):
-    queries, query = [], store.query
-
-    def note(influxql, params=None):
-        queries.append(influxql)
-        return query(influxql, params)
-
-    monkeypatch.setattr(store, "query", note)
-    return queries
-
-
 def test_what_is_settled_is_never_asked_for_again(registry, store, monkeypatch):
     probe, tally = Probe(), Tally(registry, RecordCounts(store), None)
     for number in range(30):
@@ -142,7 +115,7 @@ def test_what_is_settled_is_never_asked_for_again(registry, store, monkeypatch):
     probe.send(store)
     assert tally.bring_up(time.time_ns(), 60) == 30
     assert states(registry) == {("probe-1", "complete"): (30, 330, 330, 0, 0)}
-    queries = asked(store, monkeypatch)
+    queries = queries_of(store, monkeypatch)
     assert tally.bring_up(time.time_ns() + 400 * 86_400 * S, 60) == 0
     assert [q for q in queries if "count(" in q] == []
     put(registry, probe.run("run-new"))

@@ -92,3 +92,15 @@ def ledger(
     with_files = how.pop("with_files", True)
     book = Book(registry, RecordCounts(store), Tolerances(), retention_days, with_files=with_files)
     return book.read(probe, **how)
+
+
+def queries_of(store: Influx, monkeypatch) -> list[str]:
+    """What the database is asked from now on."""
+    queries, query = [], store.query
+
+    def note(influxql, params=None):
+        queries.append(influxql)
+        return query(influxql, params)
+
+    monkeypatch.setattr(store, "query", note)
+    return queries

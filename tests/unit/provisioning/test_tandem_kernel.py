@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -103,24 +103,17 @@ pytestmark = pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="no dpk
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Callable[[str], Machine]:
-    return lambda boot: Machine(tmp_path, boot)
-
-
-@pytest.fixture
-def kit(machine: Callable[[str], Machine], tmp_path: Path) -> Machine:
+def kit(tmp_path: Path) -> Machine:
     """A Raspberry Pi on which the kernel is installed."""
-    made = machine("tryboot")
+    made = Machine(tmp_path, "tryboot")
     made.do("install", packed(tmp_path, deb=False))
     made.called()
     return made
 
 
 @pytest.mark.parametrize("deb", [True, False])
-def test_on_a_raspberry_pi_it_lies_in_a_folder_of_its_own_and_is_tried_once(
-    machine: Callable[[str], Machine], tmp_path: Path, deb: bool
-) -> None:
-    pi = machine("tryboot")
+def test_on_a_raspberry_pi_it_lies_in_a_folder_of_its_own_and_is_tried_once(tmp_path: Path, deb: bool) -> None:
+    pi = Machine(tmp_path, "tryboot")
     firmware = pi.root / "boot/firmware"
     before = (firmware / "config.txt").read_bytes()
     pi.do("install", packed(tmp_path, deb=deb))
@@ -146,8 +139,8 @@ def test_on_a_raspberry_pi_it_lies_in_a_folder_of_its_own_and_is_tried_once(
     assert (firmware / "config.txt").read_bytes() == before
 
 
-def test_with_grub_the_entry_is_asked_for_by_its_ids(machine: Callable[[str], Machine], tmp_path: Path) -> None:
-    server = machine("grub")
+def test_with_grub_the_entry_is_asked_for_by_its_ids(tmp_path: Path) -> None:
+    server = Machine(tmp_path, "grub")
     server.do("install", packed(tmp_path, deb=True))
     assert server.called()[1:] == [f"update-initramfs -c -k {LINUX}", "update-grub"]
     server.do("try")
@@ -155,10 +148,8 @@ def test_with_grub_the_entry_is_asked_for_by_its_ids(machine: Callable[[str], Ma
 
 
 @pytest.mark.parametrize("boot", ["tryboot", "grub"])
-def test_one_that_comes_up_is_tried_at_every_start(
-    machine: Callable[[str], Machine], tmp_path: Path, boot: str
-) -> None:
-    kit = machine(boot)
+def test_one_that_comes_up_is_tried_at_every_start(tmp_path: Path, boot: str) -> None:
+    kit = Machine(tmp_path, boot)
     kit.do("install", packed(tmp_path, deb=False))
     kit.called()
     for _ in range(5):
@@ -208,10 +199,8 @@ def test_a_count_that_a_power_cut_tore_counts_as_given_up(kit: Machine) -> None:
     ("lacks", "said"),
     [("lib/modules", "mptcp_v094_linux"), ("boot/vmlinuz", "mptcp_v094_linux"), (".dtb", "make dtbs")],
 )
-def test_a_package_that_lacks_something_is_refused_with_the_mend(
-    machine: Callable[[str], Machine], tmp_path: Path, lacks: str, said: str
-) -> None:
-    kit = machine("tryboot")
+def test_a_package_that_lacks_something_is_refused_with_the_mend(tmp_path: Path, lacks: str, said: str) -> None:
+    kit = Machine(tmp_path, "tryboot")
     told = kit.do("install", packed(tmp_path, deb=False, leave_out=lacks), code=2)
     assert said in told
     assert len(told.splitlines()) == 1
@@ -219,6 +208,6 @@ def test_a_package_that_lacks_something_is_refused_with_the_mend(
     assert kit.called() == []
 
 
-def test_a_file_that_is_no_package_is_one_line(machine: Callable[[str], Machine], tmp_path: Path) -> None:
+def test_a_file_that_is_no_package_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "x.deb").write_bytes(b"nothing of that kind")
-    assert len(machine("grub").do("install", tmp_path / "x.deb", code=3).splitlines()) == 1
+    assert len(Machine(tmp_path, "grub").do("install", tmp_path / "x.deb", code=3).splitlines()) == 1

@@ -2,8 +2,6 @@
 which disk and how long that is open, what it refuses, what a writable start does first. The programs it calls write down how they
 were called."""
 
-import importlib.machinery
-import importlib.util
 import json
 import os
 import subprocess
@@ -13,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from program_module import module_of
 
 PROGRAM = Path(__file__).parents[3] / "ansible/roles/base/files/tandem-root"
 LINUX = "6.12.47+rpt-rpi-v8"
@@ -20,12 +19,7 @@ ROOT, SPOOL = "/dev/mmcblk0p2 / ext4 rw,noatime 0 0\n", "/dev/mmcblk0p3 /var/lib
 MEMORY = "overlayroot / overlay rw,lowerdir=/media/root-ro 0 0\n/dev/mmcblk0p2 /media/root-ro ext4 ro 0 0\n"
 CONF = "etc/overlayroot.local.conf"
 
-loader = importlib.machinery.SourceFileLoader("tandem_root", str(PROGRAM))
-spec = importlib.util.spec_from_loader("tandem_root", loader)
-assert spec is not None
-tandem_root = importlib.util.module_from_spec(spec)
-sys.modules["tandem_root"] = tandem_root
-loader.exec_module(tandem_root)
+tandem_root = module_of(PROGRAM)
 
 
 class Probe:

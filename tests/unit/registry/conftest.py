@@ -9,6 +9,15 @@ def empty(tmp_path):
         yield opened
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """Of many examples: probe-1 has a token, and probe-2 is invited."""
+    with Registry(tmp_path_factory.mktemp("registry") / "registry.sqlite") as opened:
+        opened.probes.add("probe-1")
+        opened.enrolments.invite("probe-2", 3600, None)
+        yield opened
+
+
 @pytest.fixture
 def registry(empty):
     for name in ("probe-1", "probe-2"):

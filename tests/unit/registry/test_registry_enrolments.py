@@ -93,22 +93,14 @@ def test_every_other_code_is_refused_and_changes_nothing(registry):
 
 
 @given(st.text())
-def test_no_text_is_a_code(text):
-    with Registry(SHARED) as registry, pytest.raises(BadCode):
-        redeem(registry, "probe-1", text, "k")
+def test_no_text_is_a_code(shared, text):
+    with pytest.raises(BadCode):
+        redeem(shared, "probe-2", text, "k")
 
 
 @pytest.fixture
 def registry(empty):
     return empty
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _shared_file(tmp_path_factory):
-    global SHARED
-    SHARED = tmp_path_factory.mktemp("registry") / "registry.sqlite"
-    with Registry(SHARED) as registry:
-        registry.enrolments.invite("probe-1", 3600, NETWORK)
 
 
 def test_a_new_card_voids_the_token_and_key_of_the_one_before_and_keeps_the_address(registry):

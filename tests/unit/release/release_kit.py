@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import json
 import sys
 import zipfile
 from dataclasses import dataclass, field
@@ -139,9 +138,8 @@ class FakeService:
 
 def status(paths="ab", usable="ab", reached=True):
     """Of a collector with two paths."""
-    told = {
+    return {
         "paths": {name: {"state": "up" if name in paths else "down"} for name in "ab"},
         "modem_health": {name: {"state": "usable" if name in usable else "lost"} for name in "ab"},
         "spool": {"path": "a" if reached else None},
     }
-    return json.loads(json.dumps(told))

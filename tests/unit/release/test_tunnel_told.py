@@ -1,8 +1,6 @@
 """What keeps the tunnel up reads files of enrolment and of the playbook, and the kernel's routes."""
 
 import contextlib
-import importlib.machinery
-import importlib.util
 import json
 import os
 import socket
@@ -10,6 +8,7 @@ import socket
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from program_module import module_of
 from release_kit import ROLES
 
 KEY = "A" * 43 + "="
@@ -22,14 +21,7 @@ TOLD = {
 }
 
 
-def _load():
-    loader = importlib.machinery.SourceFileLoader("tandem_tunnel", str(ROLES / "wireguard/files/tandem-tunnel"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
-
-
-tunnel = _load()
+tunnel = module_of(ROLES / "wireguard/files/tandem-tunnel")
 
 
 def test_what_enrolment_and_playbook_say():
@@ -69,17 +61,13 @@ json_values = st.recursive(
 )
 
 
-@given(enrolled=json_values, settings=json_values | st.none(), broken=st.booleans())
-def test_any_file_is_read_or_refused(enrolled, settings, broken):
-    told = json.dumps({"wireguard": enrolled} if not broken else enrolled)
-    with contextlib.suppress(tunnel.TunnelError):
-        tunnel.read(told, None if settings is None else json.dumps(settings))
+anything = st.text(max_size=50) | json_values.map(json.dumps)
 
 
-@given(st.text(max_size=50))
-def test_any_text_is_read_or_refused(text):
+@given(enrolled=anything | json_values.map(lambda told: json.dumps({"wireguard": told})), settings=anything | st.none())
+def test_any_file_is_read_or_refused(enrolled, settings):
     with contextlib.suppress(tunnel.TunnelError):
-        tunnel.read(text, None)
+        tunnel.read(enrolled, settings)
 
 
 def test_the_hub_is_tried_as_the_system_routes_it_then_over_each_route():

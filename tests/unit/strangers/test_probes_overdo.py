@@ -1,4 +1,4 @@
-"""Probes with a good token that send too much, or twice: compromised ones, or faulty."""
+"""Probes with a good token that send too much: compromised ones, or faulty."""
 
 import gzip
 import json
@@ -7,7 +7,6 @@ import zlib
 
 import pytest
 from attacked import line
-from test_ingest_body import MANIFEST
 
 pytestmark = pytest.mark.usefixtures("meanwhile")
 PACKED = {"Content-Encoding": "gzip"}
@@ -62,20 +61,7 @@ def test_more_than_its_share_a_minute(attacked):
         assert 1 <= int(headers["retry-after"]) <= 60, name
 
 
-def test_an_acknowledged_batch_that_is_replayed(attacked):
-    body = "\n".join(line(i + 1, "replayed") for i in range(20))
-    for _ in range(3):
-        assert attacked.gateway("POST", "/v1/records", body)[2] == {"accepted": 20, "rejected": []}
-    assert attacked.stored("replayed") == {"probe-1": 20}
-    other = attacked.probe("probe-replays")
-    assert attacked.gateway("POST", "/v1/records", body, token=other)[2]["accepted"] == 20
-    assert attacked.stored("replayed") == {"probe-1": 20, "probe-replays": 20}
-
-
-def test_a_manifest_that_is_replayed(attacked):
-    manifest = json.dumps({**MANIFEST, "id": "run-replayed"})
-    for _ in range(3):
-        assert attacked.gateway("PUT", "/v1/runs/run-replayed", manifest)[0] == 200
+def test_manifests_that_are_too_much(attacked):
     for body in (
         "[" * 100_000,
         '{"a":' * 100_000,
@@ -83,4 +69,4 @@ def test_a_manifest_that_is_replayed(attacked):
         "1" * 900_000,
         '"' + "\\u0000" * 90_000,
     ):
-        assert attacked.gateway("PUT", "/v1/runs/run-replayed", body)[0] == 400
+        assert attacked.gateway("PUT", "/v1/runs/run-large", body)[0] == 400

@@ -97,17 +97,6 @@ def test_another_probes_token_writes_under_its_own_name_only(attacked):
     assert row["probe"] == "probe-1"
 
 
-def test_a_session_is_its_probes_alone(attacked):
-    other = attacked.probe("probe-curious")
-    ask = json.dumps({"run": "run-s", "kind": "tcp", "path": "a", "bytes": 1000})
-    status, _, session = attacked.https(attacked.control_port, "POST", "/v1/sessions", ask)
-    assert status == 201
-    place = f"/v1/sessions/{session['session']}"
-    assert attacked.https(attacked.control_port, "DELETE", place, token=other)[0] == 404
-    assert attacked.https(attacked.control_port, "PUT", f"{place}/result", b"{}", token=other)[0] == 404
-    assert attacked.https(attacked.control_port, "DELETE", place)[0] == 200
-
-
 @BOTH
 def test_a_revoked_and_a_rotated_token(attacked, which):
     name, config = f"probe-left-{which}", attacked.folder / "server.toml"

@@ -1,5 +1,6 @@
 """What the desk does with bad bytes, lost tails, second writers, full disks, bounds and leftovers."""
 
+import contextlib
 import dataclasses
 import errno
 import functools
@@ -7,6 +8,7 @@ import gzip
 import hashlib
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -137,21 +139,15 @@ def test_the_newest_request_is_the_writer_and_the_older_finds_out(place):
 
 def test_two_at_once_from_the_same_offset_leave_one_stream(place):
     offer, stream = begun(place)
-    ends, together = [], threading.Barrier(4)
+    together = threading.Barrier(4)
 
-    def send():
+    def send(_):
         together.wait()
-        try:
-            ends.append(append(place, offer, stream, 0))
-        except WrongOffset as error:
-            ends.append(error)
+        with contextlib.suppress(WrongOffset):
+            append(place, offer, stream, 0)
 
-    senders = [threading.Thread(target=send) for _ in range(4)]
-    for one in senders:
-        one.start()
-    for one in senders:
-        one.join()
-    assert len(ends) == 4
+    with ThreadPoolExecutor(4) as senders:
+        assert len(list(senders.map(send, range(4)))) == 4
     offset = place.desk.state("probe-1", offer.sha256).offset
     append(place, offer, stream[offset:])
     assert place.desk.settle("probe-1", offer.sha256).receipt is not None
@@ -261,10 +257,8 @@ def test_bounds_of_a_day_of_unfinished_ones_and_of_size(bounded):
 
 
 def test_room_is_left_on_the_disk(bounded):
-    place = bounded(reserve_bytes=1 << 60)
-    offer, _ = offered(CONTENT)
     with pytest.raises(NoRoom):
-        place.desk.offer("probe-1", offer)
+        begun(bounded(reserve_bytes=1 << 60))
 
 
 def test_a_full_disk_keeps_what_it_took(place, monkeypatch):
@@ -303,26 +297,17 @@ def test_while_it_is_put_into_the_store_others_are_told_to_wait(bounded, monkeyp
     place = bounded(Slow())
     offer, stream = offered(CONTENT)
     place.send("probe-1", offer, stream)
-    failed = []
-
-    def settle():
-        try:
-            place.desk.settle("probe-1", offer.sha256)
-        except TraceStoreDown as error:
-            failed.append(error)
-
-    one = threading.Thread(target=settle)
-    one.start()
-    assert holding.wait(60)
-    locked = trace_stream.Streams.locked
-    monkeypatch.setattr(trace_stream.Streams, "locked", functools.partialmethod(locked, wait_s=0.1))
-    with pytest.raises(Busy):
-        place.desk.state("probe-1", offer.sha256)
-    with pytest.raises(Busy):
-        place.desk.offer("probe-1", offered(CONTENT, encoding="identity")[0])
-    go_on.set()
-    one.join()
-    assert failed
+    with ThreadPoolExecutor(1) as beside:
+        settling = beside.submit(place.desk.settle, "probe-1", offer.sha256)
+        assert holding.wait(60)
+        locked = trace_stream.Streams.locked
+        monkeypatch.setattr(trace_stream.Streams, "locked", functools.partialmethod(locked, wait_s=0.1))
+        with pytest.raises(Busy):
+            place.desk.state("probe-1", offer.sha256)
+        with pytest.raises(Busy):
+            place.desk.offer("probe-1", offered(CONTENT, encoding="identity")[0])
+        go_on.set()
+    assert isinstance(settling.exception(), TraceStoreDown)
     assert place.desk.complete("probe-1", offer.sha256)  # and the next request tries again
 
 

@@ -185,11 +185,6 @@ def test_a_service_that_is_away_or_lacks_the_bucket_is_down(moto, stream):
         lacking.put(stream, "probe-1", "a", SHA256, "identity")
 
 
-def test_what_is_gone_is_said_so(bucket):
-    with pytest.raises(FileNotFoundError):
-        bucket.open("s3://traces-here/none")
-
-
 def test_the_desk_tells_a_receipt_only_when_the_bucket_has_it(bucket, service, tmp_path):
     place = Place(tmp_path, store=bucket)
     offer, stream = offered(CONTENT, chunk=65536)
