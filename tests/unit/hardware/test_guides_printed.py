@@ -153,3 +153,9 @@ def test_the_assembly_is_planned_for_an_hour() -> None:
     assert [int(number) for number, _ in steps] == list(range(1, len(re.findall(r"^## \d+\.", text, re.MULTILINE)) + 1))
     assert sum(int(minutes) for _, minutes in steps) <= 60
     assert text.count("**Check:**") >= 6
+
+
+def test_the_lights_pins_are_the_kits() -> None:
+    text = (printed.FOLDER / "assembly.md").read_text(encoding="utf-8")
+    for colour, pin, gpio in (("red", 11, 17), ("green", 13, 27), ("blue", 15, 22)):
+        assert f"| {colour}, by a resistor | {pin} | {gpio} |" in text
