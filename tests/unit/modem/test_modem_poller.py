@@ -48,6 +48,15 @@ def test_it_identifies_sets_up_and_polls_at_its_due_times(
     assert poller.dropped == {}
 
 
+def test_a_modem_that_names_itself_only_in_its_text_is_known_by_that(modem: ScriptedModem, polls: Collected) -> None:
+    modem.answers = {"AT+CGMI": "ERROR", "AT+CGMM": "ERROR", "ATI": "Quectel\r\nEC25\r\nEC25EFAR06\r\n\r\nOK"}
+    poller = Poller("a", "A", str(modem.link), "auto", PERIOD_S, polls.add)
+    poller.start()
+    (poll, *_) = polls.wait(lambda p: len(p) >= 1)
+    poller.stop(60)
+    assert (poll.driver, poll.model) == ("quectel", "EC25")
+
+
 def test_a_poll_becomes_a_record(poller: Poller, polls: Collected) -> None:
     poll = polls.wait(lambda p: len(p) >= 1)[0]
     record = poll.record()

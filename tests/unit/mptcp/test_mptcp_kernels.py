@@ -12,6 +12,7 @@ from tandem import campaigns
 from tandem.app.campaign.files import load
 from tandem.app.campaign.requires import settings, settled
 from tandem.mptcp import sysctls
+from tandem.mptcp.full_mesh import FullMesh
 from tandem.mptcp.kernel_upstream import Upstream
 from tandem.mptcp.kernel_v094 import V094
 from tandem.mptcp.kernels import here
@@ -69,6 +70,7 @@ def test_both_tell_of_themselves_alike(kernel, tmp_path, monkeypatch):
     assert all(name.startswith("net.mptcp.") for name in one.sysctls)
     assert {"scheduler", "path_manager"} <= one.told().keys()
     assert all("\n" not in note for note in one.notes())
+    assert isinstance(one.path_manager(), FullMesh) == (kernel == "v0.94")
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem_bench.scenario import load, play
-from tandem_bench.scenario.bands import RESOURCE_BLOCKS, band_of
+from tandem_bench.scenario.bands import RESOURCE_BLOCKS, band_of, frequency_ghz
 from tandem_bench.scenario.capacity import down_bit_per_s_hz, up_bit_per_s
 from tandem_bench.scenario.levels import filter_share, filtered
-from tandem_bench.scenario.propagation import antenna_gain_db
+from tandem_bench.scenario.propagation import antenna_gain_db, path_loss_db
 
 RANGES = {
     # As the probe's schema has them; it cannot be imported here, the bench knows nothing of the collector.
@@ -50,6 +50,12 @@ def test_rsrq_follows_from_rsrp_and_rssi(seed):
                 expected = 10 * math.log10(blocks) + tick["rsrp_dbm"] - tick["rssi_dbm"]
                 assert abs(tick["rsrq_db"] - expected) <= 0.5 + 0.5 + 0.25 + 1e-6
                 assert tick["rsrq_db"] <= -3
+
+
+@given(st.floats(15, 5000), st.floats(1.01, 3), st.sampled_from(["uma", "umi"]), st.sampled_from([1300, 6300, 3150]))
+def test_loss_grows_with_distance(distance, factor, kind, earfcn):
+    losses = path_loss_db(kind, np.array([distance, distance * factor]), frequency_ghz(earfcn))
+    assert losses[1] > losses[0]
 
 
 def test_level_falls_with_distance_on_average():
