@@ -59,8 +59,11 @@ def _run(args: argparse.Namespace) -> int:
     try:
         traces = playing.traces_of(args)
         played = playing.played(args.scenario, args.replay, args.from_run, args.duration, args.seed, traces)
+        made = args.out is None or not args.out.exists()
         folder = args.out or Path(tempfile.mkdtemp(prefix="tandem-bench-"))
         folder.mkdir(parents=True, exist_ok=True)
+        if made:
+            Owner.of_caller().give(folder)  # whose user the modems run as, and write there
         require()
         choose(args.link)
         private.enter()
