@@ -66,7 +66,10 @@ def test_the_sender_is_looked_at_ten_times_a_second(pair, monkeypatch):
 
     one = download(serving, Ask(None, 2.05), read, samples.append)
     assert one.run(b"abc") == "complete"
-    assert 20 <= len(samples) <= 24
+    # Until the client's kernel has acknowledged all it goes on looking: how long that takes is the machine's.
+    looked_s = next(now_s) - 1000
+    assert looked_s > 2.05
+    assert 10 * looked_s - 3 <= len(samples) <= 10 * looked_s + 3
 
 
 def test_all_was_sent_and_the_client_has_closed_before_we_look_again(pair):
