@@ -29,8 +29,8 @@ def _entrances(tmp_path_factory: pytest.TempPathFactory) -> None:
     """pytest keeps its folders closed to everybody else; the kit's programs run as the user who called sudo."""
     if "SUDO_UID" in os.environ and os.geteuid() == 0:
         base = tmp_path_factory.getbasetemp()
-        base.chmod(0o755)
-        base.parent.chmod(0o755)
+        for folder in (base, base.parent):
+            folder.chmod(folder.stat().st_mode | 0o755)
 
 
 @pytest.fixture(autouse=True)
