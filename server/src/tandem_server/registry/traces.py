@@ -90,6 +90,10 @@ class Traces:
         return self._one("sha256 = ? ORDER BY received_utc_ns, name LIMIT 1", probe, sha256)
 
     def _one(self, where: str, probe: str, value: str) -> TraceRow | None:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return None  # half of a surrogate pair: a manifest's JSON can hold it, the name of a received trace cannot
         with self._read() as connection:
             row = connection.execute(
                 f"SELECT {_RECEIVED} FROM traces WHERE probe = ? AND {where}",  # noqa: S608  constants of this module
