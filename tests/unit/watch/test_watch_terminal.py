@@ -156,7 +156,8 @@ class Watcher:
         )
         os.close(follower)
         self.shown = ""
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        # "replace": a signal can end a write within a character, as on any terminal
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def resize(self, rows: int, columns: int) -> None:
         fcntl.ioctl(self.leader, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
