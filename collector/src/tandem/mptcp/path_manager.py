@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-from tandem.mptcp.iproute import IpError, ip, ip_json
+from tandem.mptcp.iproute import IpError, ip, ip_json, program
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,14 @@ class PathManager(Protocol):
         """Of all ``interfaces`` that there are, have connections use those of the endpoints only."""
         ...
 
+    def set_backup(self, number: int, backup: bool) -> None:
+        """Tell the peers of running connections by MP_PRIO that the endpoint's subflows are backup, or no longer."""
+        ...
+
+    def undo_backup(self, number: int) -> list[str]:
+        """The command that takes ``set_backup`` back without this program; empty where nothing has to be."""
+        ...
+
     def restore(self) -> None:
         """At the end: put back what was changed beside endpoints and limits."""
         ...
@@ -104,6 +112,14 @@ class UpstreamKernel:
 
     def only_endpoints(self, interfaces: Collection[str]) -> None:
         """Nothing to do: this kernel uses no other address."""
+
+    def set_backup(self, number: int, backup: bool) -> None:
+        """See ``PathManager``. An order that changes nothing sends nothing."""
+        ip("mptcp", "endpoint", "change", "id", str(number), "backup" if backup else "nobackup")
+
+    def undo_backup(self, number: int) -> list[str]:
+        """See ``PathManager``."""
+        return [program(), "mptcp", "endpoint", "change", "id", str(number), "nobackup"]
 
     def restore(self) -> None:
         """Nothing to put back."""
