@@ -120,7 +120,9 @@ def test_an_experiment_that_is_not_installed(registry):
 def test_steering_is_an_arm_of_any_experiment(registry):
     config = parse_config(CONFIG, Path("/x/config.toml"))
     for experiment, own in (("download", 'kind = "mptcp"\nseconds = 5'), ("dash", 'kind = "mptcp"\npath = "random"')):
-        text = step(more=f'[step.parameters]\nsteering = ["off", "learned"]\n{own}').replace('"download"', f'"{experiment}"')
+        text = step(more=f'[step.parameters]\nsteering = ["off", "learned"]\n{own}').replace(
+            '"download"', f'"{experiment}"'
+        )
         made, _ = fitted(campaign(text), registry)
         roles = bound(made.roles, ["one", "two"], {})
         requests = [request_of(made.steps[0], one, roles, {}) for one in items(made, made.steps[0])]
