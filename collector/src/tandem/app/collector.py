@@ -28,6 +28,7 @@ from tandem.app.plan import Plan, PlannedRun
 from tandem.app.poll_account import PollAccount
 from tandem.app.salvaged_captures import SalvagedCapture
 from tandem.app.spool_account import spool_records
+from tandem.app.steering import SteeringPart
 from tandem.app.traces.wiring import TracesPart
 from tandem.export import Exporter
 from tandem.schema.record import Record, RecordError, Value
@@ -68,6 +69,7 @@ class Collector:
         self.campaigns: CampaignPart | None = None
         """While one is under way, it alone says what is measured."""
         self.traces: TracesPart | None = None
+        self.steering: SteeringPart | None = None
         self.captured: list[dict[str, Any]] = []
         self._due_ns = time.monotonic_ns() + TICK_NS
         self._pair_start = PairStart(config)
@@ -154,6 +156,8 @@ class Collector:
                 if part is not None:
                     part.noted(record)
             if record.measurement == "event":
+                if self.steering is not None:
+                    self.steering.noted(record)
                 self.reports.noted(record)
                 self._live.mobile_since_ns, self._live.speed_class = (
                     self._detectors.mobile_since_ns,

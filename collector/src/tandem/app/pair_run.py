@@ -20,6 +20,7 @@ from tandem.app.run_lines import RunLines, token_of
 from tandem.app.run_manifest import Facts, manifest
 from tandem.app.run_parameters import deadline_of, parameters_of
 from tandem.app.run_records import begun_record, run_record, usage_records
+from tandem.app.steering import SteeredRun
 from tandem.app.surroundings import Surroundings
 from tandem.schema.manifest import PathUsage, Usage
 from tandem.schema.record import Record, RecordError
@@ -39,6 +40,8 @@ class _Running:
     modems: dict[str, dict[str, Any]]
     usage: UsageAccount
     lines: RunLines
+    steered: SteeredRun | None = None
+    steering: dict[str, Any] | None = None
     ended_ns: int = 0
 
 
@@ -181,13 +184,25 @@ class PairRun:
     def _begin(self, run: PlannedRun) -> _Running:
         around = self._around
         around.audience.run_started(self.plan, run)
-        lines = RunLines(around, self.plan, run)
+        steered = self._steered(run)
+        lines = RunLines(around, self.plan, run, None if steered is None else steered.sampled)
         started_ns, modems, usage = time.monotonic_ns(), around.modems(), self._usage(run)
         lines.emit([self._begun(run, started_ns)])
-        process = ExperimentProcess(
-            self._command(), self._parameters(run), lines, run.id, around.config.folder.resolve()
-        )
-        return _Running(run, process, started_ns, modems, usage, lines)
+        try:
+            process = ExperimentProcess(
+                self._command(), self._parameters(run), lines, run.id, around.config.folder.resolve()
+            )
+        except BaseException:
+            if steered is not None:
+                around.steering.end(steered)
+            raise
+        return _Running(run, process, started_ns, modems, usage, lines, steered)
+
+    def _steered(self, run: PlannedRun) -> SteeredRun | None:
+        """Also without a policy: what its paths recover from is learned from runs that are left alone."""
+        if run.kind == "tcp" or len(run.paths) < 2 or self.plan.wish.pairing == "simultaneous":
+            return None
+        return self._around.steering.begin(self.plan.wish.steering, self.plan.wish.experiment, run.paths)
 
     def _begun(self, run: PlannedRun, started_ns: int) -> Record:
         return begun_record(self.plan, run, started_ns, self._around.clock.utc_ns(started_ns))
@@ -204,6 +219,8 @@ class PairRun:
             raise RuntimeError("a run that did not begin cannot be waited for")
         ending = running.process.wait(deadline_of(self.plan), self._stop)
         running.ended_ns = time.monotonic_ns()
+        if running.steered is not None:
+            running.steering = self._around.steering.end(running.steered)
         return ending
 
     def _finish(
@@ -247,6 +264,7 @@ class PairRun:
             files=[c.run_file(folder) for c in captured],
             usage=usage,
             conditions=None if self._conditions is None else self._conditions.state(),
+            steering=running.steering,
         )
         around.save(manifest(around.config, around.clock, plan, run, ending, facts))
         around.audience.run_ended(plan, run, ending, untold)

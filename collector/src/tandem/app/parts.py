@@ -163,6 +163,11 @@ class PathsLike(Protocol):
         """Let these paths carry no further subflows, and all others again; whether that was done in time. From any thread."""
         ...
 
+    def set_backup(self, name: str, backup: bool, *, again: bool = False) -> None:
+        """Have running connections use this path only when no other works, or as the others again; ``again``: the order was lost.
+        EnvironmentLackError when the kernel refuses. From any one thread."""
+        ...
+
     def leave(self, token: int) -> None:
         """The connection's subflows are its experiment's to order. From any thread."""
         ...

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 from tandem.app.conditions import Conditions
 from tandem.app.config import Config
 from tandem.app.config_schema import TABLES
+from tandem.mptcp.steering import POLICIES, Policy
 from tandem.schema.manifest import Pairing, RunKind, new_id
 
 EXPERIMENT = "download"
@@ -45,6 +46,8 @@ class Wish:
     """None: from the configuration's and the number."""
     takes_seed: bool = False
     conditions: Conditions = field(default_factory=Conditions)
+    steering: Policy = "off"
+    """Of its runs by Multipath TCP."""
     campaign: Mapping[str, Any] | None = None
     """Which run of which campaign it is, for the manifest."""
 
@@ -77,7 +80,10 @@ def wish_of(config: Config, pairing: str, trigger: str) -> Wish:
     """The wish that the configuration describes: over all paths."""
     runs = config.runs
     every = tuple(p.name for p in config.paths)
-    return Wish(cast(Pairing, pairing), trigger, runs.seconds, runs.bytes, runs.pause_s, runs.primary, every)
+    steering: Policy = "off" if pairing == "simultaneous" else runs.steering
+    return Wish(
+        cast(Pairing, pairing), trigger, runs.seconds, runs.bytes, runs.pause_s, runs.primary, every, steering=steering
+    )
 
 
 def wished_paths(config: Config, asked: object) -> tuple[str, ...]:
@@ -134,7 +140,25 @@ def wish_of_request(config: Config, given: Mapping[str, Any]) -> Wish:
         kind=cast(Literal["mptcp", "tcp"] | None, kind),
         path=path,
         paths=names,
+        steering=default.steering,
     )
+
+
+def steered(wish: Wish, policy: object, *, tcp: bool) -> Wish:
+    """The wish with a policy asked for, None: the configuration's; ``tcp``: it is one run of TCP. WishError."""
+    if policy is None:
+        return replace(wish, steering="off") if tcp else wish
+    if policy not in POLICIES:
+        raise WishError(f"steering {policy!r} is none of {', '.join(POLICIES)}")
+    if policy != "off" and tcp:
+        raise WishError("steering is of MPTCP; a TCP run has one path")
+    if policy != "off" and wish.pairing == "simultaneous":
+        raise WishError(
+            "steering takes runs one after the other: beside others, what a path receives is not one run's alone"
+        )
+    if policy != "off" and len(wish.paths) < 2:
+        raise WishError(f"steering takes two paths, there is {len(wish.paths)}")
+    return replace(wish, steering=policy)
 
 
 def plan(config: Config, wish: Wish, number: int, make_id: Callable[[str], str] = new_id) -> Plan:

@@ -25,6 +25,7 @@ from tandem.mobility.settings import Settings
 from tandem.modem.discovery import network_interface
 from tandem.mptcp import kernels, sysctls
 from tandem.mptcp import paths as kernel_paths
+from tandem.mptcp.backup import Backup
 from tandem.mptcp.iproute import IpError
 from tandem.mptcp.watch import Watch
 from tandem.schema.manifest import SubflowLoss
@@ -88,6 +89,7 @@ class _Paths:
             ],
         )
         self._watch: Watch | None = None
+        self._backup = Backup(self._paths.manager)
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -124,6 +126,12 @@ class _Paths:
         self.wake()
         return self._paths.resting.wait(timeout_s)
 
+    def set_backup(self, name: str, backup: bool, *, again: bool = False) -> None:
+        try:
+            self._backup.order(self._paths.number(name), backup=backup, again=again)
+        except IpError as error:
+            raise _lack(error) from error
+
     def leave(self, token: int) -> None:
         if self._watch is not None:
             self._watch.leave(token)
@@ -132,6 +140,7 @@ class _Paths:
         return None if self._watch is None else self._watch.losses(token)
 
     def remove(self) -> None:
+        self._backup.close()
         if self._watch is not None:
             self._watch.close()
             self._watch = None

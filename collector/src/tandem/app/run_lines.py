@@ -19,7 +19,15 @@ class RunLines:
     """Called with every line of one run but the last. ``counts``: records by measurement, and the ``broken`` ones, which were left out;
     ``version``: what the process says of its experiment."""
 
-    def __init__(self, around: Surroundings, plan: Plan, run: PlannedRun) -> None:
+    def __init__(
+        self,
+        around: Surroundings,
+        plan: Plan,
+        run: PlannedRun,
+        sampled: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> None:
+        """``sampled``: who else takes the lines of type ``sample``."""
+        self._sampled = sampled
         self._around, self._plan, self._run = around, plan, run
         self._operators = {path.name: path.operator for path in around.config.paths}
         self.counts: Counter[str] = Counter()
@@ -35,6 +43,8 @@ class RunLines:
             self.counts["broken"] += broken
             self.emit(records)
             self._around.audience.run_sampled(self._run, said)
+            if self._sampled is not None:
+                self._sampled(said)
         elif kind == "phase":
             if self._checked(lambda: phase_record(self._run, self._plan.wish.experiment, said, self._utc_ns(said))):
                 self._around.audience.run_phased(self._run, said)

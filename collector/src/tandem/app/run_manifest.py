@@ -31,6 +31,7 @@ class Facts:
     files: list[RunFile]
     usage: Usage
     conditions: Conditions | None = None
+    steering: dict[str, Any] | None = None
 
 
 def manifest(config: Config, clock: Clock, plan: Plan, run: PlannedRun, ending: Ending, facts: Facts) -> Manifest:
@@ -76,6 +77,8 @@ def manifest(config: Config, clock: Clock, plan: Plan, run: PlannedRun, ending: 
     )
     if facts.conditions is not None:
         told["conditions"] = facts.conditions
+    if facts.steering is not None:
+        told["steering"] = facts.steering
     if plan.wish.campaign is not None:
         told["campaign"] = cast("CampaignRun", dict(plan.wish.campaign))
     return told

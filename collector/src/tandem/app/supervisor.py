@@ -29,6 +29,7 @@ from tandem.app.run_manifest import write_json
 from tandem.app.salvaged_captures import earlier_captures, salvaged_captures
 from tandem.app.status_server import StatusServer
 from tandem.app.status_socket import NAME, close, listen
+from tandem.app.steering import SteeringPart
 from tandem.app.surroundings import Surroundings
 from tandem.app.traces.wiring import TracesPart
 from tandem.export import Exporter, GatewayAddress, PendingManifests
@@ -129,7 +130,9 @@ class Supervisor:
             modems=self.live.modems,
             environment=self.environment,
             registry=Registry(config.experiments, parts.experiment),
+            steering=SteeringPart(config, self.clock, paths, self.collector.put),
         )
+        self.collector.steering = around.steering
         pairs = self.pairs = self.collector.pairs = Pairs(around, pairs_so_far(config.folder / "runs"))
         self.campaigns = self.collector.campaigns = campaign_part(around, detectors, self.live, pairs, address)
         self.exporter.held = lambda: self.campaigns.campaigns.holds_maintenance

@@ -13,6 +13,7 @@ from tandem.app.pair_captures import Captured
 from tandem.app.parts import CapturesLike, Parts, PathsLike
 from tandem.app.plan import Plan, PlannedRun
 from tandem.app.registry import Registry
+from tandem.app.steering import SteeringPart
 from tandem.schema.manifest import Manifest
 from tandem.schema.record import Record
 
@@ -60,3 +61,4 @@ class Surroundings:
     modems: Callable[[], dict[str, dict[str, Any]]]
     environment: dict[str, Any]
     registry: Registry
+    steering: SteeringPart

@@ -70,6 +70,14 @@ class FullMesh:
             if name != "lo" and name not in used and self._marked(name) is False:
                 self._mark(name, off=True)
 
+    def set_backup(self, number: int, backup: bool) -> None:
+        """Refused: what this kernel's ``multipath backup`` does to running subflows was never tried."""
+        raise IpError(f"endpoint {number}: no path is made {'backup' if backup else 'active'} on the v0.94 kernel")
+
+    def undo_backup(self, number: int) -> list[str]:  # noqa: ARG002  (as the other kernel's)
+        """Nothing was done."""
+        return []
+
     def restore(self) -> None:
         """Take off the marks that were made here, and put the path manager of before back."""
         self._made.clear()

@@ -16,7 +16,8 @@ class IpError(RuntimeError):
 
 
 @lru_cache(maxsize=1)
-def _program() -> str:
+def program() -> str:
+    """Where ``ip`` is; IpError when it is not installed."""
     # An ordinary user's PATH on Debian has no sbin, where ip lives.
     found = shutil.which("ip", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
     if found is None:
@@ -27,7 +28,7 @@ def _program() -> str:
 def ip(*arguments: str) -> str:
     """Run ``ip`` with ``arguments``; its standard output. IpError when it fails or takes longer than 10 s."""
     try:
-        done = subprocess.run([_program(), *arguments], capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run([program(), *arguments], capture_output=True, text=True, timeout=10, check=False)
     except subprocess.TimeoutExpired as error:
         raise IpError(f"ip {' '.join(arguments)}: no answer in 10 s") from error
     if done.returncode != 0:

@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-from tandem.mptcp.iproute import IpError, ip, ip_json
+from tandem.mptcp.iproute import IpError, ip, ip_json, program
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,15 @@ class PathManager(Protocol):
         """Of all ``interfaces`` that there are, have connections use those of the endpoints only."""
         ...
 
+    def set_backup(self, number: int, backup: bool) -> None:
+        """Tell the peers of running connections by MP_PRIO that the endpoint's subflows are backup, or no longer; kept when ``add`` makes
+        the endpoint anew. From any thread."""
+        ...
+
+    def undo_backup(self, number: int) -> list[str]:
+        """The command that takes ``set_backup`` back without this program; empty where nothing has to be."""
+        ...
+
     def restore(self) -> None:
         """At the end: put back what was changed beside endpoints and limits."""
         ...
@@ -68,6 +78,11 @@ class UpstreamKernel:
     """The in-kernel path manager of Linux 5.6 and later."""
 
     name = "upstream"
+
+    def __init__(self) -> None:
+        self._backup: set[int] = set()
+        self._lock = threading.Lock()
+        """An endpoint made anew while it is made active again must not keep the order: the two come from different threads."""
 
     def endpoints(self) -> dict[int, Endpoint]:
         """See ``PathManager``."""
@@ -81,7 +96,9 @@ class UpstreamKernel:
     def add(self, endpoint: Endpoint) -> None:
         """See ``PathManager``."""
         device = ("dev", endpoint.interface) if endpoint.interface else ()
-        ip("mptcp", "endpoint", "add", endpoint.address, *device, "id", str(endpoint.id), "subflow")
+        with self._lock:
+            flags = ("subflow", "backup") if endpoint.id in self._backup else ("subflow",)
+            ip("mptcp", "endpoint", "add", endpoint.address, *device, "id", str(endpoint.id), *flags)
 
     def remove(self, number: int) -> None:
         """See ``PathManager``."""
@@ -104,6 +121,16 @@ class UpstreamKernel:
 
     def only_endpoints(self, interfaces: Collection[str]) -> None:
         """Nothing to do: this kernel uses no other address."""
+
+    def set_backup(self, number: int, backup: bool) -> None:
+        """See ``PathManager``. An order that changes nothing sends nothing."""
+        with self._lock:
+            (self._backup.add if backup else self._backup.discard)(number)
+            ip("mptcp", "endpoint", "change", "id", str(number), "backup" if backup else "nobackup")
+
+    def undo_backup(self, number: int) -> list[str]:
+        """See ``PathManager``."""
+        return [program(), "mptcp", "endpoint", "change", "id", str(number), "nobackup"]
 
     def restore(self) -> None:
         """Nothing to put back."""

@@ -285,6 +285,11 @@ class Paths:
         renew(way.endpoint(number - ENDPOINTS), self._manager)
         return True
 
+    @property
+    def manager(self) -> PathManager:
+        """What tells the kernel which addresses to use."""
+        return self._manager
+
     def remove(self) -> None:
         """Undo everything of our range, also of an earlier life; what is gone already is no error."""
         kernel = Kernel(self._manager, ipv6=True)

@@ -143,6 +143,7 @@ class Manifest(TypedDict):
     files: list[RunFile]
     usage: NotRequired[Usage]
     conditions: NotRequired[Conditions]
+    steering: NotRequired[dict[str, Any]]
     campaign: NotRequired[CampaignRun]
 
 

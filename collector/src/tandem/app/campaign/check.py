@@ -11,6 +11,7 @@ from tandem.app.plan import OF_MPTCP
 from tandem.app.registry import Described, RegistryError
 from tandem.experiment.asked import COMMON
 from tandem.experiment.parameters import Parameter, ParameterError, check
+from tandem.mptcp.steering import POLICIES
 from tandem.schema.campaign import Campaign, CampaignError, Draw, Step
 from tandem.schema.campaign_sequence import arms
 
@@ -19,6 +20,8 @@ OURS = tuple(p.name for p in COMMON if p.name != "control_timeout_s")
 
 PAIRED = "download"
 """Asked for as pairs: MPTCP over all paths and TCP on each."""
+STEERING = "steering"
+"""A parameter of every experiment: how its paths are steered (``tandem.mptcp.steering``)."""
 PAIR_CHOICES = ("sequential", "simultaneous", "single")
 
 
@@ -66,13 +69,14 @@ def _parameters(campaign: Campaign, step: Step, declared: Sequence[Parameter]) -
         tuple(k.name for k in TABLES["runs"] if k.name in ("pause_s", "primary")) if step.experiment == PAIRED else ()
     )
     known = [p.name for p in own]
-    paired = ("pairing", *wish) if step.experiment == PAIRED else ()
+    paired = ("pairing", *wish, STEERING) if step.experiment == PAIRED else (STEERING,)
     for arm in arms(campaign, step):
         given = dict(arm.parameters)
         for name in given:
             if name not in (*known, *paired):
                 mend = f"known are {', '.join(dict.fromkeys((*known, *paired)))}"
                 raise _wrong(campaign, step, name, f"{step.experiment} has no parameter {name!r}", mend)
+        _steering(campaign, step, given)
         if step.experiment == PAIRED:
             _pair(campaign, step, given)
         plain = {n: v for n, v in given.items() if n not in paired}
@@ -113,6 +117,16 @@ def _pair(campaign: Campaign, step: Step, given: Mapping[str, Any]) -> None:
             raise _wrong(campaign, step, name, f"{name} is of MPTCP; a TCP run has one connection", "take it out")
     if ("bytes" in given) == ("seconds" in given):
         raise _wrong(campaign, step, "bytes", "a download has either 'bytes' or 'seconds'", "give one of them")
+
+
+def _steering(campaign: Campaign, step: Step, given: Mapping[str, Any]) -> None:
+    """What ``plan.steered`` would refuse at the time of the run."""
+    policy = given.get(STEERING, "off")
+    if policy not in POLICIES:
+        raise _wrong(campaign, step, STEERING, f"steering: {policy!r}", f"one of {', '.join(POLICIES)}")
+    if policy != "off" and (given.get("kind") == "tcp" or given.get("pairing") == "simultaneous"):
+        what = "steering is of runs by MPTCP that have the paths to themselves"
+        raise _wrong(campaign, step, STEERING, what, 'take it out, or kind = "mptcp"')
 
 
 def _end(value: Any, *, low: bool) -> Any:  # noqa: ANN401 any JSON value

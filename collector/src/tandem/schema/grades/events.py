@@ -42,6 +42,7 @@ EVENTS: dict[str, Meaning] = {
     "disk_low": Meaning("disk low", "poor"),
     "plan_over": Meaning("over its plan", "poor"),
     "card_worn": Meaning("card worn", "poor"),
+    "steering": Meaning("steering", "notice"),
 }
 
 _OVER = {

@@ -10,7 +10,7 @@ EVENT_KINDS = (
     "sim_mismatch", "position_fix", "position_lost", "capture_budget", "spool_dropped", "record_rejected",
     "trace_received", "trace_damaged", "trace_missing", "trace_refused",
     "clock_step", "collector_start", "collector_stop",
-    "undervoltage", "throttled", "disk_low", "plan_over", "card_worn", "capture_salvaged",
+    "undervoltage", "throttled", "disk_low", "plan_over", "card_worn", "capture_salvaged", "steering",
 )  # fmt: skip
 
 EVENT = Measurement(
@@ -40,6 +40,15 @@ EVENT = Measurement(
             "with service_lost: searching, limited or no_service; of the probe's health, with undervoltage, throttled, disk_low, "
             "plan_over and card_worn: begins or ends",
         ),
+        Field("policy", "str", "", "of steering: off, drop, handover or learned"),
+        Field(
+            "action",
+            "str",
+            "",
+            "of steering: backup, extended, restore, declined; of an order confirmed, toggled (given again), unconfirmed, refused",
+        ),
+        Field("cause", "str", "", "of steering: the event, or what else decided"),
+        Field("predicted_s", "float", "s", "of steering: how long the path is expected to need", 0),
         Field("took_ms", "float", "ms", "how long what the event tells of lasted", 0),
         Field("detail", "str", "", "one line for people"),
     ),
