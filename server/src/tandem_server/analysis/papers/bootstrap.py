@@ -47,6 +47,21 @@ def median(
     return Estimate(middle, low, high, len(known))
 
 
+def mean(
+    values: Sequence[float], level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED
+) -> Estimate | None:
+    """The mean and its interval at ``level``; None without finite values. Of paired differences or logarithms of ratios: the pairs are
+    what is drawn again."""
+    known = np.sort(np.array([v for v in values if math.isfinite(v)], dtype=np.float64))
+    if len(known) == 0:
+        return None
+    value = float(known.mean())
+    if len(known) < LEAST:
+        return Estimate(value, None, None, len(known))
+    picked = np.random.default_rng(seed).integers(0, len(known), (resamples, len(known)))
+    return Estimate(value, *_ends(known[picked].mean(axis=1), level), len(known))
+
+
 def rate(
     counts: Sequence[float],
     exposures: Sequence[float],

@@ -89,6 +89,23 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
+class Forest:
+    """Estimates along the horizontal axis, each at a named height, with their intervals; ``none``: the value of no effect."""
+
+    points: Sequence[tuple[float, Estimate]]
+    none: float
+    series: str = ""
+
+    def rows(self) -> Iterator[Row]:
+        for y, e in self.points:
+            yield {"x": e.value, "y": y, "low": e.low, "high": e.high, "n": e.n}
+
+    def reach(self) -> Iterator[tuple[float, float]]:
+        yield self.none, 0.0
+        yield from ((x, y) for y, x in _intervals(self.points))
+
+
+@dataclass(frozen=True, slots=True)
 class Boxes:
     """Boxes and whiskers with their medians' intervals (``estimates``)."""
 
