@@ -107,6 +107,7 @@ class FakePaths:
         self.rests = True
         self.left: list[int] = []
         self.refusal: str | None = None
+        self.orders: list[tuple[str, bool, bool]] = []
 
     def apply(self) -> list[PathChange]:
         if self.refusal:
@@ -124,6 +125,9 @@ class FakePaths:
         assert timeout_s >= 0
         self.rested.append(frozenset(names))
         return self.rests
+
+    def set_backup(self, name: str, backup: bool, *, again: bool = False) -> None:
+        self.orders.append((name, backup, again))
 
     def leave(self, token: int) -> None:
         self.left.append(token)

@@ -36,7 +36,12 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "failure": (dict, type(None)),
     "files": (list,),
 }
-_OPTIONAL: dict[str, tuple[type, ...]] = {"usage": (dict,), "conditions": (dict,), "campaign": (dict,)}
+_OPTIONAL: dict[str, tuple[type, ...]] = {
+    "usage": (dict,),
+    "conditions": (dict,),
+    "steering": (dict,),
+    "campaign": (dict,),
+}
 if _KINDS.keys() | _OPTIONAL.keys() != Manifest.__annotations__.keys():
     raise RuntimeError("the gateway's table of a manifest's keys and tandem.schema.manifest disagree")
 
