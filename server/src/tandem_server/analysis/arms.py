@@ -1,7 +1,7 @@
 """Arms of a campaign's step compared: what each did beside the reference, paired within blocks.
 
 A block is a repetition of the step: it has every arm once, and they were made near each other. Effects are of pairs alone: the ratio of
-geometric means, or the mean difference, with a percentile bootstrap over the blocks (95 %, ``papers.bootstrap``).
+geometric means, or the mean difference, with a bootstrap over the blocks (95 %, ``papers.bootstrap.mean``).
 """
 
 from __future__ import annotations
@@ -136,8 +136,7 @@ def _comparison(
     runs: dict[str, dict[int, Facts]] = {}
     for run in by_mptcp or mine:
         runs.setdefault(run.varied[parameter], {})[run.repetition or 0] = run
-    names = sorted(runs, key=lambda arm: min(r.number or 0 for r in runs[arm].values()))
-    names = sorted(names, key=lambda arm: arm != REFERENCE)
+    names = sorted(runs, key=lambda arm: (arm != REFERENCE, min(r.arm_number or 0 for r in runs[arm].values())))
     blocks = len({block for made in runs.values() for block in made})
     good = {arm: {n: r for n, r in runs[arm].items() if r.failure is None} for arm in names}
     # One kind of figure for all runs of a step: a queue in bytes and a count of packets are not one quantity.

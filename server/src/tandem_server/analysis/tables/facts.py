@@ -44,6 +44,7 @@ class Facts:
     own: Path
     varied: Mapping[str, str]
     repetition: int | None
+    arm_number: int | None
 
     def listed(self, key: str) -> list[dict[str, Any]]:
         """The objects of a list of the result, also where it lies in a file of the run; [] when it cannot be read."""
@@ -105,6 +106,7 @@ def _facts(m: Mapping[str, Any], varied: Mapping[str, str], own: Path) -> Facts:
         own=own,
         varied=varied,
         repetition=whole(campaign, "repetition"),
+        arm_number=whole(campaign, "arm"),
     )
 
 
