@@ -62,7 +62,7 @@ def prepare(
     file: str, short: bool, blocks: int | None, scenario: str, stretch_s: int, seed: int | None
 ) -> tuple[Comparison, Played]:
     """The campaign ``file`` (a name that ``tandem campaign list`` shows, or a path) and what is played for it. FileError, ScenarioError."""
-    name, text, arms, repetitions = _by_hand(_tandem("show", file), short, blocks)
+    name, text, arms, repetitions = by_hand(_tandem("show", file), short, blocks)
     with_one = load(scenario, stretch_s, seed)
     stretches = [play(load(scenario, stretch_s, with_one.seed + n)) for n in range(repetitions)]
     begin_s = next((p["t_s"] for p in stretches[0].phases if p["activity"] != "still"), 0.0)
@@ -70,7 +70,7 @@ def prepare(
     return compared, repeated(stretches, compared.slots)
 
 
-def _by_hand(text: str, short: bool, blocks: int | None) -> tuple[str, str, dict[str, int], int]:
+def by_hand(text: str, short: bool, blocks: int | None) -> tuple[str, str, dict[str, int], int]:
     """Name, text for the bench, arms by step, blocks: every step begins by hand, in whatever conditions, and costs nothing."""
     content = tomllib.loads(text)
     told = content.pop("short", {}) if short else {}
