@@ -20,8 +20,8 @@ from tandem.app.clock import Clock
 from tandem.app.config import Config
 from tandem.app.parts import EnvironmentLackError, PathsLike
 from tandem.mptcp.backup import MOST_TOGGLES, Confirmation
-from tandem.mptcp.recovery import EVENTS, History, HistoryError, RadioEvent, recoveries
-from tandem.mptcp.steering import Decision, Policy, Steering
+from tandem.mptcp.recovery import History, HistoryError, RadioEvent, recoveries
+from tandem.mptcp.steering import NOTED, Decision, Policy, Steering
 from tandem.schema.record import Record
 from tandem.spool.durable import write_durably
 
@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 FILE = "steering.json"
 STEP_S = 0.5
+_MOST_RTT_MS = 600_000.0
 MOST_BINS = 1200
 """Of a run's manifest, for each path: ten minutes in steps of half a second; of a longer run the steps are doubled as often as needed."""
 LEARNING_FROM = "download"
@@ -42,6 +43,7 @@ class SteeringPart:
         self._file, self._clock, self._paths, self._emit = config.folder / FILE, clock, paths, emit
         self._operators = {path.name: path.operator for path in config.paths}
         self._current: SteeredRun | None = None
+        self._learns = False
 
     def noted(self, record: Record) -> None:
         """An event's record."""
@@ -58,7 +60,8 @@ class SteeringPart:
         return self._current
 
     def end(self, run: SteeredRun) -> dict[str, Any]:
-        """For the manifest: ``policy``, ``decisions``, ``events`` of the radio, ``received_bytes`` of each path in steps of ``step_s``."""
+        """For the manifest: ``policy``, ``decisions``, ``events`` of the radio, and in steps of ``step_s`` by path ``received_bytes`` and
+        ``rtt_ms`` (the largest that the receiver estimated; null where none was); ``history``: what was known when it began."""
         self._current = None
         run.stop()
         seen = run.observed
@@ -86,11 +89,13 @@ class SteeringPart:
 
 @dataclass(slots=True)
 class Observed:
-    """What a run saw. ``received``: payload bytes by path in bins of ``STEP_S`` from ``begin_ns`` on; ``steered``: path, from, to."""
+    """What a run saw. ``received``: payload bytes by path in bins of ``STEP_S`` from ``begin_ns`` on, ``rtt_ms`` likewise; ``steered``:
+    path, from, to."""
 
     begin_ns: int
     events: list[RadioEvent]
     received: dict[str, list[int]]
+    rtt_ms: dict[str, list[float | None]]
     steered: list[tuple[str, int, int]]
 
 
@@ -99,6 +104,7 @@ class _Sample:
     at_ns: int
     received: Mapping[tuple[str, ...], tuple[str, int]]
     """Bytes so far by connection and subflow, with the path."""
+    rtt_ms: Mapping[str, float]
 
 
 class SteeredRun:
@@ -112,10 +118,10 @@ class SteeredRun:
         orders: PathsLike,
         decided: Callable[[Policy, Decision], None],
     ) -> None:
-        self._policy = Steering(policy, paths, history)
+        self._policy, self._history = Steering(policy, paths, history), history.as_json()["classes"]
         self._orders, self._decided = orders, decided
         self.decisions: list[Decision] = []
-        self.observed = Observed(time.monotonic_ns(), [], {path: [] for path in paths}, [])
+        self.observed = Observed(time.monotonic_ns(), [], {p: [] for p in paths}, {p: [] for p in paths}, [])
         self._last: dict[tuple[str, ...], int] = {}
         self._sums = dict.fromkeys(paths, 0)
         self._open: dict[str, Confirmation] = {}
@@ -143,12 +149,17 @@ class SteeredRun:
             return
         labels = connection if isinstance(connection, dict) else {}
         of = tuple(str(labels.get(name)) for name in ("kind", "path", "connection"))
-        found = {}
+        found: dict[tuple[str, ...], tuple[str, int]] = {}
+        rtts: dict[str, float] = {}
         for row in subflows:
-            count = row.get("bytes_received") if isinstance(row, dict) else None
-            if type(count) is int and row.get("path") in self._sums:
+            if not isinstance(row, dict) or not isinstance(row.get("path"), str) or row["path"] not in self._sums:
+                continue
+            count, rtt_ms = row.get("bytes_received"), row.get("rcv_rtt_ms")
+            if type(count) is int:
                 found[(*of, str(row.get("subflow")))] = row["path"], count
-        self._queue.put(_Sample(at_ns, found))
+            if isinstance(rtt_ms, int | float) and 0 < rtt_ms < _MOST_RTT_MS:
+                rtts[row["path"]] = max(rtts.get(row["path"], 0.0), round(float(rtt_ms), 1))
+        self._queue.put(_Sample(at_ns, found, rtts))
 
     def _run(self) -> None:
         while True:
@@ -172,9 +183,7 @@ class SteeredRun:
         kind, path = record.tags["kind"], record.tags.get("path")
         if path is None:
             return
-        if kind in ("path_up", "endpoint_restored") and path == self._policy.backup:
-            self._order(Decision(time.monotonic_ns(), path, "toggled", kind), backup=True)
-        elif kind in (*EVENTS, "service_back"):
+        if kind in NOTED:
             change, speed = record.fields.get("change_db"), record.fields.get("speed_class")
             event = RadioEvent(
                 kind,
@@ -199,6 +208,7 @@ class SteeredRun:
         except EnvironmentLackError as error:
             log.warning("steering: %s", error)
             self._open.pop(decision.path, None)
+            self._ended(decision.path)
             self._policy.refused()
             self._decide(replace(decision, action="refused", cause=str(error)[:200]))
             return
@@ -206,12 +216,16 @@ class SteeredRun:
         now = time.monotonic_ns()
         if backup:
             self._since.setdefault(decision.path, now)
-        elif (since := self._since.pop(decision.path, None)) is not None:
-            self.observed.steered.append((decision.path, since, now))
+        else:
+            self._ended(decision.path)
         if (waiting := self._open.get(decision.path)) is not None and decision.action == "toggled":
             waiting.toggled(now)
         else:
             self._open[decision.path] = Confirmation(decision.path, now, backup=backup)
+
+    def _ended(self, path: str) -> None:
+        if (since := self._since.pop(path, None)) is not None:
+            self.observed.steered.append((path, since, time.monotonic_ns()))
 
     def _decide(self, decision: Decision) -> None:
         self.decisions.append(decision)
@@ -228,28 +242,34 @@ class SteeredRun:
             if 0 <= at < 100 * MOST_BINS:
                 bins.extend([0] * (at + 1 - len(bins)))
                 bins[at] += fresh
+        for path, rtt_ms in sample.rtt_ms.items():
+            peaks = self.observed.rtt_ms[path]
+            if 0 <= at < 100 * MOST_BINS:
+                peaks.extend([None] * (at + 1 - len(peaks)))
+                peaks[at] = max(peaks[at] or 0.0, rtt_ms)
         self._confirm(sample.at_ns)
 
     def _confirm(self, at_ns: int) -> None:
         for path, seen in list(self._open.items()):
             arrived = seen.received(at_ns, self._sums[path], sum(self._sums.values()))
-            if arrived is None:
+            if arrived is None or (arrived and seen.told):
                 continue
             what = "backup" if seen.backup else "restore"
             if not arrived and seen.toggles < MOST_TOGGLES:
                 self._order(Decision(at_ns, path, "toggled", f"{what} was lost"), backup=seen.backup)
                 continue
-            del self._open[path]
+            seen.told = True
+            if not (arrived and seen.backup):
+                del self._open[path]
             self._decide(Decision(at_ns, path, "confirmed" if arrived else "unconfirmed", what))
 
     def told(self) -> dict[str, Any]:
         """See ``SteeringPart.end``."""
-        step_s, received = STEP_S, {path: list(bins) for path, bins in self.observed.received.items()}
+        step_s, received, rtt_ms = STEP_S, self.observed.received, self.observed.rtt_ms
         while max(map(len, received.values()), default=0) > MOST_BINS:
-            step_s, received = (
-                step_s * 2,
-                {p: [sum(b[i : i + 2]) for i in range(0, len(b), 2)] for p, b in received.items()},
-            )
+            step_s *= 2
+            received = {p: [sum(b[i : i + 2]) for i in range(0, len(b), 2)] for p, b in received.items()}
+            rtt_ms = {p: [_largest(b[i : i + 2]) for i in range(0, len(b), 2)] for p, b in rtt_ms.items()}
         events = [
             {"kind": e.kind, "path": e.path, "at_ns": e.at_ns, "change_db": e.change_db, "speed_class": e.speed_class}
             for e in self.observed.events
@@ -261,15 +281,29 @@ class SteeredRun:
             "begin_ns": self.observed.begin_ns,
             "step_s": step_s,
             "received_bytes": received,
+            "rtt_ms": rtt_ms,
+            "history": self._history,
         }
 
 
-def read_history(file: Path) -> History:
-    """What was learned so far; nothing where there is no file, or a broken one, which is said and replaced by what is learned next."""
+def _largest(values: Sequence[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def load_history(file: Path) -> History:
+    """What was learned so far, nothing where there is no file; HistoryError names the file, OSError where it cannot be read."""
     try:
         return History.from_json(json.loads(file.read_bytes()))
     except FileNotFoundError:
         return History()
-    except (OSError, ValueError, HistoryError) as error:
-        log.warning("%s: %s; what was learned is begun anew", file, error)
+    except (ValueError, RecursionError) as error:
+        raise HistoryError(f"{file}: {error}; hint: remove it, and learning begins anew") from None
+
+
+def read_history(file: Path) -> History:
+    """As ``load_history``; a broken file is reported, and replaced by what is learned next."""
+    try:
+        return load_history(file)
+    except (OSError, HistoryError) as error:
+        log.warning("%s; what was learned begins anew", error)
         return History()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem.experiment.parameters import Parameter
+from tandem.mptcp.steering import POLICIES
 
 OF_DOWNLOAD = ("pairing", "kind", "path", "seconds", "bytes")
 """The collector's own words for a download."""
@@ -32,6 +33,11 @@ def options(run: argparse.ArgumentParser) -> None:
     own.add_argument("--seed", type=int, metavar="N", help="of its random order; default: the configuration's")
     where = run.add_argument_group("where and under which conditions")
     where.add_argument("--paths", metavar="A,B", help="the paths that it may use; default: all")
+    where.add_argument(
+        "--steering",
+        choices=POLICIES,
+        help="when a path is made backup by its radio, in runs by Multipath TCP; default: the configuration's",
+    )
     where.add_argument("--deadline-s", type=float, metavar="S", help="its process is ended then at the latest")
     where.add_argument(
         "--sysctl",
@@ -71,7 +77,7 @@ def request_of(args: argparse.Namespace, declared: Sequence[Parameter]) -> dict[
         given["sysctl"] = dict(_split(one, "--sysctl") for one in args.sysctl)
     if args.shape:
         given["shape"] = dict(_shape(one) for one in args.shape)
-    for name in ("seed", "deadline_s"):
+    for name in ("seed", "deadline_s", "steering"):
         if getattr(args, name) is not None:
             given[name] = getattr(args, name)
     return given

@@ -11,6 +11,7 @@ import contextlib
 import subprocess
 from collections.abc import Sequence
 
+from tandem.mptcp.iproute import IpError
 from tandem.mptcp.path_manager import PathManager
 
 SETTLE_S, WINDOW_S = 0.5, 0.5
@@ -36,14 +37,16 @@ class Backup:
         if backup and number not in self._guards:
             undo = self._manager.undo_backup(number)
             if undo:
-                self._guards[number] = _guard(undo)
+                try:
+                    self._guards[number] = _guard(undo)
+                except OSError as error:
+                    raise IpError(f"endpoint {number}: no guard against a crash: {error.strerror}") from error
         try:
             if again:  # the opposite first, since an order that changes nothing sends nothing
                 self._manager.set_backup(number, not backup)
             self._manager.set_backup(number, backup)
         except BaseException:
-            if backup:
-                self._release(number)
+            self._release(number)
             raise
         if not backup:
             self._release(number)  # only now: until it is done, a crash must undo it
@@ -75,17 +78,19 @@ def _guard(undo: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 class Confirmation:
-    """Whether one order reached the server. Feed bytes received so far, by path, with their time. Pure."""
+    """Whether one order reached the server, for as long as it holds: one that was lost while the path carried nothing anyway shows
+    only when it carries again. Feed bytes received so far, by path, with their time. Pure."""
 
     def __init__(self, path: str, at_ns: int, *, backup: bool) -> None:
-        self.path, self.backup, self.toggles = path, backup, 0
+        self.path, self.backup, self.toggles, self.told = path, backup, 0, False
+        """``told``: for who asks, that it was told of the answer."""
         self._given(at_ns)
 
     def _given(self, at_ns: int) -> None:
         self._from_ns = at_ns + round(SETTLE_S * 1e9)
         self._until_ns = at_ns + round(PATIENCE_S * 1e9)
         self._start: tuple[int, int, int] | None = None
-        self._moved = False
+        self._moved = self.told = False
 
     def toggled(self, at_ns: int) -> None:
         """The order was given again."""
@@ -94,7 +99,8 @@ class Confirmation:
 
     def received(self, at_ns: int, mine: int, every: int) -> bool | None:
         """Payload of this path and of all paths: True when the server follows, False when the order was lost, None while that is open.
-        While nothing moves at all it stays open: a pause of the transfer says nothing."""
+        While nothing moves it stays open (a pause of the transfer says nothing), as does backup while no other path carries anything: the
+        server then takes the backup path because the others fail."""
         if at_ns < self._from_ns:
             return None
         if self._start is None or mine < self._start[1] or every < self._start[2]:
@@ -104,8 +110,9 @@ class Confirmation:
         if at_ns - began_ns >= WINDOW_S * 1e9:
             self._start = at_ns, mine, every
             got, whole = mine - mine_before, every - every_before
-            if whole > 0:
+            if whole > (got if self.backup else 0):
                 self._moved = True
                 if (got <= _QUIET * whole) is self.backup:
+                    self._moved, self._until_ns = False, at_ns + round(PATIENCE_S * 1e9)
                     return True
         return False if self._moved and at_ns >= self._until_ns else None

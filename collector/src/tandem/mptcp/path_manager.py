@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
@@ -60,7 +61,8 @@ class PathManager(Protocol):
         ...
 
     def set_backup(self, number: int, backup: bool) -> None:
-        """Tell the peers of running connections by MP_PRIO that the endpoint's subflows are backup, or no longer."""
+        """Tell the peers of running connections by MP_PRIO that the endpoint's subflows are backup, or no longer; kept when ``add`` makes
+        the endpoint anew. From any thread."""
         ...
 
     def undo_backup(self, number: int) -> list[str]:
@@ -77,6 +79,11 @@ class UpstreamKernel:
 
     name = "upstream"
 
+    def __init__(self) -> None:
+        self._backup: set[int] = set()
+        self._lock = threading.Lock()
+        """An endpoint made anew while it is made active again must not keep the order: the two come from different threads."""
+
     def endpoints(self) -> dict[int, Endpoint]:
         """See ``PathManager``."""
         found = {}
@@ -89,7 +96,9 @@ class UpstreamKernel:
     def add(self, endpoint: Endpoint) -> None:
         """See ``PathManager``."""
         device = ("dev", endpoint.interface) if endpoint.interface else ()
-        ip("mptcp", "endpoint", "add", endpoint.address, *device, "id", str(endpoint.id), "subflow")
+        with self._lock:
+            flags = ("subflow", "backup") if endpoint.id in self._backup else ("subflow",)
+            ip("mptcp", "endpoint", "add", endpoint.address, *device, "id", str(endpoint.id), *flags)
 
     def remove(self, number: int) -> None:
         """See ``PathManager``."""
@@ -115,7 +124,9 @@ class UpstreamKernel:
 
     def set_backup(self, number: int, backup: bool) -> None:
         """See ``PathManager``. An order that changes nothing sends nothing."""
-        ip("mptcp", "endpoint", "change", "id", str(number), "backup" if backup else "nobackup")
+        with self._lock:
+            (self._backup.add if backup else self._backup.discard)(number)
+            ip("mptcp", "endpoint", "change", "id", str(number), "backup" if backup else "nobackup")
 
     def undo_backup(self, number: int) -> list[str]:
         """See ``PathManager``."""
