@@ -174,6 +174,12 @@ def folder(tmp_path_factory) -> Path:
     return root
 
 
+def test_the_table_is_printed_with_the_others(folder, capsys):
+    main(["report", str(folder), "--print-tables"])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.endswith("hurts")]
+    assert line.split()[:5] == ["Goodput,", "Mbit/s", "drop", "6", "1"]
+
+
 def test_the_report_says_at_its_top_that_it_hurts(folder):
     page = (folder / "report.html").read_text()
     said = "steering-ab, plays: steering drop hurts: goodput ×0.50"
@@ -186,7 +192,7 @@ def test_the_figure_and_the_tables_are_files(folder):
     figure = folder / "figures" / "arms-steering-ab-plays.svg"
     assert 'data-mark="forest"' in figure.read_text()
     with figure.with_suffix(".csv").open() as file:
-        assert [(row["y"], row["n"]) for row in csv.DictReader(file)] == [("1.0", "5"), ("0.0", "6")]
+        assert [(row["name"], row["n"]) for row in csv.DictReader(file)] == [("drop", "5"), ("learned", "6")]
     with (folder / "tables" / "arms.csv").open() as file:
         rows = {row["arm"]: row for row in csv.DictReader(file)}
     assert (rows["drop"]["pairs"], rows["drop"]["left_out"], rows["drop"]["failed"]) == ("5", "1", "1")
@@ -235,5 +241,5 @@ def test_all_of_it_is_in_one_table():
     ]
     (page,) = compared(found)
     assert page.svg.count('data-mark="forest"') == 2
-    assert page.rows[1][5] == "×2.00 (×2.00 to ×2.00)"
-    assert page.rows[3][5] == "−1.00 s (−1.00 to −1.00)"
+    assert page.table.rows[1][5].text == "×2.00 (×2.00 to ×2.00)"
+    assert page.table.rows[3][5].text == "−1.00 s (−1.00 to −1.00)"

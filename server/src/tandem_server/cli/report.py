@@ -119,7 +119,7 @@ def _report(args: Namespace) -> int:
         print(told)
     else:
         if args.print_tables:
-            print(in_text(evaluation.results), end="")
+            print(in_text(evaluation.results, [one.table for one in shown]), end="")
         print(page)
     for line in evaluation.missing:
         print(f"tandem-server report: missing: {line}", file=sys.stderr)

@@ -15,23 +15,31 @@ from tandem_server.report.figures.canvas import svg
 from tandem_server.report.figures.marks import Forest
 from tandem_server.report.figures.scale import Axis
 from tandem_server.report.figures.sheet import Panel, Sheet, as_csv
+from tandem_server.report.result_cells import Shown, ShownTable
 
 PREFIX = "arms-"
 """Of the figures' files."""
 _SHOWN = {"bit/s": ("Mbit/s", 1e6), "B": ("kB", 1e3)}
-_LONGEST = 9
-"""Letters of an arm's name that fit beside a panel."""
+_HEADS = (
+    *(("Outcome", "", True), ("Arm", "", True), ("Runs", "", False), ("Failed", "", False), ("Median", "", False)),
+    *(
+        ("Against the reference, 95 % interval", "", True),
+        ("Pairs", "", False),
+        ("Left out", "", False),
+        ("Verdict", "", True),
+    ),
+)
+_LONGEST = 30
+"""Letters of an arm's name that fit into a panel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One comparison for the page. ``hurts``: a sentence each. ``rows``: texts under ``heads``. ``svg``, ``csv``: "" without an
-    effect."""
+    """One comparison for the page. ``hurts``: a sentence each. ``svg``, ``csv``: "" without an effect."""
 
     title: str
     hurts: Sequence[str]
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    table: ShownTable
     name: str
     svg: str
     csv: str
@@ -64,30 +72,15 @@ def _compared(one: Comparison) -> Compared:
             middle = words.fixed(float(np.median(values)) / factor, 2) if values else words.ABSENT
             told = effects.get((outcome, arm))
             pairs = ("reference", "", "", "") if told is None else _cells(told)
-            rows.append((f"{outcome.title}, {unit}", arm, str(runs), str(one.failed[arm]), middle, *pairs))
+            head = ", ".join(filter(None, (outcome.title, unit)))
+            rows.append((head, arm, str(runs), str(one.failed[arm]), middle, *pairs))
     title = f"{one.campaign}, {one.step}: {one.parameter} ({one.experiment}, {one.blocks} blocks)"
-    heads = (
-        "Outcome",
-        "Arm",
-        "Runs",
-        "Failed",
-        "Median",
-        "Against the reference, 95 % interval",
-        "Pairs",
-        "Left out",
-        "Verdict",
-    )
     sheet = _sheet(one)
     drawn, csv = ("", "") if sheet is None else (svg(sheet, f"Arms compared: {title}"), as_csv(sheet))
-    return Compared(
-        title,
-        [sentence(one, e) for e in one.hurts],
-        heads,
-        rows,
-        f"{PREFIX}{safe(one.campaign)}-{safe(one.step)}",
-        drawn,
-        csv,
-    )
+    shown = [[Shown(text, is_text) for text, (_, _, is_text) in zip(row, _HEADS, strict=True)] for row in rows]
+    table = ShownTable(title, "", list(_HEADS), shown, 0)
+    name = f"{PREFIX}{safe(one.campaign)}-{safe(one.step)}"
+    return Compared(title, [sentence(one, e) for e in one.hurts], table, name, drawn, csv)
 
 
 def _cells(effect: Effect) -> tuple[str, str, str, str]:
@@ -101,7 +94,7 @@ def _size(effect: Effect) -> str:
     if e is None:
         return words.ABSENT
     unit, factor = _SHOWN.get(effect.outcome.unit, (effect.outcome.unit, 1.0))
-    before, after, factor = ("×", "", 1.0) if effect.outcome.ratio else ("", f" {unit}", factor)
+    before, after, factor = ("×", "", 1.0) if effect.outcome.ratio else ("", f" {unit}".rstrip(), factor)
 
     def told(value: float) -> str:
         return before + ("+" if value > 0 and not before else "") + words.fixed(value / factor, 2)
@@ -112,28 +105,26 @@ def _size(effect: Effect) -> str:
 
 def _sheet(one: Comparison) -> Sheet | None:
     """A panel an outcome."""
-    arms = list(one.runs)[:0:-1]
-    names = tuple(arm if len(arm) <= _LONGEST else arm[: _LONGEST - 1] + "…" for arm in arms)
     panels = []
     for outcome in one.outcomes:
-        points = [
-            (float(arms.index(e.arm)), _scaled(e.estimate, outcome))
-            for e in one.effects
-            if e.outcome == outcome and e.estimate is not None
-        ]
+        mine = [(e.arm, e.estimate) for e in one.effects if e.outcome == outcome]
+        points = [(_cut(arm), _scaled(estimate, outcome)) for arm, estimate in mine if estimate is not None]
         if points:
             unit = _SHOWN.get(outcome.unit, (outcome.unit, 1.0))[0]
-            axis = Axis(
-                f"over {one.reference}, ratio" if outcome.ratio else f"less {one.reference}, {unit}", log=outcome.ratio
-            )
+            far = f"ratio to {one.reference}" if outcome.ratio else f"difference from {one.reference}"
+            axis = Axis(", ".join(part for part in (far, "" if outcome.ratio else unit) if part), log=outcome.ratio)
             panels.append(
-                Panel(_short(outcome), [Forest(points, 1.0 if outcome.ratio else 0.0)], axis, Axis("", names=names))
+                Panel(_short(outcome), [Forest(points, 1.0 if outcome.ratio else 0.0)], axis, Axis("", names=("",)))
             )
     return Sheet(panels) if panels else None
 
 
+def _cut(arm: str) -> str:
+    return arm if len(arm) <= _LONGEST else arm[: _LONGEST - 1] + "…"
+
+
 def _short(outcome: Outcome) -> str:
-    return f"{outcome.title.split(',')[0]} ({'more' if outcome.more else 'less'} is better)"
+    return f"{outcome.title.split(',')[0]} ({'more' if outcome.more else 'less'}: better)"
 
 
 def _scaled(e: Estimate, outcome: Outcome) -> Estimate:

@@ -90,19 +90,19 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Estimates along the horizontal axis, each at a named height, with their intervals; ``none``: the value of no effect."""
+    """Named estimates along the horizontal axis, one below the other, with their intervals; ``none``: the value of no effect."""
 
-    points: Sequence[tuple[float, Estimate]]
+    points: Sequence[tuple[str, Estimate]]
     none: float
     series: str = ""
 
     def rows(self) -> Iterator[Row]:
-        for y, e in self.points:
-            yield {"x": e.value, "y": y, "low": e.low, "high": e.high, "n": e.n}
+        for name, e in self.points:
+            yield {"name": name, "x": e.value, "low": e.low, "high": e.high, "n": e.n}
 
     def reach(self) -> Iterator[tuple[float, float]]:
         yield self.none, 0.0
-        yield from ((x, y) for y, x in _intervals(self.points))
+        yield from ((x, 0.0) for _, e in self.points for x in (e.value, e.low, e.high) if x is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,16 +153,15 @@ def _count(x: float, y: float, n: int, slot: float, nth: int, at: Places) -> str
 def _forest(mark: Forest, at: Places) -> str:
     """An interval that does not hold the value of no effect is drawn in full ink."""
     parts = [path(f"M{to(at.x.at(mark.none), at.top)}V{to(at.floor)}", SOFT, dashes="2 3")]
-    for height, e in mark.points:
-        x, y = at.x.at(e.value), at.y.at(height)
-        sure = e.low is not None and e.high is not None and not e.low <= mark.none <= e.high
+    for n, (name, e) in enumerate(mark.points):
+        x, y = at.x.at(e.value), at.top + (at.floor - at.top) * (n + 0.6) / len(mark.points)
+        hue = SOFT
         if e.low is not None and e.high is not None:
+            hue = SOFT if e.low <= mark.none <= e.high else INK
             low, high = at.x.at(e.low), at.x.at(e.high)
-            parts.append(
-                path(f"M{to(low, y)}H{to(high)}M{to(low, y - 4)}v8M{to(high, y - 4)}v8", INK if sure else SOFT, 1.6)
-            )
-        parts.append(_form(x, y, INK if sure else SOFT, 1))
-        parts.append(words(f"n={e.n}", x, y - 9, 10, text_anchor="middle", fill=SOFT, **_HALO))
+            parts.append(path(f"M{to(low, y)}H{to(high)}M{to(low, y - 4)}v8M{to(high, y - 4)}v8", hue, 1.6))
+        parts.append(_form(x, y, hue, 1))
+        parts.append(words(f"{name}, n={e.n}", at.x.begin + 6, y - 10, 11, fill=INK, **_HALO))
     return "".join(parts)
 
 
