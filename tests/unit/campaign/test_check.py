@@ -79,7 +79,8 @@ def test_a_short_form_is_short_and_the_long_one_is_the_papers(name):
     assert short.runs <= 12
     assert short.seconds < 180
     assert max(short.bytes_by_role.values()) < 100_000_000
-    assert long.runs > 100 * short.runs or name == "adarsh-survey"
+    times = 30 if name.endswith("-ab") else 101  # comparisons of ours: a block is the short form, 30 are the campaign
+    assert long.runs >= times * short.runs or name == "adarsh-survey"
     assert short.days is not None
 
 

@@ -17,7 +17,7 @@ from tandem_server.store import PrivateInflux
 MADE = Synthetic(seconds=110.0)
 KEYS = {
     "format", "scenario", "seed", "duration_s", "radio_records", "polls_late", "handovers", "signal_drops", "mobility", "runs",
-    "campaigns", "tables", "records", "captures", "cpu_seconds", "versions", "interrupted", "mobility_by_events", "radio_packets",
+    "campaigns", "tables", "records", "captures", "cpu_seconds", "versions", "interrupted", "mobility_by_events", "radio_packets", "arms",
 }  # fmt: skip
 
 

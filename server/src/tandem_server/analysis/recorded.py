@@ -64,13 +64,15 @@ class SubflowSeries:
 
 @dataclass(slots=True)
 class Recorded:
-    """All of it. ``connections``: goodput of whole connections at the probe, by run. ``starts``: when the collector began anew, its first
-    start apart: what the detectors knew was gone."""
+    """All of it. ``connections``: goodput of whole connections at the probe, by run. ``out_of_order``: packets that the probe's TCP
+    received out of order (``rcv_ooo_packets``) over a run's subflows, where samples tell it. ``starts``: when the collector began anew,
+    its first start apart: what the detectors knew was gone."""
 
     radio: dict[str, RadioSeries] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     subflows: list[SubflowSeries] = field(default_factory=list)
     connections: dict[str, tuple[Array, Array]] = field(default_factory=dict)
+    out_of_order: dict[str, int] = field(default_factory=dict)
     starts: list[float] = field(default_factory=list)
 
     def of_run(self, run: str, end: str) -> list[SubflowSeries]:
@@ -122,6 +124,9 @@ def load(
     for t, row in timed("subflow"):
         flows[row.tags.get("run", ""), row.tags.get("end", ""), row.tags.get("subflow", "")].append((t, row))
     for (run, end, subflow), rows in sorted(flows.items()):
+        counts = [n for _, row in rows if (n := _whole(row, "rcv_ooo_packets")) is not None]
+        if end == "probe" and counts:
+            out.out_of_order[run] = out.out_of_order.get(run, 0) + max(counts)
         path = next((r.tags["path"] for _, r in rows if "path" in r.tags), None)
         named = next((r.tags["operator"] for _, r in rows if "operator" in r.tags), None)
         out.subflows.append(

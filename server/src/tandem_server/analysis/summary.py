@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from tandem_server.analysis import drops
+from tandem_server.analysis import arms, drops
+from tandem_server.analysis.arms import Comparison
 from tandem_server.analysis.evaluate import Evaluation
 from tandem_server.analysis.papers.material import classes_of
 from tandem_server.analysis.radio.shapes import Joined
 from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.run_classes import RunClasses
 from tandem_server.analysis.runs import Run
-from tandem_server.analysis.tables.told import told
+from tandem_server.analysis.tables.told import plain_table, told
 
 FORMAT = "tandem-summary/1"
 
 
-def summary(e: Evaluation, joined: Joined | None = None, classes: RunClasses | None = None) -> dict[str, Any]:
+def summary(
+    e: Evaluation,
+    joined: Joined | None = None,
+    classes: RunClasses | None = None,
+    compared: Sequence[Comparison] = (),
+) -> dict[str, Any]:
     """The figures; scores are None without truth, counts None where nobody can know them. ``joined``: where captures were analysed."""
     campaign = e.campaign.campaign
     return {
@@ -37,6 +44,7 @@ def summary(e: Evaluation, joined: Joined | None = None, classes: RunClasses | N
         "radio_packets": None if joined is None else {**joined.rule._asdict(), **joined.account},
         "runs": [_run(r) for r in e.runs],
         **told(e.results),
+        "arms": plain_table(arms.table(compared)),
         "records": {
             "made": e.account.made,
             "sent": e.account.sent,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem_server.analysis import folder as campaign_folder
+from tandem_server.analysis.arms import compare, table
 from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.evaluate import Evaluation, evaluate
 from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, ledger_of
@@ -33,6 +34,7 @@ from tandem_server.cli.run_report import report_run, write_whole
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import open_store
 from tandem_server.report import csv_files
+from tandem_server.report.arms import PREFIX, Compared, compared, files
 from tandem_server.report.figures.files import write_figures
 from tandem_server.report.figures.section import Drawn, figures
 from tandem_server.report.in_text import in_text
@@ -103,18 +105,21 @@ def _report(args: Namespace) -> int:
     page = args.out or args.folder / "report.html"
     packets = _packets(evaluation)
     joined, series = (None, None) if packets is None else (packets.joined, packets.series)
-    drawn = figures(evaluation, _bins(campaign, evaluation.clock), series, classes)
-    told = _json(summary(evaluation, joined, classes))
+    bins = _bins(campaign, evaluation.clock)
+    drawn = figures(evaluation, bins, series, classes)
+    arms = compare(evaluation.results.runs, bins, evaluation.recorded.out_of_order)
+    shown = compared(arms)
+    told = _json(summary(evaluation, joined, classes, arms))
     write_whole(args.folder / "mobility.json", f"{_json(classes.as_json())}\n".encode())
     write_whole(args.folder / "summary.json", f"{told}\n".encode())
-    _write_figures(page.parent / "figures", drawn)
-    write_whole(page, render(evaluation, drawn, joined, classes).encode())
-    _write_tables(args.tables or args.folder / "tables", csv_files.files(evaluation.results), joined)
+    _write_figures(page.parent / "figures", drawn, shown)
+    write_whole(page, render(evaluation, drawn, joined, classes, shown).encode())
+    _write_tables(args.tables or args.folder / "tables", csv_files.files(evaluation.results, [table(arms)]), joined)
     if args.json:
         print(told)
     else:
         if args.print_tables:
-            print(in_text(evaluation.results), end="")
+            print(in_text(evaluation.results, [one.table for one in shown]), end="")
         print(page)
     for line in evaluation.missing:
         print(f"tandem-server report: missing: {line}", file=sys.stderr)
@@ -182,9 +187,13 @@ def _json(what: dict[str, Any]) -> str:
     return json.dumps(what, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def _write_figures(folder: Path, drawn: list[Drawn]) -> None:
+def _write_figures(folder: Path, drawn: list[Drawn], shown: list[Compared]) -> None:
     try:
         write_figures(folder, drawn)
+        for old in folder.glob(f"{PREFIX}*"):  # an earlier report's
+            old.unlink()
+        for name, text_of in files(shown).items():
+            write_whole(folder / name, text_of.encode())
     except OSError as error:
         raise EnvironmentLacks(f"{folder}: {error.strerror}; mend: name another place with --out FILE") from error
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from tandem_server.analysis.tables.facts import Facts
 from tandem_server.analysis.tables.results import Results
-from tandem_server.analysis.tables.view import Cell
+from tandem_server.analysis.tables.view import Cell, Table
 
 _RUN = (
     "run", "campaign", "step", "arm", "number", "pair", "experiment", "kind", "path", "started_utc_ns", "duration_s",
@@ -16,12 +16,13 @@ _RUN = (
 )  # fmt: skip
 
 
-def files(results: Results) -> dict[str, str]:
-    """Content by name of file. Names of columns end in their units, as everywhere; numbers with a point, an absent value empty."""
+def files(results: Results, more: Sequence[Table] = ()) -> dict[str, str]:
+    """Content by name of file; ``more``: further tables that have rows. Names of columns end in their units, as everywhere;
+    numbers with a point, an absent value empty."""
     made = {"runs.csv": _text(_RUN, (_run(run) for run in results.runs))}
-    for table in results.flat:
-        made[f"{_safe(table.name)}.csv"] = _text([column.key for column in table.columns], table.rows)
-        made[f"{_safe(table.name)}-values.csv"] = _text(table.value_columns, table.values)
+    for table in (*results.flat, *(one for one in more if one.rows)):
+        made[f"{safe(table.name)}.csv"] = _text([column.key for column in table.columns], table.rows)
+        made[f"{safe(table.name)}-values.csv"] = _text(table.value_columns, table.values)
     return made
 
 
@@ -32,8 +33,8 @@ def _run(run: Facts) -> tuple[Cell, ...]:
     )  # fmt: skip
 
 
-def _safe(name: str) -> str:
-    """A person's experiment may be called anything in a manifest that was not made by a collector."""
+def safe(name: str) -> str:
+    """A name for a file: a person's experiment may be called anything in a manifest that was not made by a collector."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)[:60] or "_"
 
 

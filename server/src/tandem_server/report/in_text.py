@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tandem_server.analysis.tables.results import Results
 from tandem_server.report.result_cells import ShownTable, shown
 
 _WIDEST = 28
 
 
-def in_text(results: Results) -> str:
-    """Every table, its columns apart by two blanks; "" without one."""
+def in_text(results: Results, more: Sequence[ShownTable] = ()) -> str:
+    """Every table, and ``more`` after them, columns apart by two blanks; "" without one."""
     lines: list[str] = []
     for campaign in results.campaigns:
         failed = f", {campaign.failed} failed" if campaign.failed else ""
@@ -18,6 +20,8 @@ def in_text(results: Results) -> str:
     for experiment in shown(results):
         for table in experiment.tables:
             lines += ["", f"{experiment.name}: {table.title}", *_table(table)]
+    for table in more:
+        lines += ["", table.title, *_table(table)]
     return "".join(f"{line.rstrip()}\n" for line in [*lines, ""]) if lines else ""
 
 

@@ -19,6 +19,7 @@ from tandem_server.analysis.reading import text, whole
 from tandem_server.analysis.run_classes import RunClasses
 from tandem_server.analysis.summary import versions
 from tandem_server.report import accounts, around_plots, plots, radio_effects, run_bars, words
+from tandem_server.report.arms import Compared
 from tandem_server.report.figures.section import Drawn, by_paper, figures
 from tandem_server.report.result_cells import shown, substituted
 from tandem_server.report.strips import strips
@@ -58,6 +59,7 @@ def render(
     drawn: Sequence[Drawn] | None = None,
     joined: Joined | None = None,
     classes: RunClasses | None = None,
+    arms: Sequence[Compared] = (),
 ) -> str:
     """The whole page. ``drawn``: the papers' figures where they are drawn already; ``joined``: where captures were analysed."""
     operators = list(dict.fromkeys([*e.campaign.operators.values(), *(s.operator for s in e.recorded.radio.values())]))
@@ -98,5 +100,6 @@ def render(
         "papers": by_paper(figures(e) if drawn is None else drawn),
         "joined": None if joined is None else radio_effects.told(joined),
         "classes": classes or classes_of(e),
+        "arms": arms,
     }
     return environment().get_template("page.html.j2").render(context)

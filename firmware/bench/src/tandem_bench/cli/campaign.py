@@ -1,4 +1,4 @@
-"""``tandem-bench campaign``: an example campaign for all the papers' figures."""
+"""``tandem-bench campaign``: an example campaign for all the papers' figures, or a campaign file whose arms are compared."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ from tandem_bench.cli import playing
 from tandem_bench.cli.main import ExitCode
 from tandem_bench.scenario import ScenarioError, load, play
 
+MOST_BLOCKS = 1000
+
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the subcommand."""
     parser = subparsers.add_parser(
         "campaign",
-        help="play an example campaign and draw all the papers' figures of it",
+        help="play an example campaign and draw all the papers' figures of it, or compare a campaign file's arms",
         description="Plays a short walk and drive with two operators and a Wi-Fi to the real collector, which makes small campaigns after"
         " the papers' on the way and at rest; then analyses the captures and writes the report with its figures. Everything is measured,"
-        " in namespaces of its own, in four to six minutes. DIR is a campaign's folder: tandem-server report DIR draws it again.",
+        " in namespaces of its own, in four to six minutes. DIR is a campaign's folder: tandem-server report DIR draws it again."
+        " With --file the campaign of that name or file is played instead, its roles by the two operators. A block of it is one stretch of"
+        " the scenario, played again from its beginning for each of the block's runs: they are made under the same radio, from the same"
+        " instant on. The next block has the scenario's next seed. The report compares the arms.",
         epilog="Exit status: 0 every figure is drawn that can be, and everything arrived; 1 something is missing; 2 the command line is "
         "wrong; 3 this machine lacks something (root, Multipath TCP, a program, room on the disk); 130 stopped by Ctrl-C.",
     )
@@ -29,7 +34,22 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         metavar="DIR",
         help="where it goes (default campaign-runs/TIME); an earlier one there is set aside",
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="of the scenario and of every order and draw (37)")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="of the scenario and of every order and draw (37; with --file the scenario's)",
+    )
+    compared = parser.add_argument_group("comparing arms")
+    compared.add_argument("--file", metavar="NAME|FILE", help="the campaign: as in steering-ab")
+    compared.add_argument("--short", action="store_true", help="its short form")
+    compared.add_argument(
+        "--blocks", type=_blocks, metavar="N", help="how many of its repetitions (default: the file's)"
+    )
+    compared.add_argument("--scenario", metavar="NAME|FILE", help="commute, still, walk, drive (default), or a file")
+    compared.add_argument(
+        "--stretch", type=int, metavar="S", help="seconds of the scenario for each run, 10 to 7200 (60)"
+    )
     parser.add_argument(
         "--json", action="store_true", help="print the result as JSON; what is said meanwhile to stderr"
     )
@@ -37,15 +57,29 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.set_defaults(func=_campaign)
 
 
+def _blocks(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_BLOCKS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {MOST_BLOCKS}")
+    return int(text)
+
+
 def _campaign(args: argparse.Namespace) -> int:
     # Imported here, so that --help needs nothing.
     from tandem_bench import example
     from tandem_bench.example.command import campaign
+    from tandem_bench.example.compared import FileError, prepare
 
+    comparison = None
     try:
-        played = play(load(Path(example.__file__).with_name("example.toml"), seed=args.seed))
-    except ScenarioError as error:
+        if args.file is None:
+            if args.short or args.blocks or args.scenario or args.stretch:
+                raise FileError("--short, --blocks, --scenario and --stretch go with --file")
+            played = play(load(Path(example.__file__).with_name("example.toml"), seed=args.seed))
+        else:
+            scenario, stretch_s = args.scenario or "drive", args.stretch or 60
+            comparison, played = prepare(args.file, args.short, args.blocks, scenario, stretch_s, args.seed)
+    except (ScenarioError, FileError) as error:
         print(f"tandem-bench campaign: {error}", file=sys.stderr)
         return ExitCode.USAGE
     out = args.out or Path("campaign-runs") / time.strftime("%Y%m%d-%H%M%S")
-    return campaign(played, out, as_json=args.json, link=args.link)
+    return campaign(played, out, as_json=args.json, link=args.link, comparison=comparison)

@@ -43,6 +43,7 @@ def collector_toml(
     *,
     on_mobility_start: str = "simultaneous",
     capture: bool = True,
+    capture_bytes: int = 500_000_000,
 ) -> str:
     """``config.toml`` of the probe: the paper's detector, and unless said otherwise simultaneous pairs when mobility starts."""
     parts = [
@@ -79,7 +80,7 @@ primary = "random"
 [capture]
 enabled = {"true" if capture else "false"}
 snaplen_bytes = 128
-budget_bytes = 500_000_000
+budget_bytes = {capture_bytes}
 
 [export]
 drain_s = 30.0

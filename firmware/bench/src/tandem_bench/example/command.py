@@ -13,7 +13,8 @@ from tandem_bench.demo.folder import DemoFolder, FolderError
 from tandem_bench.demo.plan import Plan
 from tandem_bench.demo.rehearsal import Setting, summary_of
 from tandem_bench.demo.stopping import Stopped, StopSignals
-from tandem_bench.example.outcome import table, told
+from tandem_bench.example.compared import Compared, Comparison
+from tandem_bench.example.outcome import arms_table, arms_told, table, told
 from tandem_bench.example.stage import SITES, Example, figures_of
 from tandem_bench.link.backend import choose
 from tandem_bench.link.build import LinkMissingError, find_binary
@@ -29,8 +30,11 @@ EXPECTED_LACKING = ("chen-8", "chen-11")
 """Chen's simultaneous SYN was a patch to a kernel, and his endless backlog takes minutes at these rates."""
 
 
-def campaign(played: Played, out: Path, *, as_json: bool = False, link: str = "auto") -> int:
-    """Play it, analyse, report; the exit status as ``cli.main.ExitCode``. With ``as_json`` what is said meanwhile goes to stderr."""
+def campaign(
+    played: Played, out: Path, *, as_json: bool = False, link: str = "auto", comparison: Comparison | None = None
+) -> int:
+    """Play it, analyse, report; the exit status as ``cli.main.ExitCode``. With ``as_json`` what is said meanwhile goes to stderr.
+    ``comparison``: the campaign file whose arms are compared, in place of the example."""
     owner, folder = Owner.of_caller(), DemoFolder(out)
     try:
         influxd = find_influxd()
@@ -38,14 +42,19 @@ def campaign(played: Played, out: Path, *, as_json: bool = False, link: str = "a
         program = find_binary() if choose(link) == "tun" else None
         setting = Setting(played.name, played.seed, played.duration_s, Plan(0.0, 0.0, 0.0, 0.0), True, influxd, program)
         private.enter()
-        rig = Rig(played, folder.bench, owner, wifi=True, server_addresses=2, sites=SITES, link=link)
+        alone = comparison is not None
+        rig = Rig(
+            played, folder.bench, owner, wifi=not alone, server_addresses=1 if alone else 2, sites=SITES, link=link
+        )
     except (MachineError, LinkMissingError) as error:
         print(f"tandem-bench campaign: {error}", file=sys.stderr)
         return LACKS
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-        status, example = _played(setting, rig, folder, owner)
+        status, example = _played(setting, rig, folder, owner, comparison)
     if example is None:
         return status
+    if isinstance(example, Compared):
+        return _compared(example, folder, status, as_json=as_json)
     summary, figures = summary_of(folder), figures_of(folder)
     if as_json:
         print(json.dumps({**told(summary, figures, example.failed_acts), "folder": str(folder.root)}, indent=1))
@@ -58,13 +67,30 @@ def campaign(played: Played, out: Path, *, as_json: bool = False, link: str = "a
     return NEGATIVE if status != OK or lacking or example.failed_acts else OK
 
 
-def _played(setting: Setting, rig: Rig, folder: DemoFolder, owner: Owner) -> tuple[int, Example | None]:
+def _compared(example: Compared, folder: DemoFolder, status: int, *, as_json: bool) -> int:
+    summary = summary_of(folder)
+    outcome = arms_told(summary, example.comparison.name, example.starts_s(), example.misplaced)
+    if as_json:
+        print(json.dumps({**outcome, "folder": str(folder.root)}, indent=1))
+    else:
+        print(arms_table(outcome))
+        print(f"\n  report: {folder.report}\n", flush=True)
+    if example.stopped is not None:
+        return INTERRUPTED if example.by_user else LACKS
+    return NEGATIVE if status != OK or outcome["failed"] or outcome["misplaced"] else OK
+
+
+def _played(
+    setting: Setting, rig: Rig, folder: DemoFolder, owner: Owner, comparison: Comparison | None
+) -> tuple[int, Example | None]:
     """The report's status and what was played; None, with the command's status, when there is no report."""
     StopSignals().install()
     try:
         folder.make(owner)
-        print(f"playing the example campaign (seed {setting.seed}) into {folder.root}", flush=True)
-        example = Example(setting, folder, owner, rig)
+        what = "the example campaign" if comparison is None else f"{comparison.name}, {comparison.blocks} blocks,"
+        print(f"playing {what} (seed {setting.seed}, {setting.duration_s / 60:.0f} min) into {folder.root}", flush=True)
+        parts = (setting, folder, owner, rig)
+        example = Example(*parts) if comparison is None else Compared(*parts, comparison)
         arrived = example.run()
     except FolderError as error:
         print(f"tandem-bench campaign: {error}", file=sys.stderr)

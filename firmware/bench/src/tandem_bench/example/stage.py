@@ -26,6 +26,8 @@ ANALYSE_S = 300.0
 class Example(Rehearsal):
     """Plays ``on_the_way`` with captures, then ``in_place`` without; analyses the captures before the report."""
 
+    analyse_s = ANALYSE_S
+
     def __init__(self, setting: Setting, folder: DemoFolder, owner: Owner, rig: Rig) -> None:
         super().__init__(setting, folder, owner, rig)
         self.failed_acts: list[str] = []
@@ -132,10 +134,17 @@ class Example(Rehearsal):
         with (self.folder.logs / "analyse.log").open("w") as log:
             try:
                 done = subprocess.run(
-                    self._server(*argv), stdout=log, stderr=log, timeout=ANALYSE_S, start_new_session=True, check=False
+                    self._server(*argv),
+                    stdout=log,
+                    stderr=log,
+                    timeout=self.analyse_s,
+                    start_new_session=True,
+                    check=False,
                 )
             except subprocess.TimeoutExpired:
-                raise ProgramError(f"tandem-server analyse did not end within {ANALYSE_S:.0f} s ({log.name})") from None
+                raise ProgramError(
+                    f"tandem-server analyse did not end within {self.analyse_s:.0f} s ({log.name})"
+                ) from None
         if done.returncode not in (0, 1):
             raise ProgramError(f"tandem-server analyse failed with status {done.returncode} (log: {log.name})")
 

@@ -6,6 +6,7 @@ from tandem_bench.scenario.model import TICK_S, Scenario
 from tandem_bench.scenario.play import play
 from tandem_bench.scenario.played import Played, write_timelines
 from tandem_bench.scenario.recorded import from_run, replay, with_traces
+from tandem_bench.scenario.repeated import repeated
 from tandem_bench.scenario.timeline import Timeline
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "load",
     "names",
     "play",
+    "repeated",
     "replay",
     "source",
     "with_traces",

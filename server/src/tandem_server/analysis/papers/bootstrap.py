@@ -47,6 +47,26 @@ def median(
     return Estimate(middle, low, high, len(known))
 
 
+def mean(
+    values: Sequence[float], level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED
+) -> Estimate | None:
+    """The mean and its interval at ``level``; None without finite values. Of paired differences or logarithms of ratios: the pairs are
+    what is drawn again.
+
+    Percentiles alone are too narrow for few values (of normal ones they held the mean in 83, 89, 93 % for 5, 10, 30 values): they are
+    expanded as Student's interval is over the normal one (Hesterberg, The American Statistician 69, 2015, section 3.4)."""
+    known = np.sort(np.array([v for v in values if math.isfinite(v)], dtype=np.float64))
+    if len(known) == 0:
+        return None
+    value = float(known.mean())
+    if len(known) < LEAST:
+        return Estimate(value, None, None, len(known))
+    picked = np.random.default_rng(seed).integers(0, len(known), (resamples, len(known)))
+    wider = math.sqrt(len(known) / (len(known) - 1)) * _student(level, len(known) - 1) / _normal(level)
+    low, high = (value + wider * (end - value) for end in _ends(known[picked].mean(axis=1), level))
+    return Estimate(value, low, high, len(known))
+
+
 def rate(
     counts: Sequence[float],
     exposures: Sequence[float],
@@ -91,6 +111,17 @@ def _normal(level: float) -> float:
         at = (low + high) / 2
         low, high = (at, high) if math.erf(at / math.sqrt(2)) < level else (low, at)
     return low
+
+
+def _student(level: float, freedom: int) -> float:
+    """The same of Student's distribution, from 2 degrees of ``freedom`` on to 3 % (Abramowitz and Stegun 26.7.5)."""
+    z = _normal(level)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+    )
+    return z + sum(float(term / freedom**power) for power, term in enumerate(terms, 1))
 
 
 def _ends(found: Array, level: float) -> tuple[float, float]:

@@ -18,7 +18,8 @@ _LONGEST_LABEL = 120
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """``campaign``, ``step`` and ``arm`` are "" for a run that was of none; ``arm``: what is asked of it and not of the step's other arms.
+    """``campaign``, ``step`` and ``arm`` are "" for a run that was of none; ``arm``: what is asked of it and not of the step's other arms,
+    by parameter in ``varied``.
     ``usage``: bytes both ways over all paths, as the interfaces counted. ``own``: the probe's folder."""
 
     id: str
@@ -41,6 +42,9 @@ class Facts:
     substituted: Mapping[str, Any]
     units: Mapping[str, str]
     own: Path
+    varied: Mapping[str, str]
+    repetition: int | None
+    arm_number: int | None
 
     def listed(self, key: str) -> list[dict[str, Any]]:
         """The objects of a list of the result, also where it lies in a file of the run; [] when it cannot be read."""
@@ -60,11 +64,11 @@ class Facts:
 
 def gather(manifests: Sequence[Mapping[str, Any]], own: Path) -> list[Facts]:
     """In the manifests' order."""
-    labels = _labels(manifests)
-    return [_facts(m, labels[n], own) for n, m in enumerate(manifests)]
+    varied = _varied(manifests)
+    return [_facts(m, varied[n], own) for n, m in enumerate(manifests)]
 
 
-def _facts(m: Mapping[str, Any], arm: str, own: Path) -> Facts:
+def _facts(m: Mapping[str, Any], varied: Mapping[str, str], own: Path) -> Facts:
     campaign, parameters, result = mapping(m, "campaign"), mapping(m, "parameters"), mapping(m, "result")
     paths = m.get("paths")
     named = [p for p in paths if isinstance(p, str)] if isinstance(paths, list) else []
@@ -84,7 +88,7 @@ def _facts(m: Mapping[str, Any], arm: str, own: Path) -> Facts:
         campaign=text(campaign, "name") or "",
         short=campaign.get("short") is True,
         step=text(campaign, "step") or "",
-        arm=arm,
+        arm=", ".join(f"{key} {value}" for key, value in varied.items())[:_LONGEST_LABEL],
         number=whole(campaign, "number"),
         pair=text(m, "pair") or "",
         pairing=text(m, "pairing") or "",
@@ -100,6 +104,9 @@ def _facts(m: Mapping[str, Any], arm: str, own: Path) -> Facts:
         substituted=mapping(campaign, "substituted"),
         units={k: v for k, v in mapping(experiment, "units").items() if isinstance(v, str)},
         own=own,
+        varied=varied,
+        repetition=whole(campaign, "repetition"),
+        arm_number=whole(campaign, "arm"),
     )
 
 
@@ -117,6 +124,8 @@ def _asked(m: Mapping[str, Any]) -> dict[str, str]:
         for key, value in (mapping(shape, "asked") if isinstance(shape, dict) else {}).items():
             if isinstance(value, str | int | float):
                 found[f"{path}.{key}"] = _word(value)
+    if (policy := text(mapping(m, "steering"), "policy")) is not None:
+        found["steering"] = policy
     return dict(map(_in_mega, found.items()))
 
 
@@ -135,8 +144,8 @@ def _in_mega(asked: tuple[str, str]) -> tuple[str, str]:
         return asked
 
 
-def _labels(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Of each run's arm: keys that have one value in each arm of its step and not the same in all; "" in a step of one arm."""
+def _varied(manifests: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Of each run's arm: keys that have one value in each arm of its step and not the same in all; none in a step of one arm."""
     steps: dict[tuple[str, str], dict[int, list[dict[str, str]]]] = {}
     places: list[tuple[tuple[str, str], int] | None] = []
     for m in manifests:
@@ -148,14 +157,14 @@ def _labels(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
         step = (name, text(campaign, "step") or "")
         places.append((step, arm))
         steps.setdefault(step, {}).setdefault(arm, []).append(_asked(m))
-    told: dict[tuple[tuple[str, str], int], str] = {}
+    told: dict[tuple[tuple[str, str], int], dict[str, str]] = {}
     for step, arms in steps.items():
         fixed = {arm: _fixed(runs) for arm, runs in arms.items()}
         keys = sorted({key for values in fixed.values() for key in values})
         apart = [k for k in keys if len({values.get(k) for values in fixed.values()}) > 1]
         for arm, values in fixed.items():
-            told[step, arm] = ", ".join(f"{k} {values[k]}" for k in apart if k in values)[:_LONGEST_LABEL]
-    return ["" if place is None else told[place] for place in places]
+            told[step, arm] = {k: values[k] for k in apart if k in values}
+    return [{} if place is None else told[place] for place in places]
 
 
 def _fixed(runs: Sequence[dict[str, str]]) -> dict[str, str]:

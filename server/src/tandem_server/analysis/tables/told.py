@@ -11,7 +11,7 @@ from tandem_server.analysis.tables.view import Table
 
 def told(results: Results) -> dict[str, Any]:
     """Both keys, as JSON values."""
-    tables = {t.name: {"experiment": name, **_table(t)} for name, made in results.tables.items() for t in made}
+    tables = {t.name: {"experiment": name, **plain_table(t)} for name, made in results.tables.items() for t in made}
     return {"campaigns": [_campaign(one) for one in results.campaigns], "tables": tables}
 
 
@@ -31,6 +31,7 @@ def _campaign(one: Overview) -> dict[str, Any]:
     return {"name": one.name, "short": one.short, "substitutes": one.substitutes, "bytes": one.bytes, "steps": steps}
 
 
-def _table(table: Table) -> dict[str, Any]:
+def plain_table(table: Table) -> dict[str, Any]:
+    """A table as JSON values: title, columns, rows."""
     columns = [{"key": c.key, "title": c.title, "unit": c.unit} for c in table.columns]
     return {"title": table.title, "columns": columns, "rows": [list(row) for row in table.rows]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tandem_server.report.figures.marks import Bars, Boxes, Cells, Curve, Heat, Level, Line, Mark, Oval, Shade
+from tandem_server.report.figures.marks import Bars, Boxes, Cells, Curve, Forest, Heat, Level, Line, Mark, Oval, Shade
 from tandem_server.report.figures.sheet import Panel, Sheet
 
 HEIGHT, LEFT, RIGHT, BOTTOM = 262, 58, 14, 54
@@ -63,12 +63,12 @@ def counted(panel: Panel, series: str) -> str:
 
 def named(mark: Mark) -> bool:
     """Whether it stands in the legend."""
-    return mark.series != "" and not isinstance(mark, Heat | Shade | Level | Cells)
+    return mark.series != "" and not isinstance(mark, Forest | Heat | Shade | Level | Cells)
 
 
 def at_its_marks(mark: Mark) -> bool:
     """Whether the panel writes its sample sizes beside it."""
-    return isinstance(mark, Bars | Boxes)
+    return isinstance(mark, Bars | Boxes | Forest)
 
 
 def legend(sheet: Sheet, width: float) -> tuple[list[Entry], float]:

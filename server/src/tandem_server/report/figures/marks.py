@@ -89,6 +89,23 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
+class Forest:
+    """Named estimates along the horizontal axis, one below the other, with their intervals; ``none``: the value of no effect."""
+
+    points: Sequence[tuple[str, Estimate]]
+    none: float
+    series: str = ""
+
+    def rows(self) -> Iterator[Row]:
+        for name, e in self.points:
+            yield {"name": name, "x": e.value, "low": e.low, "high": e.high, "n": e.n}
+
+    def reach(self) -> Iterator[tuple[float, float]]:
+        yield self.none, 0.0
+        yield from ((x, 0.0) for _, e in self.points for x in (e.value, e.low, e.high) if x is not None)
+
+
+@dataclass(frozen=True, slots=True)
 class Boxes:
     """Boxes and whiskers with their medians' intervals (``estimates``)."""
 

@@ -11,7 +11,7 @@ from tandem_server.analysis.papers.quantiles import Box
 from tandem_server.report.figures.elements import element, path, rect, to, words
 from tandem_server.report.figures.hues import INK, SOFT, Hues
 from tandem_server.report.figures.layout import Entry, wide
-from tandem_server.report.figures.marks import Bars, Boxes, Curve, Dots, Heat, Level, Line, Mark, Oval, Shade
+from tandem_server.report.figures.marks import Bars, Boxes, Curve, Dots, Forest, Heat, Level, Line, Mark, Oval, Shade
 from tandem_server.report.figures.scale import Scale
 
 _UPRIGHT = 12
@@ -51,6 +51,8 @@ def shape(mark: Mark, at: Places, hues: Hues, nth: int, of: int, gap: float) -> 
             size, opacity = (1.8, 0.35) if mark.faint else (2.6, 0.8)
             dots = (element("circle", cx=at.x.at(x), cy=at.y.at(y), r=size) for x, y in mark.points)
             return element("g", "".join(dots), fill=hue, fill_opacity=opacity)
+        case Forest():
+            return _forest(mark, at)
         case Heat():
             return "".join(_heat(mark, at))
         case Oval():
@@ -146,6 +148,21 @@ def _count(x: float, y: float, n: int, slot: float, nth: int, at: Places) -> str
     rise = nth * (long + 3) if slot < _UPRIGHT else 0
     place = f"translate({to(x + 3.5, max(y - 4 - rise, at.top + long))}) rotate(-90)"
     return words(word, 0, 0, 10, transform=place, fill=SOFT)
+
+
+def _forest(mark: Forest, at: Places) -> str:
+    """An interval that does not hold the value of no effect is drawn in full ink."""
+    parts = [path(f"M{to(at.x.at(mark.none), at.top)}V{to(at.floor)}", SOFT, dashes="2 3")]
+    for n, (name, e) in enumerate(mark.points):
+        x, y = at.x.at(e.value), at.top + (at.floor - at.top) * (n + 0.6) / len(mark.points)
+        hue = SOFT
+        if e.low is not None and e.high is not None:
+            hue = SOFT if e.low <= mark.none <= e.high else INK
+            low, high = at.x.at(e.low), at.x.at(e.high)
+            parts.append(path(f"M{to(low, y)}H{to(high)}M{to(low, y - 4)}v8M{to(high, y - 4)}v8", hue, 1.6))
+        parts.append(_form(x, y, hue, 1))
+        parts.append(words(f"{name}, n={e.n}", at.x.begin + 6, y - 10, 11, fill=INK, **_HALO))
+    return "".join(parts)
 
 
 def _heat(mark: Heat, at: Places) -> list[str]:
