@@ -63,9 +63,13 @@ def refusal(file: Path, btf: Path = _BTF) -> str | None:
             "Debian's and Ubuntu's kernels have it, Raspberry Pi OS's do not"
         )
     if _bpftool() is None:
-        return "bpftool not found; hint: apt-get install bpftool (on Ubuntu: linux-tools-common and linux-tools-generic)"
+        return (
+            "bpftool not found; hint: apt-get install bpftool (on Ubuntu: linux-tools-common and linux-tools-generic)"
+        )
     if not file.is_file():
-        return f"{file}: not built; hint: make -C server/congestion (needs clang and libbpf-dev), or the role congestion"
+        return (
+            f"{file}: not built; hint: make -C server/congestion (needs clang and libbpf-dev), or the role congestion"
+        )
     return None
 
 
@@ -76,7 +80,9 @@ def check(file: Path) -> None:
     if registered():
         raise CongestionError("the controllers are loaded already; hint: tandem-server congestion unload")
     if taken := sorted(set(NAMES) & set(_AVAILABLE.read_text().split())):
-        raise CongestionError(f"this kernel has {', '.join(taken)} of its own; hint: choose those, nothing needs to be loaded")
+        raise CongestionError(
+            f"this kernel has {', '.join(taken)} of its own; hint: choose those, nothing needs to be loaded"
+        )
 
 
 def load(file: Path) -> str:
@@ -133,7 +139,9 @@ def _call(*words: str) -> Any:  # noqa: ANN401  (whatever bpftool answers)
     if program is None:
         raise CongestionError("bpftool not found; hint: apt-get install bpftool")
     if os.geteuid() != 0:
-        raise CongestionError("only root loads and removes BPF programs; hint: sudo, or systemctl start tandem-congestion")
+        raise CongestionError(
+            "only root loads and removes BPF programs; hint: sudo, or systemctl start tandem-congestion"
+        )
     try:
         done = subprocess.run([program, "-j", *words], capture_output=True, text=True, timeout=_TOOL_S, check=False)
     except subprocess.TimeoutExpired:

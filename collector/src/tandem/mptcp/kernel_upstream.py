@@ -31,7 +31,8 @@ class Upstream:
     scheduler_sysctl = "net.mptcp.scheduler"
     brings: Mapping[str, str] = MappingProxyType(
         dict.fromkeys(
-            ("lia", "olia", "balia"), "tandem-server congestion load; on a probe the role congestion, congestion_on_probe"
+            ("lia", "olia", "balia"),
+            "tandem-server congestion load; on a probe the role congestion, congestion_on_probe",
         )
     )
 

@@ -76,7 +76,9 @@ def negotiate(options: Options, available: Path = _AVAILABLE) -> Effective:
         except OSError as error:
             raise OptionsError(f"the server's kernel does not tell its congestion controllers: {error}") from error
         if options.congestion_control not in known:
-            hint = "; hint: on the server, tandem-server congestion load" if options.congestion_control in _COUPLED else ""
+            hint = (
+                "; hint: on the server, tandem-server congestion load" if options.congestion_control in _COUPLED else ""
+            )
             raise OptionsError(
                 f"congestion_control {options.congestion_control!r}: the server's kernel has {', '.join(known)}{hint}"
             )
