@@ -17,6 +17,7 @@ from typing import Any
 
 import coupled_model as model
 import pytest
+from held_congestion import OBJECT, command, held
 from lone_endpoint import MEASUREMENT_PORT, lone_endpoint
 from radio_pair import PATHS, RadioPair, find_link, radio_pair
 from two_paths import REPOSITORY, SERVER, await_true, why_not
@@ -24,16 +25,11 @@ from two_paths import REPOSITORY, SERVER, await_true, why_not
 from tandem.mptcp_abi.controllers import LOADED
 from tandem_server import congestion
 
-OBJECT = Path(os.environ.get("TANDEM_CONGESTION") or REPOSITORY / "build/congestion/coupled.bpf.o")
 LACK = why_not() or (None if find_link() else "no tandem-link; hint: ./kit setup") or congestion.refusal(OBJECT)
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
 MBIT, RTT_MS, LOSS = {"a": 8.0, "b": 8.0}, {"a": 10.0, "b": 100.0}, {"a": 0.01, "b": 0.004}
 """So that b's window is the greater and a's rate: each case of each equation comes up."""
 Rig = tuple[RadioPair, dict[str, Any]]
-
-
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "tandem_server", "congestion", *words]
 
 
 def kit(*words: str) -> subprocess.CompletedProcess[str]:
@@ -59,7 +55,7 @@ def nothing_left() -> Iterator[None]:
 
 
 @pytest.fixture
-def loaded(nothing_left: None) -> str:
+def loaded(nothing_left: None) -> str:  # noqa: ARG001  (what is loaded by another is seen first)
     return congestion.load(OBJECT)
 
 
@@ -127,11 +123,7 @@ def test_loaded_they_are_listed_everywhere_and_removed_nothing_is_left(rig):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_holder_that_ends_or_is_killed_leaves_nothing(number):
-    with subprocess.Popen(
-        command("load", "--hold", "--object", str(OBJECT)), stdout=subprocess.PIPE, text=True
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline().startswith("loaded: lia, olia, balia")
+    with held() as holder:
         assert set(congestion.NAMES) <= available()
         holder.send_signal(number)
         assert holder.wait(60) == (0 if number == signal.SIGTERM else -number)
@@ -210,8 +202,7 @@ def steps(rig: Rig) -> list[model.Step]:
     """Of one download with each over two links with loss; the first subflow begins alone."""
     if congestion.registered():
         pytest.skip("the controllers are loaded already, by another; hint: tandem-server congestion unload")
-    congestion.load(OBJECT)
-    try:
+    with held():
         switched(True)
         for name in congestion.NAMES:
             told = ended(start(rig, "download", bytes=6_000_000, kind="mptcp", path="a", congestion_control=name))
@@ -221,8 +212,6 @@ def steps(rig: Rig) -> list[model.Step]:
             ["bpftool", "-j", "map", "dump", *newest("tandem_steps")], capture_output=True, check=True
         ).stdout
         rows = [one["formatted"] for one in json.loads(dumped)]
-    finally:
-        congestion.unload()
     return [row["value"] for row in sorted(rows, key=lambda row: row["key"])]
 
 

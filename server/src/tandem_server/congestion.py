@@ -12,7 +12,6 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tandem.mptcp_abi.controllers import LOADED, read_note
 
@@ -26,6 +25,7 @@ _MAPS = {f"tandem_{name}": name for name in NAMES}
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _TOOL_S = 60.0
+_IN_USE = "BPF_STRUCT_OPS_STATE_INUSE"
 
 
 class CongestionError(RuntimeError):
@@ -117,9 +117,19 @@ def unload() -> tuple[str, ...]:
 
 
 def registered() -> dict[str, int]:
-    """Of ``NAMES`` those that are registered as ours, with the number of their map. CongestionError."""
-    maps = _call("struct_ops", "show")
-    return {_MAPS[one["name"]]: one["id"] for one in maps if one.get("name") in _MAPS}
+    """Of ``NAMES`` those that are registered as ours, with the number of their map. CongestionError.
+
+    A map that was unregistered stays in the kernel's list while a connection has the controller: such a one is not registered."""
+    maps = json.loads(_call("struct_ops", "show") or "[]")
+    ours = [(_MAPS[one["name"]], int(one["id"])) for one in maps if one.get("name") in _MAPS]
+    return {name: number for name, number in ours if _IN_USE in _dumped(number)}
+
+
+def _dumped(number: int) -> str:
+    try:
+        return _call("struct_ops", "dump", "id", str(number))
+    except CongestionError:
+        return ""  # gone meanwhile
 
 
 def _note(digest: str) -> None:
@@ -134,7 +144,7 @@ def _bpftool() -> str | None:
     return shutil.which("bpftool", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
 
 
-def _call(*words: str) -> Any:  # noqa: ANN401  (whatever bpftool answers)
+def _call(*words: str) -> str:
     program = _bpftool()
     if program is None:
         raise CongestionError("bpftool not found; hint: apt-get install bpftool")
@@ -142,18 +152,14 @@ def _call(*words: str) -> Any:  # noqa: ANN401  (whatever bpftool answers)
         raise CongestionError(
             "only root loads and removes BPF programs; hint: sudo, or systemctl start tandem-congestion"
         )
+    command = [program, "-j", *words]
     try:
-        done = subprocess.run([program, "-j", *words], capture_output=True, text=True, timeout=_TOOL_S, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TOOL_S, check=False)
     except subprocess.TimeoutExpired:
         raise CongestionError(f"bpftool {' '.join(words)}: no answer within {_TOOL_S:g} s") from None
-    try:
-        answer = json.loads(done.stdout or "null")
-    except ValueError:
-        answer = None
-    if done.returncode != 0 or (isinstance(answer, dict) and "error" in answer):
-        said = answer["error"] if isinstance(answer, dict) and "error" in answer else None
-        raise CongestionError(f"bpftool {' '.join(words)}: {said or _last(done.stderr)}")
-    return answer or []
+    if done.returncode != 0 or done.stdout.startswith('{"error":'):
+        raise CongestionError(f"bpftool {' '.join(words)}: {_last(done.stderr or done.stdout)}")
+    return done.stdout
 
 
 def _last(text: str) -> str:

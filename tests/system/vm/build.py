@@ -1,8 +1,9 @@
 """Builds the virtual machine of the system tests: the distribution's own kernel, an initramfs, a root file system.
 
 Nothing is installed and no package's script runs: apt resolves and fetches as if nothing were there, dpkg unpacks. The result is
-``FOLDER/KEY/`` with ``vmlinuz``, ``initramfs`` and ``root.ext4``, on Debian 12 also ``vmlinuz-6.12`` and ``initramfs-6.12``; KEY is the hash of what it is made from, so it is made once
-and works offline from then on. Standard library only: the kit runs it with the system's Python.
+``FOLDER/KEY/`` with ``vmlinuz``, ``initramfs`` and ``root.ext4``, on Debian 12 also ``vmlinuz-6.12`` and ``initramfs-6.12``; KEY is the
+hash of what it is made from, so it is made once and works offline from then on.
+Standard library only: the kit runs it with the system's Python.
 
 Exit status: 0, 3 when the build failed, 4 when no machine is known for this system: the one case in which the kit goes on without.
 """
@@ -32,7 +33,7 @@ KERNELS = {
 """By distribution: the meta package that names today's kernel, and prefixes of the packages that hold its modules."""
 
 LATER = "linux-image-6.12-amd64"
-"""A second kernel where the distribution has it: the one of the release after it. Its root has no modules of it but what the initramfs loads."""
+"""A second kernel where the distribution has it: that of the release after it. Of its modules there are only those in the initramfs."""
 
 UNWANTED = (
     "drivers/gpu", "drivers/media", "drivers/infiniband", "drivers/net/ethernet", "drivers/net/wireless", "drivers/scsi",

@@ -119,8 +119,9 @@ def run(
 
     ``{folder}`` in the command's words is that folder; ``python3`` is this Python with Tandem's packages. ``append`` is
     added to the kernel's command line, ``qemu`` to the emulator's (a network, another time). ``root``: a
-    raw disk in place of the one that forgets, and keeps what was synced when the command ended; ``initrd``: what goes before it. ``kernel``: ``6.12``
-    for that one in place of the distribution's own (``later_kernel``: whether it was made). VmError when there is no machine or it takes longer than ``timeout_s``; it is killed then.
+    raw disk in place of the one that forgets, and keeps what was synced when the command ended; ``initrd``: what goes before it.
+    ``kernel``: ``6.12`` for that one in place of the distribution's own (``later_kernel``: whether it was made). VmError when there is no
+    machine or it takes longer than ``timeout_s``; it is killed then.
     """
     made = built()
     if kernel:
