@@ -118,6 +118,35 @@ def test_an_experiment_that_is_not_installed(registry):
     assert "step t is left out" in left_out[0]
 
 
+def test_steering_is_an_arm_of_any_experiment(registry):
+    config = parse_config(CONFIG, Path("/x/config.toml"))
+    for experiment, own in (("download", 'kind = "mptcp"\nseconds = 5'), ("dash", 'kind = "mptcp"\npath = "random"')):
+        text = step(more=f'[step.parameters]\nsteering = ["off", "learned"]\n{own}').replace(
+            '"download"', f'"{experiment}"'
+        )
+        made, _ = fitted(campaign(text), registry)
+        roles = bound(made.roles, ["one", "two"], {})
+        requests = [request_of(made.steps[0], one, roles, {}) for one in items(made, made.steps[0])]
+        wishes = [any_wish(config, registry, experiment, request, "campaign") for request in requests]
+        assert {wish.steering for wish in wishes} == {"off", "learned"}
+        assert not any("steering" in wish.parameters for wish in wishes)
+    tcp = {"parameters": {"kind": "tcp"}}
+    with pytest.raises(ValueError, match="steering is of MPTCP"):
+        any_wish(config, registry, "dash", {**tcp, "steering": "drop"}, "request")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ('steering = "left"', "steering: 'left'; mend: one of off, drop, handover, learned"),
+        ('steering = "drop"\npairing = "simultaneous"', "have the paths to themselves"),
+        ('steering = "drop"\nkind = "tcp"\npath = "random"', "have the paths to themselves"),
+    ],
+)
+def test_steering_that_a_run_would_refuse_is_refused_before(given, words, registry):
+    assert words in refused(registry, step(more=f"[step.parameters]\nseconds = 5\n{given}"))
+
+
 def test_a_pair_takes_the_paths_of_its_roles_and_no_others(registry):
     third = '\n[[path]]\nname = "three"\ninterface = "eth2"\n'
     config = parse_config(CONFIG + third, Path("/x/config.toml"))

@@ -43,9 +43,10 @@ def any_wish(config: Config, registry: Registry, experiment: str, given: Mapping
             "single", trigger, None, None, 0.0, paths[0], paths, "any", experiment=experiment, steering=steering
         )
         fixed = ()
-    wish = steered(wish, beside.get("steering"))
     described = registry.describe(experiment)
     own = beside.get("parameters", {})
+    kind = own.get("kind") if wish.kind == "any" and isinstance(own, Mapping) else wish.kind
+    wish = steered(wish, beside.get("steering"), tcp=kind == "tcp")
     if described.has("deadline_s") and "deadline_s" in beside and isinstance(own, Mapping):
         own = {"deadline_s": beside["deadline_s"], **own}  # that it ends by itself, with what it measured
     parameters = _parameters(described, own, fixed)

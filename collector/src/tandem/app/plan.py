@@ -144,13 +144,13 @@ def wish_of_request(config: Config, given: Mapping[str, Any]) -> Wish:
     )
 
 
-def steered(wish: Wish, policy: object) -> Wish:
-    """The wish with a policy asked for, None: as it is; WishError."""
+def steered(wish: Wish, policy: object, *, tcp: bool) -> Wish:
+    """The wish with a policy asked for, None: the configuration's; ``tcp``: it is one run of TCP. WishError."""
     if policy is None:
-        return wish
+        return replace(wish, steering="off") if tcp else wish
     if policy not in POLICIES:
         raise WishError(f"steering {policy!r} is none of {', '.join(POLICIES)}")
-    if policy != "off" and wish.kind == "tcp":
+    if policy != "off" and tcp:
         raise WishError("steering is of MPTCP; a TCP run has one path")
     if policy != "off" and wish.pairing == "simultaneous":
         raise WishError(

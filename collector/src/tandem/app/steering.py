@@ -213,7 +213,7 @@ class SteeredRun:
             self._decide(replace(decision, action="refused", cause=str(error)[:200]))
             return
         self._decide(decision)
-        now = time.monotonic_ns()
+        now = max(time.monotonic_ns(), decision.at_ns)
         if backup:
             self._since.setdefault(decision.path, now)
         else:
