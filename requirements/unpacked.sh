@@ -116,6 +116,21 @@ wireguard_in_user_space() {
     keep_unpacked "$build/wireguard.tmp/root" wireguard
 }
 
+# --- the coupled congestion controllers: for their tests; without clang, libbpf-dev or bpftool they skip -----------------
+
+congestion_packages() {
+    has clang || want clang "builds the congestion controllers (server/congestion)"
+    has make || want make "builds them"
+    [ -e /usr/include/bpf/bpf_helpers.h ] || want libbpf-dev "their headers"
+    # Ubuntu has it in the packages of its kernels, of which the running one may have none.
+    if ! has bpftool && has apt-cache && apt-cache show bpftool >/dev/null 2>&1; then want bpftool "loads them"; fi
+}
+
+congestion_object() {
+    has clang && has make || return 0
+    make -s -C "$here/server/congestion" OUT="$build/congestion" || die "server/congestion could not be built; the lines above say why"
+}
+
 # --- VLC: for the tests in which it plays; without it they skip ------------------------------------------------------
 
 vlc_program() { first_program "${TANDEM_VLC:-}" "$build/vlc/vlc" vlc; }

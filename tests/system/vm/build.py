@@ -1,8 +1,9 @@
 """Builds the virtual machine of the system tests: the distribution's own kernel, an initramfs, a root file system.
 
 Nothing is installed and no package's script runs: apt resolves and fetches as if nothing were there, dpkg unpacks. The result is
-``FOLDER/KEY/`` with ``vmlinuz``, ``initramfs`` and ``root.ext4``; KEY is the hash of what it is made from, so it is made once
-and works offline from then on. Standard library only: the kit runs it with the system's Python.
+``FOLDER/KEY/`` with ``vmlinuz``, ``initramfs`` and ``root.ext4``, on Debian 12 also ``vmlinuz-6.12`` and ``initramfs-6.12``; KEY is the
+hash of what it is made from, so it is made once and works offline from then on.
+Standard library only: the kit runs it with the system's Python.
 
 Exit status: 0, 3 when the build failed, 4 when no machine is known for this system: the one case in which the kit goes on without.
 """
@@ -30,6 +31,9 @@ KERNELS = {
     "ubuntu": ("linux-image-generic", ("linux-modules-", "linux-modules-extra-")),
 }
 """By distribution: the meta package that names today's kernel, and prefixes of the packages that hold its modules."""
+
+LATER = "linux-image-6.12-amd64"
+"""A second kernel where the distribution has it: that of the release after it. Of its modules there are only those in the initramfs."""
 
 UNWANTED = (
     "drivers/gpu", "drivers/media", "drivers/infiniband", "drivers/net/ethernet", "drivers/net/wireless", "drivers/scsi",
@@ -99,13 +103,19 @@ def known() -> tuple[str, tuple[str, ...]]:
     return KERNELS[distribution]
 
 
-def kernel_packages() -> list[str]:
-    """The packages with today's kernel and its modules, by what this distribution's lists say."""
-    meta, modules = known()
+def image_package(meta: str) -> str:
+    """The package of the kernel that ``meta`` names."""
     depends = _run(["apt-cache", "depends", meta], f"{meta} is not to be had")
     images = [line.split()[-1] for line in depends.splitlines() if "Depends: linux-image-" in line]
     if not images:
         raise BuildError(f"{meta} names no kernel; mend: apt-get update")
+    return images[0]
+
+
+def kernel_packages() -> list[str]:
+    """The packages with today's kernel and its modules, by what this distribution's lists say."""
+    meta, modules = known()
+    images = [image_package(meta)]
     return [images[0], *(images[0].replace("linux-image-", prefix, 1) for prefix in modules)]
 
 
@@ -177,17 +187,18 @@ def kernel_of(root: Path) -> str:
     return versions[0]
 
 
-def modules(root: Path, version: str) -> Path:
-    """Leave out what no test needs and write the modules' index; the folder of modules."""
+def modules(root: Path, version: str, programs: Path | None = None) -> Path:
+    """Leave out what no test needs and write the modules' index, by ``root``'s depmod or that in ``programs``; the folder of modules."""
+    programs = programs or root
     folder = root / "usr/lib/modules" / version
     for name in UNWANTED:
         shutil.rmtree(folder / "kernel" / name, ignore_errors=True)
-    libraries = ":".join(map(str, sorted((root / "usr/lib").glob("*-linux-gnu"))))
+    libraries = ":".join(map(str, sorted((programs / "usr/lib").glob("*-linux-gnu"))))
     # The unpacked distribution is that of this machine, so its programs run here.
     _run(
         ["depmod", "-b", root, version],
         "depmod failed",
-        executable=str(root / "usr/bin/kmod"),
+        executable=str(programs / "usr/bin/kmod"),
         env={"LD_LIBRARY_PATH": libraries, "PATH": os.environ.get("PATH", os.defpath)},
     )
     return folder
@@ -210,6 +221,20 @@ def initramfs(root: Path, folder: Path) -> bytes:
     for number, path in enumerate(order):
         archive.file(f"modules/{number:02}.ko", plain_module(folder / path), 0o644)
     return archive.bytes()
+
+
+def later_kernel(root: Path, work: Path, made: Path) -> None:
+    """LATER's image and initramfs into ``made``, if the distribution's lists have it; ``root`` lends its depmod."""
+    if not _run(["apt-cache", "search", "--names-only", f"^{LATER}$"], "apt-cache failed").strip():
+        return
+    folder = work / "later"
+    folder.mkdir()
+    package = image_package(LATER)
+    _run(["apt-get", "-qq", "download", package], f"{package} is not to be had", cwd=folder)
+    unpack(list(folder.glob("*.deb")), folder / "root")
+    shutil.copy(next((folder / "root/boot").glob("vmlinuz-*")), made / "vmlinuz-6.12")
+    placed = modules(folder / "root", kernel_of(folder / "root"), root)
+    (made / "initramfs-6.12").write_bytes(initramfs(root, placed))
 
 
 def bytecode(root: Path) -> None:
@@ -258,6 +283,7 @@ def build(folder: Path) -> Path:
         settle(root)
         bytecode(root)
         (made / "initramfs").write_bytes(initramfs(root, modules(root, kernel_of(root))))
+        later_kernel(root, work, made)
         image(root, made / "root.ext4")
         for old in folder.iterdir():
             if old != work:

@@ -98,6 +98,11 @@ def built() -> Path:
     return Path(done.stdout.strip())
 
 
+def later_kernel(name: str) -> bool:
+    """Whether the machine has that kernel besides: Debian 12's has 6.12."""
+    return (built() / f"vmlinuz-{name}").exists()
+
+
 def run(
     command: Sequence[str],
     files: Mapping[str, str | bytes] | None = None,
@@ -108,15 +113,19 @@ def run(
     qemu: Sequence[str] = (),
     root: Path | None = None,
     initrd: Path | None = None,
+    kernel: str = "",
 ) -> Done:
     """Run ``command`` in a fresh machine, as root, in a folder that holds ``files`` (name → content).
 
     ``{folder}`` in the command's words is that folder; ``python3`` is this Python with Tandem's packages. ``append`` is
     added to the kernel's command line, ``qemu`` to the emulator's (a network, another time). ``root``: a
-    raw disk in place of the one that forgets, and keeps what was synced when the command ended; ``initrd``: what goes before it. VmError
-    when there is no machine or it takes longer than ``timeout_s``; it is killed then.
+    raw disk in place of the one that forgets, and keeps what was synced when the command ended; ``initrd``: what goes before it.
+    ``kernel``: ``6.12`` for that one in place of the distribution's own (``later_kernel``: whether it was made). VmError when there is no
+    machine or it takes longer than ``timeout_s``; it is killed then.
     """
     made = built()
+    if kernel:
+        initrd = initrd or made / f"initramfs-{kernel}"
     program = shutil.which("qemu-system-x86_64")
     if program is None:
         raise VmError("qemu-system-x86_64 not found; mend: apt-get install qemu-system-x86")
@@ -130,7 +139,11 @@ def run(
         (share / "command").write_text(_script(command))
         began_s, cpu_s = time.monotonic(), _children_cpu_s()
         process = subprocess.Popen(
-            [*_qemu(program, made, share, shares, append, memory_mb, root, initrd), *qemu],
+            [
+                *_qemu(program, made, share, shares, append, memory_mb, root, initrd),
+                *(["-kernel", made / f"vmlinuz-{kernel}"] if kernel else []),
+                *qemu,
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

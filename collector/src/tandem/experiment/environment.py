@@ -9,6 +9,7 @@ from typing import Any
 
 from tandem.experiment.asked import Asked
 from tandem.mptcp import kernels, sockets, sysctls
+from tandem.mptcp_abi.controllers import described
 
 
 def environment(asked: Asked, connection: socket.socket | None = None) -> dict[str, Any]:
@@ -26,6 +27,7 @@ def environment(asked: Asked, connection: socket.socket | None = None) -> dict[s
     }
     if connection is not None:
         found["congestion_control"] = sockets.congestion_control(connection)
+        found["controller"] = described(found["congestion_control"])
         found["receive_buffer_bytes"] = connection.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
         found["send_buffer_bytes"] = connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
     times = os.times()

@@ -6,6 +6,7 @@ from typing import Any
 
 from tandem.experiment.legs import Leg
 from tandem.mptcp.series import shares
+from tandem.mptcp_abi.controllers import described
 
 
 def told(leg: Leg) -> dict[str, Any]:
@@ -19,6 +20,7 @@ def told(leg: Leg) -> dict[str, Any]:
         "bytes": leg.payload_bytes,
         "fallback": leg.wanted.kind == "mptcp" and leg.series.fallback,
         "congestion_control": _congestion_control(leg),
+        "controller": _controller(leg),
         **_buffer_bytes(leg),
         "subflows": [
             {
@@ -41,6 +43,14 @@ def _congestion_control(leg: Leg) -> str | None:
         return leg.own_control
     found = None if leg.sender is None else leg.sender.get("congestion_control")
     return found if isinstance(found, str) else None
+
+
+def _controller(leg: Leg) -> dict[str, Any] | None:
+    """What the sender's is: name, kind, object (``mptcp_abi.controllers``)."""
+    if leg.terms.direction == "upload":
+        return described(leg.own_control)
+    found = None if leg.sender is None else leg.sender.get("controller")
+    return found if isinstance(found, dict) else None
 
 
 def _buffer_bytes(leg: Leg) -> dict[str, int | None]:

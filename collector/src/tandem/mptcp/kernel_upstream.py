@@ -30,8 +30,11 @@ class Upstream:
     )  # fmt: skip
     scheduler_sysctl = "net.mptcp.scheduler"
     brings: Mapping[str, str] = MappingProxyType(
-        {}
-    )  # coupled ones take BPF here, which is the server's (server/congestion)
+        dict.fromkeys(
+            ("lia", "olia", "balia"),
+            "tandem-server congestion load; on a probe the role congestion, congestion_on_probe",
+        )
+    )
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root

@@ -1,0 +1,122 @@
+"""``tandem-server congestion load|unload|status``: LIA, OLIA and BALIA in this kernel."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import signal
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from tandem.notify import Notify
+from tandem_server import congestion
+from tandem_server.cli.stop import EnvironmentLacks, with_plain_ends
+
+
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the subcommand."""
+    parser = subparsers.add_parser(
+        "congestion",
+        help="load LIA, OLIA and BALIA into the kernel, or remove them",
+        description="Coupled congestion control for Multipath TCP, by BPF (server/congestion). Exit status 3 where this machine cannot.",
+    )
+    parser.set_defaults(func=lambda _: parser.error("load, unload or status?"))
+    commands = parser.add_subparsers(metavar="COMMAND")
+    load = commands.add_parser("load", help="register the controllers; needs root", description=congestion.load.__doc__)
+    load.add_argument(
+        "--hold", action="store_true", help="stay, and remove them at the end, also when this command is killed"
+    )
+    _with_object(load)
+    load.set_defaults(func=_load)
+    unload = commands.add_parser(
+        "unload", help="remove them; needs root", description="Running connections keep theirs to their end."
+    )
+    unload.add_argument("--when-stdin-ends", action="store_true", help=argparse.SUPPRESS)
+    unload.set_defaults(func=_unload)
+    status = commands.add_parser(
+        "status", help="which are loaded, of which object", description="Exit status 0 when all are loaded, 1 when not."
+    )
+    status.add_argument("--json", action="store_true", help="as JSON")
+    _with_object(status)
+    status.set_defaults(func=_status)
+
+
+def _with_object(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--object", type=Path, default=congestion.object_file(), metavar="FILE", help="default: %(default)s"
+    )
+
+
+def _refused(command: Callable[[Namespace], int]) -> Callable[[Namespace], int]:
+    @functools.wraps(command)
+    def run(args: Namespace) -> int:
+        try:
+            return command(args)
+        except congestion.CongestionError as error:
+            raise EnvironmentLacks(str(error)) from error
+
+    return with_plain_ends(run)
+
+
+@_refused
+def _load(args: Namespace) -> int:
+    if args.hold:
+        return _hold(args.object)
+    print(_loaded(congestion.load(args.object)), flush=True)
+    return 0
+
+
+@_refused
+def _unload(args: Namespace) -> int:
+    if args.when_stdin_ends:
+        sys.stdin.buffer.read()
+    print(f"removed: {', '.join(congestion.unload()) or 'none was loaded'}", flush=True)
+    return 0
+
+
+@_refused
+def _status(args: Namespace) -> int:
+    found = congestion.status(args.object)
+    if args.json:
+        print(json.dumps(asdict(found)))
+    else:
+        print(f"loaded: {', '.join(found.loaded) or 'none'}")
+        if found.object_sha256 is not None:
+            print(f"object: {found.object_sha256}")
+        if found.refusal is not None:
+            print(f"cannot be loaded: {found.refusal}")
+    return 0 if set(found.loaded) == set(congestion.NAMES) else 1
+
+
+def _loaded(digest: str) -> str:
+    return f"loaded: {', '.join(congestion.NAMES)} (object {digest[:12]})"
+
+
+def _hold(file: Path) -> int:
+    """Until SIGTERM or Ctrl-C. A guard removes them when this process ends, however it ends: the guard waits for the end of its standard
+    input. It keeps the blocked signals, since who stops a service or a terminal's programs signals both."""
+    told = Notify.of_environment()
+    congestion.check(file)  # before there is a guard: what others loaded is not for it to remove
+    awaited = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    command = [sys.executable, "-m", "tandem_server", "congestion", "unload", "--when-stdin-ends"]
+    guard = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
+        print(_loaded(congestion.load(file)), flush=True)
+        told.ready()
+        # SIGCHLD: bpftool's end, or the guard's, without which nothing is held.
+        while guard.poll() is None and signal.sigwait(awaited) == signal.SIGCHLD:
+            pass
+        if guard.poll() is not None:
+            congestion.unload()
+            raise congestion.CongestionError("the guard ended; hint: start again")
+        return 0
+    finally:
+        told.stopping()
+        guard.communicate()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
