@@ -37,10 +37,8 @@ class Outcome:
 
 GOODPUT = Outcome("goodput_bit_per_s", "Goodput", "bit/s", ratio=True, more=True)
 STALLED = Outcome("stalled_s", "Stall time", "s", ratio=False, more=False)
-QUEUE = Outcome("reorder_queue_bytes", "Reorder queue, mean over the captures’ bins", "B", ratio=False, more=False)
-OUT_OF_ORDER = Outcome(
-    "rcv_ooo_packets", "Out-of-order packets, as TCP received them on all subflows", "", ratio=False, more=False
-)
+QUEUE = Outcome("reorder_queue_bytes", "Reorder queue (captures)", "B", ratio=False, more=False)
+OUT_OF_ORDER = Outcome("rcv_ooo_packets", "Out-of-order packets (TCP)", "", ratio=False, more=False)
 
 
 @dataclass(frozen=True, slots=True)

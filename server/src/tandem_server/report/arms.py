@@ -21,13 +21,13 @@ PREFIX = "arms-"
 """Of the figures' files."""
 _SHOWN = {"bit/s": ("Mbit/s", 1e6), "B": ("kB", 1e3)}
 _HEADS = (
-    *(("Outcome", "", True), ("Arm", "", True), ("Runs", "", False), ("Failed", "", False), ("Median", "", False)),
     *(
+        ("Outcome", "", True),
+        ("Arm", "", True),
+        ("Median", "", False),
         ("Against the reference, 95 % interval", "", True),
-        ("Pairs", "", False),
-        ("Left out", "", False),
-        ("Verdict", "", True),
     ),
+    *(("Verdict", "", True), ("Pairs", "", False), ("Left out", "", False), ("Runs", "", False), ("Failed", "", False)),
 )
 _LONGEST = 30
 """Letters of an arm's name that fit into a panel."""
@@ -73,7 +73,7 @@ def _compared(one: Comparison) -> Compared:
             told = effects.get((outcome, arm))
             pairs = ("reference", "", "", "") if told is None else _cells(told)
             head = ", ".join(filter(None, (outcome.title, unit)))
-            rows.append((head, arm, str(runs), str(one.failed[arm]), middle, *pairs))
+            rows.append((head, arm, middle, *pairs, str(runs), str(one.failed[arm])))
     title = f"{one.campaign}, {one.step}: {one.parameter} ({one.experiment}, {one.blocks} blocks)"
     sheet = _sheet(one)
     drawn, csv = ("", "") if sheet is None else (svg(sheet, f"Arms compared: {title}"), as_csv(sheet))
@@ -85,7 +85,7 @@ def _compared(one: Comparison) -> Compared:
 
 def _cells(effect: Effect) -> tuple[str, str, str, str]:
     n = 0 if effect.estimate is None else effect.estimate.n
-    return _size(effect), str(n), str(effect.left_out), effect.verdict
+    return _size(effect), effect.verdict, str(n), str(effect.left_out)
 
 
 def _size(effect: Effect) -> str:
@@ -124,7 +124,7 @@ def _cut(arm: str) -> str:
 
 
 def _short(outcome: Outcome) -> str:
-    return f"{outcome.title.split(',')[0]} ({'more' if outcome.more else 'less'}: better)"
+    return f"{outcome.title} ({'more' if outcome.more else 'less'}: better)"
 
 
 def _scaled(e: Estimate, outcome: Outcome) -> Estimate:
