@@ -160,6 +160,11 @@ def test_one_arm_and_arms_of_several_parameters_are_not_compared():
     for one in several:
         one["parameters"]["seconds"] = 20 + one["campaign"]["arm"]
     assert compare(gather(several, Path())) == []
+    by_kind = made([{"off": 1.0, "drop": 1.0, "tcp": 1.0}] * 3, arms=("off", "drop", "tcp"))
+    for one in by_kind:
+        if one["steering"]["policy"] == "tcp":
+            one["steering"]["policy"], one["parameters"]["kind"] = "off", "tcp"
+    assert compare(gather(by_kind, Path())) == []
 
 
 @pytest.fixture(scope="module")

@@ -111,7 +111,12 @@ def compare(
     for mine in steps.values():
         keys = {key for run in mine for key in run.varied}
         arms = {value for run in mine for value in run.varied.values()}
-        if len(keys) == 1 and len(arms) > 1 and all(run.varied for run in mine):
+        # Arms of one value differ in what is no part of it, as kind and path.
+        if (
+            len(keys) == 1
+            and 1 < len(arms) == len({run.arm_number for run in mine})
+            and all(run.varied for run in mine)
+        ):
             found.append(_comparison(mine, keys.pop(), queues, out_of_order or {}))
     return found
 

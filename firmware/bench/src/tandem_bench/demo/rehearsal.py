@@ -50,6 +50,8 @@ class Setting:
 class Rehearsal:
     """One rehearsal in ``folder``. ``run`` plays it; ``stopped`` then says why it ended early, if it did."""
 
+    report_s = REPORT_S
+
     def __init__(self, setting: Setting, folder: DemoFolder, owner: Owner, rig: Rig) -> None:
         self.setting = setting
         self.folder = folder
@@ -232,13 +234,13 @@ class Rehearsal:
                     command,
                     stdout=subprocess.DEVNULL,
                     stderr=log,
-                    timeout=REPORT_S,
+                    timeout=self.report_s,
                     start_new_session=True,
                     check=False,
                 )
             except subprocess.TimeoutExpired:
                 raise ProgramError(
-                    f"tandem-server report did not end within {REPORT_S:.0f} s (log: {log.name})"
+                    f"tandem-server report did not end within {self.report_s:.0f} s (log: {log.name})"
                 ) from None
         if report.returncode not in (0, 1) or not self.folder.summary.exists():
             raise ProgramError(

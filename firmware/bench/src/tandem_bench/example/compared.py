@@ -119,7 +119,7 @@ def _tandem(*args: str) -> str:
 class Compared(Example):
     """Plays a ``Comparison`` with captures; analyses them before the report."""
 
-    analyse_s = 3600.0
+    analyse_s = report_s = 3600.0
 
     def __init__(self, setting: Setting, folder: DemoFolder, owner: Owner, rig: Rig, comparison: Comparison) -> None:
         super().__init__(setting, folder, owner, rig)
