@@ -111,7 +111,9 @@ def test_a_controller_that_the_kernel_lacks_is_refused_with_those_it_has(channel
 def test_a_coupled_controller_that_is_not_loaded_is_refused_with_the_command(tmp_path):
     available = tmp_path / "available"
     available.write_text("reno cubic\n")
-    with pytest.raises(OptionsError, match=r"'olia': .*reno, cubic; hint: on the server, tandem-server congestion load"):
+    with pytest.raises(
+        OptionsError, match=r"'olia': .*reno, cubic; hint: on the server, tandem-server congestion load"
+    ):
         negotiate(Options("olia"), available)
 
 
