@@ -71,6 +71,7 @@ struct tcp_congestion_ops {
 #define PATHS 8            // the kernel's own limit of subflows that join
 #define ONE (1ULL << 40)   // one packet, in the fraction of a packet that a window has to its credit
 #define RTT_MAX (1U << 26) // us, 67 s
+#define LEAST 2            // packets, Reno's; OLIA's draft has 1, see README.md
 #define ESTABLISHED 1
 #define CLOSE_WAIT 8       // the peer has sent its last byte; this end may still send
 #define SENDING (1U << ESTABLISHED | 1U << CLOSE_WAIT)
@@ -359,7 +360,7 @@ static __always_inline void acknowledged(struct sock *sk, enum algorithm algorit
             credit -= whole << 40;
         } else if (credit <= -(s64)ONE) {
             whole = -credit >> 40;
-            cwnd = cwnd > whole ? cwnd - whole : 1;
+            cwnd = cwnd > whole + LEAST ? cwnd - whole : LEAST;
             credit += whole << 40;
         }
         c->credit = credit;
@@ -379,7 +380,6 @@ static __always_inline u32 lost(struct sock *sk, enum algorithm algorithm)
     struct control *c = control(tp);
     struct step s = {.algorithm = algorithm, .event = LOSS, .credit = c->credit};
     u64 less, alpha;
-    u32 least = 2;
 
     s.cwnd = tp->snd_cwnd;
     s.ssthresh = tp->snd_ssthresh;
@@ -389,9 +389,7 @@ static __always_inline u32 lost(struct sock *sk, enum algorithm algorithm)
         alpha = alpha_balia(&s);
         less = (s.cwnd * (alpha < 1536 ? alpha : 1536)) >> 11;
     }
-    if (algorithm == OLIA && s.count > 1)
-        least = 1; // its draft, 3: a congested path is left to one packet while there are others
-    s.result = s.cwnd - less > least ? s.cwnd - less : least;
+    s.result = s.cwnd - less > LEAST ? s.cwnd - less : LEAST;
     c->credit = 0;
     c->between = tp->bytes_acked - c->lost_at;
     c->lost_at = tp->bytes_acked;

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 ONE = 1 << 40
+LEAST = 2
 LIA, OLIA, BALIA = range(3)
 ACK, LOSS = range(2)
 Step = dict[str, Any]
@@ -61,19 +62,19 @@ def wrong(step: Step, constants: Constants = PUBLISHED, tolerance: float = 0.002
     if not rest:
         return None if change == 0 else f"slow start by {grown} and {change:.4f}"
     wanted_gains = list(_gains(step, coupled, own, constants)) if coupled else [1 / (step["cwnd"] + grown)]
+    if step["result"] == LEAST and any(before + rest * gain < LEAST for gain in wanted_gains):
+        return None  # OLIA takes no more than that
     if any(abs(change - rest * gain) <= abs(rest * gain) * tolerance + 2**-24 for gain in wanted_gains):
         return None
     return f"{change:.8f}, not {rest * wanted_gains[0]:.8f}"
 
 
 def _after_loss(step: Step, coupled: list[Path], own: Path, constants: Constants) -> float:
-    w, least = step["cwnd"], 2
+    w = step["cwnd"]
     less = w * constants.decrease
     if step["algorithm"] == BALIA and coupled:
         less = w / 2 * min(max(p.x for p in coupled) / own.x, constants.balia_cut)
-    if step["algorithm"] == OLIA and coupled:
-        least = 1
-    return float(max(w - less, least))
+    return float(max(w - less, LEAST))
 
 
 def _gains(step: Step, coupled: list[Path], own: Path, constants: Constants) -> Iterator[float]:
