@@ -281,7 +281,7 @@ def test_an_event_whose_path_was_left_out_teaches_what_the_whole_transfer_kept()
     [
         ([drop("a", 0.0)], []),  # nothing before
         ([drop("c", 10.0)], []),  # another path
-        ([drop("a", 10.0)], [("b", 12 * S, 15 * S)]),  # another path was left out
+        ([drop("a", 10.0)], [("b", 10 * S, 15 * S)]),  # another path was left out
         ([drop("a", 10.0)], [("a", 5 * S, 15 * S)]),  # left out already
         ([event("service_back", "a", 10.0)], []),
     ],
@@ -289,6 +289,21 @@ def test_an_event_whose_path_was_left_out_teaches_what_the_whole_transfer_kept()
 def test_what_says_nothing_is_left_out(events: list[RadioEvent], steered: list[tuple[str, int, int]]) -> None:
     received = {"a": bins((10, 100), (50, 10)), "b": STEADY}
     assert recoveries(events, received, 0, 0.5, steered) == []
+
+
+def test_what_a_policy_does_later_belongs_to_what_it_did_first() -> None:
+    received = {"a": bins((10, 100), (50, 50)), "b": STEADY}
+    orders = [("a", 10 * S, 13 * S), ("b", 14 * S, 16 * S)]
+    (first,) = recoveries([drop("a", 10.0)], received, 0, 0.5, orders)
+    assert (first.steered, first.whole) == (True, pytest.approx(0.75))
+
+
+def test_an_order_that_comes_before_the_recovery_hides_how_long_it_took() -> None:
+    received = {"a": bins((10, 100), (15, 10), (35, 100)), "b": STEADY}
+    (alone,) = recoveries([drop("a", 10.0)], received, 0, 0.5)
+    assert (alone.recovery_s, alone.steered) == (pytest.approx(15.0), False)
+    (cut,) = recoveries([drop("a", 10.0)], received, 0, 0.5, [("a", 22 * S, 30 * S)])
+    assert (cut.recovery_s, cut.whole, cut.steered) == (None, alone.whole, False)
 
 
 def test_a_recovery_that_the_end_cuts_off_is_left_out() -> None:

@@ -37,6 +37,8 @@ ACTED_S = 2.0
 """A path was left out because of an event when it became backup within so long after it."""
 ENOUGH = 3
 """Events on each side before they are compared."""
+_MOST_WHOLE = 2.0
+"""A transfer that had just begun, or had hit a bad moment before the event, says no more than this."""
 _LEAST_S = 0.25
 """Of a recovery of no time, since its logarithm is taken."""
 
@@ -60,7 +62,7 @@ class RadioEvent:
 @dataclass(frozen=True, slots=True)
 class Expectation:
     """``recovery_s`` above 0; ``kept``: the share of its goodput that the path has until then, 0 to 1; ``alone``, ``left_out``: the share
-    of its goodput that the whole transfer keeps with the path left alone and left out, 0 to 1, None before ``ENOUGH`` was seen."""
+    of its goodput that the whole transfer keeps with the path left alone and left out, 0 to 2, None before ``ENOUGH`` was seen."""
 
     recovery_s: float
     kept: float
@@ -96,7 +98,8 @@ class _Sums:
     @property
     def sane(self) -> bool:
         """Whether these can be sums."""
-        shares = ((self.kept, self.seen), (self.alone_kept, self.alone), (self.left_out_kept, self.left_out))
+        whole = (self.alone_kept, _MOST_WHOLE * self.alone), (self.left_out_kept, _MOST_WHOLE * self.left_out)
+        shares = ((self.kept, self.seen), *whole)
         return math.isfinite(self.log_s) and all(0 <= total <= count for total, count in shares)
 
 
@@ -212,14 +215,16 @@ def recoveries(
         if event.kind not in EVENTS or at <= since or sum(bins[since:at]) <= 0:
             continue
         usual, usual_whole = (sum(one[since:at]) / (at - since) for one in (bins, every))
-        orders = [(path, begun - event.at_ns) for path, begun, ended in steered if event.at_ns < ended]
-        orders = [(path, after_ns) for path, after_ns in orders if after_ns < LONGEST_S * 1e9]
-        mine = [(path, ns) for path, ns in orders if path == event.path and 0 <= ns <= ACTED_S * 1e9]
-        whole = min(1.0, sum(every[at : at + after]) / after / usual_whole) if at + after <= length else None
+        orders = sorted((begun, path) for path, begun, ended in steered if event.at_ns < ended)
+        orders = [(begun, path) for begun, path in orders if begun < event.at_ns + AFTER_S * 1e9]
+        whole = None
+        if at + after <= length:
+            whole = min(_MOST_WHOLE, sum(every[at : at + after]) / after / usual_whole)
         if not orders:
-            seconds, kept = _recovered(event, events, bins, at, usual, begin_ns, step_s)
+            later = [ns for path, ns, _ in steered if path == event.path and ns > event.at_ns]
+            seconds, kept = _recovered(event, events, later, bins, at, usual, begin_ns, step_s)
             one = Recovery(event, seconds, kept, whole, steered=False)
-        elif mine and mine == [(path, ns) for path, ns in orders if ns < AFTER_S * 1e9]:
+        elif orders[0][1] == event.path and 0 <= orders[0][0] - event.at_ns <= ACTED_S * 1e9:
             one = Recovery(event, None, None, whole, steered=True)
         else:
             continue
@@ -231,16 +236,17 @@ def recoveries(
 def _recovered(
     event: RadioEvent,
     events: Sequence[RadioEvent],
+    orders_ns: Sequence[int],
     bins: Sequence[float],
     at: int,
     usual: float,
     begin_ns: int,
     step_s: float,
 ) -> tuple[float | None, float | None]:
-    """Seconds, and the share kept until then; None where the next event or the end came before."""
+    """Seconds, and the share kept until then; None where the path's next event, an order for it or the end came before."""
     holds, longest = (round(seconds / step_s) for seconds in (HOLDS_S, LONGEST_S))
     later = [e.at_ns for e in events if e.path == event.path and e.kind in EVENTS and e.at_ns > event.at_ns]
-    cut = min([len(bins), *(math.floor((ns - begin_ns) / 1e9 / step_s) for ns in later)])
+    cut = min([len(bins), *(math.floor((ns - begin_ns) / 1e9 / step_s) for ns in (*later, *orders_ns))])
     last = min(cut, at + longest)
     good = [b >= RECOVERED * usual for b in bins]
     over = next((i for i in range(at, last - holds + 1) if all(good[i : i + holds])), None)
