@@ -197,6 +197,13 @@ def switched(on: bool) -> None:
     )
 
 
+def recorded() -> list[model.Step]:
+    """The steps so far, in their order."""
+    command = ["bpftool", "-j", "map", "dump", *newest("tandem_steps")]
+    rows = [one["formatted"] for one in json.loads(subprocess.run(command, capture_output=True, check=True).stdout)]
+    return [row["value"] for row in sorted(rows, key=lambda row: row["key"])]
+
+
 @pytest.fixture(scope="module")
 def steps(rig: Rig) -> list[model.Step]:
     """Of one download with each over two links with loss; the first subflow begins alone."""
@@ -208,11 +215,7 @@ def steps(rig: Rig) -> list[model.Step]:
             told = ended(start(rig, "download", bytes=6_000_000, kind="mptcp", path="a", congestion_control=name))
             assert told["failure"] is None
         switched(False)
-        dumped = subprocess.run(
-            ["bpftool", "-j", "map", "dump", *newest("tandem_steps")], capture_output=True, check=True
-        ).stdout
-        rows = [one["formatted"] for one in json.loads(dumped)]
-    return [row["value"] for row in sorted(rows, key=lambda row: row["key"])]
+        return recorded()
 
 
 def test_every_step_is_what_the_published_equations_give(steps):
@@ -259,3 +262,26 @@ def test_what_a_step_knows_of_its_sibling_is_what_the_sibling_was(steps):
         if one["count"] == 2:
             others.setdefault(one["algorithm"], set()).add(one["subflow"])
     assert all(len(there) == 2 for there in others.values()), others
+
+
+def test_a_subflow_that_goes_leaves_reno_and_one_that_comes_is_coupled_again(rig):
+    probe = rig[0].probe
+
+    def counts() -> list[int]:
+        """How many paths each step was coupled with, changes only; of congestion avoidance."""
+        there = [one["count"] for one in recorded() if one["count"]]
+        return [one for before, one in zip([0, *there], there, strict=False) if one != before]
+
+    with held():
+        running = start(rig, "download", seconds=240, kind="mptcp", path="a", congestion_control="balia")
+        await_true(lambda: subflows(rig, "balia") == 2, 60, "both subflows")
+        switched(True)
+        await_true(lambda: counts()[-1:] == [2], 60, "coupled")
+        probe.run("ip mptcp endpoint delete id 102")
+        await_true(lambda: counts()[-1:] == [1], 60, "alone")
+        probe.run("ip mptcp endpoint add 10.71.2.1 dev tmp5-b id 102 subflow")
+        await_true(lambda: counts()[-1:] == [2], 60, "coupled again")
+        switched(False)
+        running.send_signal(signal.SIGTERM)
+        ended(running)
+        assert not [why for one in recorded() if (why := model.wrong(one)) is not None]

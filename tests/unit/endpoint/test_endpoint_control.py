@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_server.endpoint.control import control_app
+from tandem_server.endpoint.options import Options, OptionsError, negotiate
 from tandem_server.endpoint.results import RESULT_BYTES, Results
 from tandem_server.endpoint.session_ask import BadAsk, read_session_ask
 from tandem_server.endpoint.sessions import Limits
@@ -100,10 +101,20 @@ def test_without_options_the_systems_own_are_told(channel):
 
 
 def test_a_controller_that_the_kernel_lacks_is_refused_with_those_it_has(channel):
-    status, told = channel("POST", "/v1/sessions", {**ASK, "options": {"congestion_control": "olia"}})
+    status, told = channel("POST", "/v1/sessions", {**ASK, "options": {"congestion_control": "absent"}})
     assert status == 400
-    assert "'olia': the server's kernel has " in told["error"]
+    assert "'absent': the server's kernel has " in told["error"]
     assert "reno" in told["error"]
+    assert "hint" not in told["error"]
+
+
+def test_a_coupled_controller_that_is_not_loaded_is_refused_with_the_command(tmp_path):
+    available = tmp_path / "available"
+    available.write_text("reno cubic\n")
+    with pytest.raises(
+        OptionsError, match=r"'olia': .*reno, cubic; hint: on the server, tandem-server congestion load"
+    ):
+        negotiate(Options("olia"), available)
 
 
 def test_a_result_is_kept_beside_its_session(channel, registry):
@@ -150,7 +161,7 @@ def test_more_than_a_probes_share_is_refused_with_the_reason(channel):
 
 NO_OPTIONS = {
     "colour": ["red"],
-    "congestion_control": ["../x", 5, "olia"],
+    "congestion_control": ["../x", 5, "absent"],
     "send_buffer_bytes": [1, True],
     "receive_buffer_bytes": [2**31],
     "nodelay": [1],
