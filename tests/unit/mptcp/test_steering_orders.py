@@ -103,7 +103,7 @@ def test_an_endpoint_made_anew_keeps_the_order(monkeypatch: pytest.MonkeyPatch) 
     assert [words[-1] for words in asked] == ["subflow", "backup", "backup", "nobackup", "subflow"]
 
 
-def test_an_order_to_an_endpoint_that_is_gone_is_kept_for_when_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_order_to_an_endpoint_that_is_gone_is_not_kept_for_when_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, asked = UpstreamKernel(), []
 
     def ip(*words: str) -> str:
@@ -117,7 +117,7 @@ def test_an_order_to_an_endpoint_that_is_gone_is_kept_for_when_it_is_back(monkey
         with pytest.raises(IpError):
             kernel.set_backup(101, backup)
         kernel.add(Endpoint(101, "10.64.0.2", None))
-    assert [words[-1] for words in asked if "add" in words] == ["backup", "subflow"]
+    assert [words[-1] for words in asked if "add" in words] == ["subflow", "subflow"]
 
 
 # --- confirmation: samples every 100 ms from the order on -------------------------------------------------------------------------

@@ -125,8 +125,10 @@ class UpstreamKernel:
     def set_backup(self, number: int, backup: bool) -> None:
         """See ``PathManager``. An order that changes nothing sends nothing."""
         with self._lock:
-            (self._backup.add if backup else self._backup.discard)(number)
+            self._backup.discard(number)  # an order that is refused is not kept: nobody would take it back
             ip("mptcp", "endpoint", "change", "id", str(number), "backup" if backup else "nobackup")
+            if backup:
+                self._backup.add(number)
 
     def undo_backup(self, number: int) -> list[str]:
         """See ``PathManager``."""
