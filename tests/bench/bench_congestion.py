@@ -33,9 +33,10 @@ from radio_pair import RadioPair, find_link, radio_pair
 from two_paths import SERVER, await_true, why_not
 
 from tandem.mptcp.statistics import Reader
+from tandem.mptcp_abi.controllers import COUPLED
 from tandem_server import congestion
 
-ARMS = ("reno", *congestion.NAMES)
+ARMS = ("reno", *COUPLED)
 A, A_TOO, B = "10.71.1.1", "10.71.1.3", "10.71.2.1"
 TCP, MPTCP = 6, 262
 # two-sided 95 %, by degrees of freedom

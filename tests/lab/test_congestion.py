@@ -22,7 +22,7 @@ from lone_endpoint import MEASUREMENT_PORT, lone_endpoint
 from radio_pair import PATHS, RadioPair, find_link, radio_pair
 from two_paths import REPOSITORY, SERVER, await_true, why_not
 
-from tandem.mptcp_abi.controllers import LOADED
+from tandem.mptcp_abi.controllers import COUPLED, LOADED
 from tandem_server import congestion
 
 LACK = why_not() or (None if find_link() else "no tandem-link; hint: ./kit setup") or congestion.refusal(OBJECT)
@@ -110,13 +110,13 @@ def test_loaded_they_are_listed_everywhere_and_removed_nothing_is_left(rig):
         kit("status", "--json").stdout,
         rig[0].server.run("cat /proc/sys/net/ipv4/tcp_available_congestion_control"),
     ):
-        assert all(re.search(rf"\b{name}\b", text) for name in congestion.NAMES)
+        assert all(re.search(rf"\b{name}\b", text) for name in COUPLED)
     again = kit("load", "--object", str(OBJECT))
     assert again.returncode == 3
     assert "loaded already; hint: tandem-server congestion unload" in again.stderr
     assert kit("unload").stdout == "removed: lia, olia, balia\n"
     assert kit("unload").stdout == "removed: none was loaded\n"
-    assert not available() & set(congestion.NAMES)
+    assert not available() & set(COUPLED)
     assert not LOADED.exists()
     await_true(lambda: not maps(), 60, "the kernel has freed the maps")
 
@@ -124,10 +124,10 @@ def test_loaded_they_are_listed_everywhere_and_removed_nothing_is_left(rig):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_holder_that_ends_or_is_killed_leaves_nothing(number):
     with held() as holder:
-        assert set(congestion.NAMES) <= available()
+        assert set(COUPLED) <= available()
         holder.send_signal(number)
         assert holder.wait(60) == (0 if number == signal.SIGTERM else -number)
-    await_true(lambda: not available() & set(congestion.NAMES) and not congestion.registered(), 60, "nothing is loaded")
+    await_true(lambda: not available() & set(COUPLED) and not congestion.registered(), 60, "nothing is loaded")
     assert not LOADED.exists()
 
 
@@ -156,7 +156,7 @@ def test_what_another_has_loaded_is_not_removed(tmp_path):
         assert kit("unload").stdout == "removed: none was loaded\n"
         assert "tlia" in available()
     finally:
-        for name in congestion.NAMES:
+        for name in COUPLED:
             subprocess.run(
                 ["bpftool", "struct_ops", "unregister", "name", f"foreign_{name}"], check=True, capture_output=True
             )
@@ -211,7 +211,7 @@ def steps(rig: Rig) -> list[model.Step]:
         pytest.skip("the controllers are loaded already, by another; hint: tandem-server congestion unload")
     with held():
         switched(True)
-        for name in congestion.NAMES:
+        for name in COUPLED:
             told = ended(start(rig, "download", bytes=8_000_000, kind="mptcp", path="a", congestion_control=name))
             assert told["failure"] is None
         switched(False)

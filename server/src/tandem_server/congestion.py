@@ -13,14 +13,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tandem.mptcp_abi.controllers import LOADED, read_note
+from tandem.mptcp_abi.controllers import COUPLED, LOADED, read_note
 
-NAMES = ("lia", "olia", "balia")
-"""As the kernel lists them and TCP_CONGESTION takes them."""
 OBJECT = Path("/usr/lib/tandem/coupled.bpf.o")
 """Where the role installs the object; ``TANDEM_CONGESTION`` in the environment names another."""
 
-_MAPS = {f"tandem_{name}": name for name in NAMES}
+_MAPS = {f"tandem_{name}": name for name in COUPLED}
 """The names of our BPF maps, which the kernel cuts at 15 characters, and of their controllers: what else is loaded is not ours."""
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _BTF = Path("/sys/kernel/btf/vmlinux")
@@ -34,7 +32,7 @@ class CongestionError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """``loaded``: of ``NAMES``, those the kernel has. ``object_sha256``: of what was loaded; None when nothing was, or not by this
+    """``loaded``: of ``COUPLED``, those the kernel has. ``object_sha256``: of what was loaded; None when nothing was, or not by this
     command. ``refusal``: why this machine cannot load them; None when it can."""
 
     loaded: tuple[str, ...]
@@ -51,7 +49,7 @@ def status(file: Path) -> Status:
     """What is there; needs no privileges."""
     available = set(_AVAILABLE.read_text().split())
     note = read_note()
-    loaded = tuple(name for name in NAMES if name in available)
+    loaded = tuple(name for name in COUPLED if name in available)
     return Status(loaded, note["object_sha256"] if note and loaded else None, refusal(file))
 
 
@@ -79,7 +77,7 @@ def check(file: Path) -> None:
         raise CongestionError(why)
     if registered():
         raise CongestionError("the controllers are loaded already; hint: tandem-server congestion unload")
-    if taken := sorted(set(NAMES) & set(_AVAILABLE.read_text().split())):
+    if taken := sorted(set(COUPLED) & set(_AVAILABLE.read_text().split())):
         raise CongestionError(
             f"this kernel has {', '.join(taken)} of its own; hint: choose those, nothing needs to be loaded"
         )
@@ -91,7 +89,7 @@ def load(file: Path) -> str:
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     try:
         _call("struct_ops", "register", str(file))
-        missing = set(NAMES) - set(registered())
+        missing = set(COUPLED) - set(registered())
         if missing:
             raise CongestionError(f"{file}: has no {', '.join(sorted(missing))}; hint: build it again")
         _note(digest)
@@ -117,7 +115,7 @@ def unload() -> tuple[str, ...]:
 
 
 def registered() -> dict[str, int]:
-    """Of ``NAMES`` those that are registered as ours, with the number of their map. CongestionError.
+    """Of ``COUPLED`` those that are registered as ours, with the number of their map. CongestionError.
 
     A map that was unregistered stays in the kernel's list while a connection has the controller: such a one is not registered."""
     maps = json.loads(_call("struct_ops", "show") or "[]")
@@ -135,7 +133,7 @@ def _dumped(number: int) -> str:
 def _note(digest: str) -> None:
     LOADED.parent.mkdir(mode=0o755, exist_ok=True)
     fresh = LOADED.with_suffix(".tmp")
-    fresh.write_text(json.dumps({"controllers": NAMES, "object_sha256": digest}) + "\n")
+    fresh.write_text(json.dumps({"controllers": COUPLED, "object_sha256": digest}) + "\n")
     fresh.chmod(0o644)  # the endpoint's account reads it
     fresh.rename(LOADED)
 

@@ -12,6 +12,7 @@ from typing import Any
 from tandem import mptcp_abi as abi
 from tandem.mptcp import kernel_files
 from tandem.mptcp.path_manager import PathManager, UpstreamKernel
+from tandem.mptcp_abi.controllers import COUPLED
 
 _FOLDER = Path("proc/sys/net/mptcp")
 _NETSTAT = Path("proc/thread-self/net/netstat")
@@ -31,7 +32,7 @@ class Upstream:
     scheduler_sysctl = "net.mptcp.scheduler"
     brings: Mapping[str, str] = MappingProxyType(
         dict.fromkeys(
-            ("lia", "olia", "balia"),
+            COUPLED,
             "tandem-server congestion load; on a probe the role congestion, congestion_on_probe",
         )
     )

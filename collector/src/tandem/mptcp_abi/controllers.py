@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+COUPLED = ("lia", "olia", "balia")
+"""Those of the object (``server/congestion``), as the kernel lists them and TCP_CONGESTION takes them."""
 LOADED = Path("/run/tandem-congestion/loaded.json")
 """``{"controllers": [NAME, ...], "object_sha256": HEX}`` while the object is loaded; in /run, so that no boot inherits it."""
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
+from tandem.mptcp_abi.controllers import COUPLED
 from tandem.notify import Notify
 from tandem_server import congestion
 from tandem_server.cli.stop import EnvironmentLacks, with_plain_ends
@@ -90,17 +91,17 @@ def _status(args: Namespace) -> int:
             print(f"object: {found.object_sha256}")
         if found.refusal is not None:
             print(f"cannot be loaded: {found.refusal}")
-    return 0 if set(found.loaded) == set(congestion.NAMES) else 1
+    return 0 if set(found.loaded) == set(COUPLED) else 1
 
 
 def _loaded(digest: str) -> str:
-    return f"loaded: {', '.join(congestion.NAMES)} (object {digest[:12]})"
+    return f"loaded: {', '.join(COUPLED)} (object {digest[:12]})"
 
 
 def _hold(file: Path) -> int:
     """Until SIGTERM or Ctrl-C. A guard removes them when this process ends, however it ends: the guard waits for the end of its standard
     input. It keeps the blocked signals, since who stops a service or a terminal's programs signals both."""
-    told = Notify.of_environment()
+    systemd = Notify.of_environment()
     congestion.check(file)  # before there is a guard: what others loaded is not for it to remove
     awaited = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
@@ -108,7 +109,7 @@ def _hold(file: Path) -> int:
     guard = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
         print(_loaded(congestion.load(file)), flush=True)
-        told.ready()
+        systemd.ready()
         # SIGCHLD: bpftool's end, or the guard's, without which nothing is held.
         while guard.poll() is None and signal.sigwait(awaited) == signal.SIGCHLD:
             pass
@@ -117,6 +118,6 @@ def _hold(file: Path) -> int:
             raise congestion.CongestionError("the guard ended; hint: start again")
         return 0
     finally:
-        told.stopping()
+        systemd.stopping()
         guard.communicate()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

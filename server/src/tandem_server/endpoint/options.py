@@ -7,13 +7,12 @@ import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tandem.mptcp_abi.controllers import described
+from tandem.mptcp_abi.controllers import COUPLED, described
 from tandem.stream import Stream
 from tandem_server.endpoint.multipath import open_socket
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _NAME = re.compile(r"[a-z0-9_-]{1,15}\Z")
-_COUPLED = ("lia", "olia", "balia")  # tandem_server.congestion's, which is not imported: it calls programs as root
 _KEYS = {"congestion_control", "send_buffer_bytes", "receive_buffer_bytes", "nodelay"}
 BUFFER_BYTES = (4096, 1 << 30)
 """Least and greatest size of a buffer that may be asked for."""
@@ -77,7 +76,7 @@ def negotiate(options: Options, available: Path = _AVAILABLE) -> Effective:
             raise OptionsError(f"the server's kernel does not tell its congestion controllers: {error}") from error
         if options.congestion_control not in known:
             hint = (
-                "; hint: on the server, tandem-server congestion load" if options.congestion_control in _COUPLED else ""
+                "; hint: on the server, tandem-server congestion load" if options.congestion_control in COUPLED else ""
             )
             raise OptionsError(
                 f"congestion_control {options.congestion_control!r}: the server's kernel has {', '.join(known)}{hint}"
