@@ -217,10 +217,12 @@ class PairRun:
     def _await(self, running: _Running) -> Ending:
         if running.process is None:
             raise RuntimeError("a run that did not begin cannot be waited for")
-        ending = running.process.wait(deadline_of(self.plan), self._stop)
-        running.ended_ns = time.monotonic_ns()
-        if running.steered is not None:
-            running.steering = self._around.steering.end(running.steered)
+        try:
+            ending = running.process.wait(deadline_of(self.plan), self._stop)
+            running.ended_ns = time.monotonic_ns()
+        finally:
+            if running.steered is not None:
+                running.steering = self._around.steering.end(running.steered)
         return ending
 
     def _finish(

@@ -72,7 +72,7 @@ class SteeringPart:
                 write_durably(self._file, json.dumps(history.as_json(), indent=1).encode())
             except OSError as error:
                 log.warning("%s: what this run taught is lost: %s", self._file, error.strerror)
-        return run.told()
+        return run.as_json()
 
     def _decided(self, policy: Policy, decision: Decision) -> None:
         predicted = "" if decision.predicted_s is None else f" for {decision.predicted_s:.1f} s"
@@ -145,7 +145,7 @@ class SteeredRun:
     def sampled(self, sample: Mapping[str, Any]) -> None:
         """A line of type ``sample``."""
         at_ns, connection, subflows = (sample.get(k) for k in ("monotonic_ns", "connection", "subflows"))
-        if type(at_ns) is not int or not isinstance(subflows, list):
+        if type(at_ns) is not int or not 0 <= at_ns < 2**63 or not isinstance(subflows, list):
             return
         labels = connection if isinstance(connection, dict) else {}
         of = tuple(str(labels.get(name)) for name in ("kind", "path", "connection"))
@@ -162,22 +162,27 @@ class SteeredRun:
         self._queue.put(_Sample(at_ns, found, rtts))
 
     def _run(self) -> None:
+        try:
+            self._follow()
+        finally:  # whatever ended it: no path stays backup
+            self._carry_out(self._policy.end(time.monotonic_ns()))
+
+    def _follow(self) -> None:
+        """Until ``stop``."""
         while True:
             due_ns = self._policy.due_ns
             try:
                 patience_s = None if due_ns is None else max(0.0, (due_ns - time.monotonic_ns()) / 1e9)
                 thing = self._queue.get(timeout=patience_s)
             except queue.Empty:
-                thing = None
                 self._carry_out(self._policy.tick(time.monotonic_ns()))
                 continue
             if thing is None:
-                break
+                return
             if isinstance(thing, _Sample):
                 self._take_sample(thing)
             else:
                 self._take_event(thing)
-        self._carry_out(self._policy.end(time.monotonic_ns()))
 
     def _take_event(self, record: Record) -> None:
         kind, path = record.tags["kind"], record.tags.get("path")
@@ -252,18 +257,18 @@ class SteeredRun:
     def _confirm(self, at_ns: int) -> None:
         for path, seen in list(self._open.items()):
             arrived = seen.received(at_ns, self._sums[path], sum(self._sums.values()))
-            if arrived is None or (arrived and seen.told):
+            if arrived is None or (arrived and seen.reported):
                 continue
             what = "backup" if seen.backup else "restore"
             if not arrived and seen.toggles < MOST_TOGGLES:
                 self._order(Decision(at_ns, path, "toggled", f"{what} was lost"), backup=seen.backup)
                 continue
-            seen.told = True
+            seen.reported = True
             if not (arrived and seen.backup):
                 del self._open[path]
             self._decide(Decision(at_ns, path, "confirmed" if arrived else "unconfirmed", what))
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """See ``SteeringPart.end``."""
         step_s, received, rtt_ms = STEP_S, self.observed.received, self.observed.rtt_ms
         while max(map(len, received.values()), default=0) > MOST_BINS:

@@ -86,8 +86,8 @@ def _simulate(args: argparse.Namespace) -> int:
         return _wrong(
             f"{args.folder}: no recorded run ({why}); hint: runs by Multipath TCP over two paths are recorded"
         )
-    told = {"estimate": UNKNOWN, "runs": runs, "left_out": left, "overall": [totals[p].as_json() for p in policies]}
-    print(json.dumps(told, indent=1) if args.json else _table(told))
+    found = {"estimate": UNKNOWN, "runs": runs, "left_out": left, "overall": [totals[p].as_json() for p in policies]}
+    print(json.dumps(found, indent=1) if args.json else _table(found))
     return 0
 
 
@@ -100,12 +100,12 @@ def _manifests(folder: Path) -> list[Path]:
     return found or sorted(folder.glob("*.json"))
 
 
-def _table(told: dict[str, Any]) -> str:
-    lines = [f"{len(told['runs'])} runs, {len(told['left_out'])} without a recording"]
+def _table(found: dict[str, Any]) -> str:
+    lines = [f"{len(found['runs'])} runs, {len(found['left_out'])} without a recording"]
     lines.append(
         f"{'policy':<10}{'path':<12}{'backup':>10}{'of time':>9}{'foregone ≤':>13}{'RTT peaks':>11}{'avoided':>9}  (estimated)"
     )
-    for row in told["overall"]:
+    for row in found["overall"]:
         for name, path in row["paths"].items():
             share = "–" if path["backup_share"] is None else f"{100 * path['backup_share']:.1f} %"
             lines.append(

@@ -82,15 +82,15 @@ class Confirmation:
     only when it carries again. Feed bytes received so far, by path, with their time. Pure."""
 
     def __init__(self, path: str, at_ns: int, *, backup: bool) -> None:
-        self.path, self.backup, self.toggles, self.told = path, backup, 0, False
-        """``told``: for who asks, that it was told of the answer."""
+        self.path, self.backup, self.toggles, self.reported = path, backup, 0, False
+        """``reported``: the caller's mark that it has the answer."""
         self._given(at_ns)
 
     def _given(self, at_ns: int) -> None:
         self._from_ns = at_ns + round(SETTLE_S * 1e9)
         self._until_ns = at_ns + round(PATIENCE_S * 1e9)
         self._start: tuple[int, int, int] | None = None
-        self._moved = self.told = False
+        self._moved = self.reported = False
 
     def toggled(self, at_ns: int) -> None:
         """The order was given again."""
