@@ -72,6 +72,14 @@ def test_an_early_end_cuts_what_was_not_played(played, tmp_path):
     assert {x["activity"] for x in lines if x["type"] == "phase"} < {"still", "walk", "tram", "drive"}
 
 
+def test_a_play_that_goes_on_beyond_the_scenario_goes_on_in_its_last_phase(played, tmp_path):
+    path = tmp_path / "truth.jsonl"
+    truth.write(played, path, EPOCH, UTC, until_s=played.duration_s + 90)
+    phases = [x for x in read(path) if x["type"] == "phase"]
+    assert [x["until_s"] for x in phases[:-1]] == [x["t_s"] for x in phases[1:]]
+    assert phases[-1]["until_s"] == played.duration_s + 90
+
+
 @pytest.mark.parametrize("line", ["{", "[]", '{"t_s": 1}', '{"type": "fault"}', '{"type": "fault", "t_s": "soon"}'])
 def test_lines_that_are_none_are_named(played, tmp_path, line):
     log = tmp_path / "bad.jsonl"

@@ -71,10 +71,14 @@ def write(
 
     ``later``: further lines (``type`` and ``t_s`` or ``monotonic_ns``; ``operator`` where it belongs), as faults.
     ``logs``: JSON-lines files of such lines, as ``link_log`` of the emulated links; a last line that was cut is left out.
-    ``until_s``: nothing of the scenario after this, for a campaign that ended early. TruthError for a line that is none.
+    ``until_s``: when the play ended. Nothing of the scenario after it; when it went on beyond the scenario, the last phase did too, as
+    modems and links keep their last values. TruthError for a line that is none.
     """
     epoch = Epoch(epoch_monotonic_ns, epoch_utc_ns)
     own = (e for e in lines_of(played) if until_s is None or e["t_s"] <= until_s)
+    if until_s is not None and until_s > played.duration_s and played.phases:
+        last = played.phases[-1]
+        own = ({**e, "until_s": round(until_s, 4)} if e is last or e == last else e for e in own)
     events = [epoch.stamped(e) for e in own]
     events += [epoch.stamped(_checked(e, "a later event")) for e in later]
     for log in logs:
