@@ -112,8 +112,9 @@ def _delay(p: _Values, link: _Link) -> Took:
 
 
 def _dash(p: _Values, link: _Link) -> Took:
+    """What is played, and ten round trips before it."""
     seconds = _plain(p, "seconds", 600.0)
-    return Took(seconds, link.shared(min(link.total, 15e6) * seconds / 8))
+    return Took(seconds + 10 * link.rtt_s, link.shared(min(link.total, 15e6) * seconds / 8))
 
 
 def _pageload(p: _Values, link: _Link) -> Took:
