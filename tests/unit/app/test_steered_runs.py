@@ -67,7 +67,7 @@ def test_a_drop_makes_the_path_backup_and_the_end_restores_it() -> None:
 )
 def test_what_the_path_receives_confirms_the_order_or_repeats_it(a: Any, actions: list[str]) -> None:
     bench = Bench()
-    bench.run.noted(event("service_lost", state="no_service"))  # for no predicted time: only what is received says something here
+    bench.run.noted(event("service_lost", state="no_service"))  # of no predicted end: what is received decides alone
     begun, quiet = time.monotonic_ns(), actions == ["toggled", "confirmed"]
     for n in range(400):  # forty seconds; the order that is given again works in the second case
         count = a(n) if not quiet or n < 45 else a(45)
