@@ -124,7 +124,8 @@ def _cut(arm: str) -> str:
 
 
 def _short(outcome: Outcome) -> str:
-    return f"{outcome.title} ({'more' if outcome.more else 'less'}: better)"
+    name = outcome.title.partition(" (")[0]  # a third of the page's width holds no more; the table has the whole
+    return f"{name} ({'more' if outcome.more else 'less'}: better)"
 
 
 def _scaled(e: Estimate, outcome: Outcome) -> Estimate:
