@@ -89,7 +89,7 @@ def _status(args: Namespace) -> int:
         print(f"loaded: {', '.join(found.loaded) or 'none'}")
         if found.object_sha256 is not None:
             print(f"object: {found.object_sha256}")
-        if found.refusal is not None:
+        if found.refusal is not None and not found.loaded:
             print(f"cannot be loaded: {found.refusal}")
     return 0 if set(found.loaded) == set(COUPLED) else 1
 
