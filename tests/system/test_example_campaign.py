@@ -193,7 +193,7 @@ def shown() -> Iterator[Shown]:
 def test_the_page_shows_every_figure_whole(campaign: Campaign, shown: Shown) -> None:
     assert shown.load((campaign.folder / "report.html").as_uri()) == []
     found = {one["name"]: one for one in shown.ask(ASKED)}
-    assert set(found) == set(campaign.told["drawn"])
+    assert {name for name in found if not name.startswith("arms-")} == set(campaign.told["drawn"])
     assert {name: one["outside"] for name, one in found.items() if one["outside"]} == {}
     assert {name: one["over"] for name, one in found.items() if one["over"]} == {}
     assert [name for name, one in found.items() if not one["drawn"] or one["width"] < 200 or one["height"] < 40] == []
