@@ -108,6 +108,7 @@ def test_what_an_exporter_writes_is_judged_alike(line):
 @example(f"radio,boot=b0 monotonic_ns=1i,rsrp_dbm=-157.00000000000001,seq=1i {NOW}")
 @example(f"radio,boot=b0 monotonic_ns=1i,rsrp_dbm=-157.1,seq=1i {NOW}")
 @example(f"radio,boot=b0 monotonic_ns=1i,pci=1008i,seq=1i {NOW}")
+@example(f"subflow,boot=b0 monotonic_ns=1i,rcv_rtt_ms=4.rtt_ms=1.5,seq=1i {NOW}")
 @example(f'radio,boot=b0 monotonic_ns=1i,seq=1i,state="a" ,b=" {NOW}')
 def test_what_is_spoilt_is_judged_alike(line):
     same(line)
