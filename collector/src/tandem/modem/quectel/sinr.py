@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tandem.modem.quectel.further import CAT_M, NB_IOT
 from tandem.modem.scalars import at, code
 
 LOWEST_DB, HIGHEST_DB = -20.0, 30.0
@@ -19,7 +20,7 @@ MARGIN_DB = 10.0
 AGREE_DB = 3.0
 """A reading of +QENG's SINR counts as agreeing with +QCSQ's when they are this near: they are a few milliseconds apart."""
 
-_LTE = ("LTE", "CAT-M", "CAT-M1", "CAT-NB", "CAT-NB1", "eMTC")
+_LTE = ("LTE", *CAT_M, *NB_IOT)
 
 
 def lte_sinr_db(found: int | None, qcsq: Sequence[str]) -> float | None:
@@ -28,7 +29,7 @@ def lte_sinr_db(found: int | None, qcsq: Sequence[str]) -> float | None:
     +QCSQ decides: the nearest of the three scales when one is near enough, else its own value. Without it a number that only
     one scale can have tells its scale: below 0 it is dB, beyond 40 it is fifths. In between nothing tells it: None.
     """
-    asked = code(at(qcsq, 3), 0, 250) if at(qcsq, 0) in _LTE else None
+    asked = code(at(qcsq, 3), 0, 250) if at(qcsq, 0).upper() in _LTE else None
     if asked is not None:
         judge = asked / 5 - 20
         if found is None:
