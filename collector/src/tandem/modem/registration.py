@@ -93,7 +93,7 @@ def _unasked(line: str, found: Sequence[str]) -> bool:
     would be behind <n>, <stat> and an area.
     """
     raw = [value.strip() for value in line.partition(":")[2].split(",")]
-    padding = "0*" if len(found) >= 2 and len(raw[0]) == len(raw[1]) and raw[0][0] == "0" else ""
+    padding = "0*" if len(found) >= 2 and len(raw[0]) == len(raw[1]) and raw[0].startswith("0") else ""
     if len(found) < 2 or not re.fullmatch(rf"{padding}(?:[0-9]|1[01])", raw[1]):
         return True
     if len(found) == 2 or raw[2].startswith('"'):

@@ -89,7 +89,7 @@ def _labelled(lines: Sequence[str]) -> Reading:
     told: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(":")
-        told.setdefault(name.strip().lower(), value.strip().partition(" ")[0] if name != "PLMN" else value.strip())
+        told.setdefault(name.strip().lower(), value.strip())
     found = re.fullmatch(r"([0-9]{1,7})-([0-9]{1,3})\(([0-9]{1,3})\)", told.get("enb id(pci)", ""))
     if found is None:
         return Reading()
@@ -144,7 +144,7 @@ def _pairs(lines: Sequence[str]) -> dict[str, str]:
 
 def _number(told: Mapping[str, str], lowest: float, highest: float, *names: str) -> float | None:
     """With its unit behind it (``dBm``, ``dB``, ``MHz``); ``NA`` is none."""
-    texts = (re.sub(r"(?i)(?:dbm?|mhz)\Z", "", told.get(name, "")) for name in names)
+    texts = (re.sub(r"(?i) *(?:dbm?|mhz)\b.*", "", told.get(name, "")) for name in names)
     return next((one for one in (within(decimal(text), lowest, highest) for text in texts) if one is not None), None)
 
 

@@ -30,7 +30,7 @@ class Foxconn:
 
     def matches(self, identity: Identity) -> bool:
         """By the model, as the manufacturer is the chipset's, Dell or nobody; MV31 says that it is Cinterion's."""
-        return identity.model.lower().startswith(_MODELS)
+        return identity.says(*_MODELS)
 
     def decode(self, responses: Sequence[Response], identity: Identity) -> Reading:
         """See ``foxconn.decode``."""

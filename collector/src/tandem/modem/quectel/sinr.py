@@ -31,7 +31,7 @@ def lte_sinr_db(found: int | None, qcsq: Sequence[str]) -> float | None:
     """
     asked = code(at(qcsq, 3), 0, 250) if at(qcsq, 0).upper() in _LTE else None
     if asked is not None:
-        judge = asked / 5 - 20
+        judge = round(asked / 5 - 20, 1)
         if found is None:
             return judge
         nearest = min(_scales(found), key=lambda scaled: abs(scaled - judge), default=judge)
@@ -55,4 +55,4 @@ def _as_is(found: int) -> list[float]:
 
 
 def _fifths(found: int) -> list[float]:
-    return [found / 5 - 20] if 0 <= found <= 250 else []
+    return [round(found / 5 - 20, 1)] if 0 <= found <= 250 else []

@@ -27,7 +27,10 @@ from tandem.modem.scalars import (
 from tandem.modem.sierra.blocks import Status, serving_row
 from tandem.modem.ts27007 import all_lines, fill
 
-_RATS = {"LTE": "LTE", "ENDC": "NR-NSA", "NR5G": "NR-SA", "SA": "NR-SA", "NSA": "NR-NSA", "WCDMA": "WCDMA", "UMTS": "WCDMA", "GSM": "GSM"}
+_RATS = {
+    "LTE": "LTE", "ENDC": "NR-NSA", "NSA": "NR-NSA", "NR5G": "NR-SA", "SA": "NR-SA",
+    "WCDMA": "WCDMA", "UMTS": "WCDMA", "GSM": "GSM",
+}  # fmt: skip
 
 
 def decode(responses: Sequence[Response]) -> Reading:

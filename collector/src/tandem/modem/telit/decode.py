@@ -49,8 +49,8 @@ def _rfsts(row: Row) -> Reading:
     mcc, _, mnc = row.at(0).partition(" ")
     network = plmn(mcc, mnc)
     third, fourth = decimal(row.at(2)), decimal(row.at(3))
-    if third is None or network is None:
-        return Reading()  # ``"000 00"``, or nothing at all: it is on no cell
+    if third is None or mcc == "000":
+        return Reading()  # on no cell
     if third < 0 and fourth is not None and fourth < 0:
         return _lte(replace(Reading(rat="LTE"), plmn=network), row)
     if third >= 0 and fourth is not None and fourth <= 0:
