@@ -57,7 +57,7 @@ def test_identity_from_ati_where_the_others_are_refused_and_no_serial_number_in_
     assert identify([*refused, Response("ATI", lines, OK)]) == Identity("huawei", "E3372", "21.180")
     unlabelled = ("861234567890123", "Quectel", "EC25", "EC25EFAR06")
     assert identify([*refused, Response("ATI", unlabelled, OK)]) == Identity("Quectel", "EC25", "EC25EFAR06")
-    mixed = ("Quectel", "EC25", "Revision: EC25EFAR06")
+    mixed = ("Quectel", "EC25", "Revision: EC25EFAR06", "SVN: 01")
     assert identify([*refused, Response("ATI", mixed, OK)]) == Identity("Quectel", "EC25", "EC25EFAR06")
     assert choose("auto", identify(refused)).name == "generic"
 

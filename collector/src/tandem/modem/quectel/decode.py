@@ -32,8 +32,8 @@ from tandem.modem.ts27007 import all_lines, fill, last_values
 _STATES = {"SEARCH": "searching", "LIMSRV": "limited", "NOCONN": "idle", "CONNECT": "connected"}
 _LTE = {"LTE": "LTE", **dict.fromkeys(CAT_M, "CAT-M"), **dict.fromkeys(NB_IOT, "NB-IOT")}
 _KNOWN = (*_LTE, "NR5G-SA", "WCDMA", "GSM")
-_UNISOC = "RM500U"
-"""Its maker's other modems have Qualcomm's chipset and its index for bandwidths; this one prints MHz."""
+_UNISOC = ("RM500U", "RG500U", "RG200U")
+"""The others of 5G have Qualcomm's chipset and its index for bandwidths; these print MHz."""
 
 
 def decode(responses: Sequence[Response], identity: Identity) -> Reading:
@@ -48,7 +48,7 @@ def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     cell: tuple[str, ...] = tuple(serving[2:])
     if not cell:  # NSA, and some firmware on LTE and SA too: the state in one line, each cell in its own
         cell = next((row for row in reversed(rows) if at(row, 0).upper() in _KNOWN), ())
-    reading = replace(_cell(cell, qcsq, identity.says(_UNISOC)), state=state)
+    reading = replace(_cell(cell, qcsq, identity.says(*_UNISOC)), state=state)
     secondary = next((row for row in reversed(rows) if at(row, 0) == "NR5G-NSA"), None)
     if secondary is not None and reading.rat in ("LTE", None):
         reading = _with_secondary(reading, secondary)

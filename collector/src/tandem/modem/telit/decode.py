@@ -191,17 +191,31 @@ _LONGEST_TIMING_ADVANCE = 63
 _NEAREST_DB, _FARTHEST_DB = 10, 24
 """How far RSRP lies below RSSI at the least (3 dB and 6 resource blocks), and RSCP at the most (Ec/Io)."""
 
+_UARFCNS = (
+    (712, 763),
+    (1162, 1513),
+    (1537, 1738),
+    (2937, 3088),
+    (4357, 4458),
+    (9237, 9387),
+    (9662, 9938),
+    (10562, 10838),
+)
+"""Downlink channels of the bands of 3G that networks have: XIX, III, IV, VIII, V, IX, II, I (3GPP TS 25.101 table 5.2)."""
+
 
 def _servinfo_rat(row: Sequence[str], rssi: float | None, level: float | None) -> str | None:
-    """By the columns behind <sd>, then by what stands where. A row of nine is LTE's or 3G's: LTE has a cell of seven digits, or a
-    level as far below RSSI as one of a resource element is; None where it may be either, or where nothing is told."""
+    """By the columns behind <sd>, then by what stands where. A row of nine is LTE's or 3G's: LTE has a cell of seven digits, a
+    channel that is none of 3G's, or a level as far below RSSI as one of a resource element is; None where it may be either, or
+    where nothing is told."""
     if area_code(hexadecimal(at(row, 5))) is None and rssi is None:
         return None
     if level is None or level >= 0:
         return "WCDMA" if (whole(at(row, 6)) or 0) > _LONGEST_TIMING_ADVANCE else "GSM"
     if len(row) > 9:
         return "WCDMA"
-    if len(at(row, 4)) == 7:
+    channel = whole(at(row, 0)) or 0
+    if len(at(row, 4)) == 7 or not any(lowest <= channel <= highest for lowest, highest in _UARFCNS):
         return "LTE"
     below = None if rssi is None else rssi - level
     if below is None or _NEAREST_DB <= below <= _FARTHEST_DB:
