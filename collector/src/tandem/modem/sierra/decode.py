@@ -173,7 +173,7 @@ def _band(text: str | None) -> int | None:
 
 
 def _channel(text: str | None, band: int | None) -> int | None:
-    """An EARFCN; 65535 is none, and 0 is in any band but the first."""
+    """An EARFCN; 65535 is none, and so is 0 in any band but the first."""
     found = code(text or "", 0, 262143)
     return None if found == 65535 or (found == 0 and band not in (None, 1)) else found
 

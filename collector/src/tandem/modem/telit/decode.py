@@ -185,22 +185,15 @@ def _servinfo(row: Sequence[str]) -> Reading:
     return replace(reading, lac=area, rscp_dbm=within(level, -125, -20) if rat == "WCDMA" else None)
 
 
-_LONGEST_TIMING_ADVANCE = 63
-"""Of GSM (3GPP TS 45.010 clause 5.7): what is longer is 3G's DRX."""
+_LONGEST_TIMING_ADVANCE, _LAST_ARFCN = 63, 1023
+"""Of GSM (3GPP TS 45.010 clause 5.7, 45.005 clause 2): what is longer is 3G's DRX."""
 
 _NEAREST_DB, _FARTHEST_DB = 10, 24
 """How far RSRP lies below RSSI at the least (3 dB and 6 resource blocks), and RSCP at the most (Ec/Io)."""
 
 _UARFCNS = (
-    (712, 763),
-    (1162, 1513),
-    (1537, 1738),
-    (2937, 3088),
-    (4357, 4458),
-    (9237, 9387),
-    (9662, 9938),
-    (10562, 10838),
-)
+    (712, 763), (1162, 1513), (1537, 1738), (2937, 3088), (4357, 4458), (9237, 9387), (9662, 9938), (10562, 10838),
+)  # fmt: skip
 """Downlink channels of the bands of 3G that networks have: XIX, III, IV, VIII, V, IX, II, I (3GPP TS 25.101 table 5.2)."""
 
 
@@ -210,11 +203,12 @@ def _servinfo_rat(row: Sequence[str], rssi: float | None, level: float | None) -
     where nothing is told."""
     if area_code(hexadecimal(at(row, 5))) is None and rssi is None:
         return None
+    channel = whole(at(row, 0)) or 0
     if level is None or level >= 0:
-        return "WCDMA" if (whole(at(row, 6)) or 0) > _LONGEST_TIMING_ADVANCE else "GSM"
+        older = "GSM" if channel <= _LAST_ARFCN else None
+        return "WCDMA" if (whole(at(row, 6)) or 0) > _LONGEST_TIMING_ADVANCE else older
     if len(row) > 9:
         return "WCDMA"
-    channel = whole(at(row, 0)) or 0
     if len(at(row, 4)) == 7 or not any(lowest <= channel <= highest for lowest, highest in _UARFCNS):
         return "LTE"
     below = None if rssi is None else rssi - level
