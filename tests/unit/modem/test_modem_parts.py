@@ -57,7 +57,26 @@ def test_identity_from_ati_where_the_others_are_refused_and_no_serial_number_in_
     assert identify([*refused, Response("ATI", lines, OK)]) == Identity("huawei", "E3372", "21.180")
     unlabelled = ("861234567890123", "Quectel", "EC25", "EC25EFAR06")
     assert identify([*refused, Response("ATI", unlabelled, OK)]) == Identity("Quectel", "EC25", "EC25EFAR06")
+    mixed = ("Quectel", "EC25", "Revision: EC25EFAR06", "SVN: 01")
+    assert identify([*refused, Response("ATI", mixed, OK)]) == Identity("Quectel", "EC25", "EC25EFAR06")
     assert choose("auto", identify(refused)).name == "generic"
+
+
+@pytest.mark.parametrize(
+    ("manufacturer", "model", "family"),
+    [
+        ("INCORPORATED", "A7670E-FASE", "simcom"),
+        ("INCORPORATED", "A7672E-LASC", "simcom"),
+        ("SIMCOM INCORPORATED", "A7600E-LNSE", "simcom"),
+        ("QUALCOMM INCORPORATED", "1", "generic"),
+        ("QUALCOMM", "T99W175", "foxconn"),
+        ("DELL", "DW5930e", "foxconn"),
+        ("TD Tech Ltd", "MT5700M-CN", "huawei"),
+        ("Sierra Wireless, Incorporated", "EM7455", "sierra"),
+    ],
+)
+def test_makers_that_hide_behind_anothers_name_are_known(manufacturer: str, model: str, family: str) -> None:
+    assert choose("auto", Identity(manufacturer, model)).name == family
 
 
 @pytest.mark.parametrize(
