@@ -40,7 +40,7 @@ from tandem_server.endpoint.sessions import SessionTable
 from tandem_server.store import StoreStartError
 
 _LOG = logging.getLogger("tandem.serve")
-_SWEEP_S = 10.0
+_SWEEP_S = 1.0
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -189,7 +189,7 @@ def _reflector(config: ServerConfig, sessions: SessionTable) -> Reflector | None
 
 
 def _sweep(sessions: SessionTable, stopped: threading.Event) -> None:
-    """End sessions that have lapsed, also when nobody opens another: a capture may run with them."""
+    """End sessions that have lapsed, a capture may run with them, and those of probes that are revoked meanwhile."""
     while not stopped.wait(_SWEEP_S):
         sessions.sweep()
 

@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import socket
-import sqlite3
 import subprocess
 import threading
 import time
@@ -204,9 +203,6 @@ class _Answering:
             mine = self._sessions.admit(session, Ask(payload_bytes, seconds, many), self._tls)
         except BadRequest as refusal:
             return {"status": refusal.status, "reason": str(refusal)}
-        except sqlite3.Error as error:
-            _LOG.warning("registry: %s", error)
-            return {"status": 503, "reason": f"the endpoint's registry cannot be read now: {error}"[:200]}
         self._session = mine
         mine.on_cut.add(self._cut)
         return {

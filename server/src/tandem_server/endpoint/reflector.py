@@ -19,7 +19,7 @@ from collections import OrderedDict
 
 from tandem.stream.arrival import arrival_ns, stamp
 from tandem_server.endpoint.listener import family_of
-from tandem_server.endpoint.sessions import Session, SessionTable
+from tandem_server.endpoint.sessions import SessionTable
 
 _LOG = logging.getLogger("tandem.endpoint.reflector")
 HEADER = struct.Struct(">4sBBH16sIIQQQ16s")
@@ -27,8 +27,6 @@ MAGIC, QUESTION, ANSWER = b"TdL1", 1, 2
 _TAG_AT, _TAG_BYTES = 56, 16
 _LONGEST = 2048
 _IP_PKTINFO = 8
-_KNOWN_S = 1.0
-"""So long a session is taken for open without asking: the asking reads the registry."""
 _STREAMS = 4096
 
 
@@ -60,7 +58,6 @@ class Reflector:
     def __init__(self, listener: socket.socket, sessions: SessionTable) -> None:
         self._listener, self._sessions = listener, sessions
         self._secret = secrets.token_bytes(32)
-        self._known: OrderedDict[bytes, tuple[float, Session, bytes]] = OrderedDict()
         self._counts: OrderedDict[tuple[bytes, int], int] = OrderedDict()
         self._stopped = threading.Event()
         listener.settimeout(0.5)
@@ -108,10 +105,10 @@ class Reflector:
         magic, kind, stream, _, session_id, sequence, _, sent_ns, _, _, tag = HEADER.unpack_from(raw)
         if magic != MAGIC or kind != QUESTION:
             return None
-        known = self._session(session_id)
-        if known is None:
+        session = self._sessions.get(session_id.hex())
+        if session is None:
             return None
-        session, key = known
+        key = self._key(session.id)
         if not hmac.compare_digest(signature(key, raw), tag):
             return None
         if session.take(len(raw)) < len(raw):
@@ -125,21 +122,6 @@ class Reflector:
         fields = (MAGIC, ANSWER, stream, 0, session_id, sequence, count, sent_ns, received_ns, time.monotonic_ns())
         unsigned = HEADER.pack(*fields, bytes(_TAG_BYTES)) + rest
         return unsigned[:_TAG_AT] + signature(key, unsigned) + unsigned[_TAG_AT + _TAG_BYTES :]
-
-    def _session(self, session_id: bytes) -> tuple[Session, bytes] | None:
-        now_s = time.monotonic()
-        found = self._known.get(session_id)
-        if found is not None and now_s < found[0] and not found[1].ended.is_set():
-            return found[1:]
-        session = self._sessions.get(session_id.hex())
-        if session is None:
-            self._known.pop(session_id, None)
-            return None
-        key = self._key(session.id)
-        self._known[session_id] = (now_s + _KNOWN_S, session, key)
-        if len(self._known) > _STREAMS:
-            self._known.popitem(last=False)
-        return session, key
 
 
 def signature(key: bytes, raw: bytes) -> bytes:
