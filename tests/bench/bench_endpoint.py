@@ -45,6 +45,7 @@ probe_bytes_per_day = 100_000_000_000_000
 sessions_per_probe = 1000
 connections = 1000
 connections_per_address = 1000
+connections_per_probe = 1000
 https_strangers = 1000
 https_strangers_per_address = 1000
 https_connections_per_probe = 1000

@@ -34,8 +34,6 @@ class Limits:
     session_s: float = 3600.0
     idle_s: float = 120.0
     stall_s: float = 30.0
-    connections: int = 256
-    connections_per_address: int = 64
     connections_per_session: int = 4
     page_connections_per_session: int = 48
     head_s: float = 10.0
