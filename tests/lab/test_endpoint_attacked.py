@@ -17,6 +17,8 @@ import pytest
 from lone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, lone_endpoint
 from two_paths import SERVER, Space, why_not
 
+from tandem.experiment.control import Session
+
 LACK = why_not()
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
 PATIENCE_S = 60
@@ -45,12 +47,18 @@ class Served:
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
 
-    def session(self, probe: int) -> dict[str, Any]:
+    def session(self, probe: int) -> Session:
         with contextlib.closing(self.control()) as connection:
             asked = {"run": f"run-{probe}", "kind": "any"}
             status, told = self.ask(connection, probe, "POST", "/v1/sessions", asked)
         assert status == 201, told
-        return told
+        return Session(told["session"], bytes.fromhex(told["key"]), "a")
+
+    def sent(self, probe: int, session: Session) -> int:
+        """Ends the session; all that was sent in it."""
+        with contextlib.closing(self.control()) as connection:
+            count: int = self.ask(connection, probe, "DELETE", f"/v1/sessions/{session.id}")[1]["bytes_sent"]
+            return count
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +76,8 @@ def served(space: Space, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         yield Served(folder)
 
 
-def head(target: str, session: str = "") -> bytes:
-    shown = f"X-Tandem-Session: {session}\r\n" if session else ""
+def head(target: str, session: Session | None = None) -> bytes:
+    shown = f"X-Tandem-Session: {session.claim(target)}\r\n" if session else ""
     return f"GET {target} HTTP/1.1\r\nHost: x\r\n{shown}\r\n".encode()
 
 
@@ -117,7 +125,7 @@ def test_two_kits_behind_one_address_have_all_their_connections(space, served):
                 session = served.session(probe)
                 for _ in range(48):
                     clients.append(held.enter_context(connect()))
-                    clients[-1].sendall(head("/v1/download?seconds=60", session["session"]))
+                    clients[-1].sendall(head("/v1/download?seconds=60", session))
             return [status(client) for client in clients]
 
     assert space.inside(load) == [200] * 96
@@ -138,3 +146,23 @@ def test_one_token_cannot_take_all_places_of_the_control_channel(space, served):
     assert answers == [200] * 64 + [429] * 26
     assert ended
     assert other == (200, {"pages": []})
+
+
+def test_who_listens_on_the_way_takes_nothing(space, served):
+    """The plain port's bytes are seen by all on the way: the same head again, another question in it, the bare id of before."""
+
+    def attack() -> tuple[list[int | None], int]:
+        session, answers = served.session(0), []
+        seen = head("/v1/download?bytes=50000", session)
+        with connect() as client:
+            client.sendall(seen)
+            while client.recv(65536):
+                pass
+        bare = f"GET /v1/download?bytes=900000 HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session.id}\r\n\r\n".encode()
+        for again in (seen, seen.replace(b"bytes=50000", b"bytes=900000"), bare):
+            with connect("::1", f"{NET}::1") as stranger:
+                stranger.sendall(again)
+                answers.append(status(stranger))
+        return answers, served.sent(0, session)
+
+    assert space.inside(attack) == ([403, 403, 403], 50_000)

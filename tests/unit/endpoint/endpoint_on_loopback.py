@@ -12,6 +12,7 @@ import threading
 import time
 from pathlib import Path
 
+from tandem.experiment.control import Session
 from tandem.mptcp_abi import IPPROTO_MPTCP
 from tandem.schema.line_protocol import parse
 from tandem_server.cli.bounds import Bounds, measurement_bounds
@@ -43,8 +44,24 @@ def request(target, session=""):
 
 def head(method, target, session="", *lines):
     """A request's head; ``lines``: more headers."""
-    first = f"{method} {target} HTTP/1.1", "Host: x", f"X-Tandem-Session: {session}"
+    first = f"{method} {target} HTTP/1.1", "Host: x", f"X-Tandem-Session: {claim(method, target, session)}"
     return "\r\n".join([*first, *lines, "", ""]).encode()
+
+
+OPENED = {}
+"""As their probe knows them: the sessions of all tables here, by id."""
+
+
+def claim(method, target, session):
+    """Of an open session's next connection; of what is none, as it is."""
+    return OPENED[session].claim(target, method) if session in OPENED else session
+
+
+class KnownTable(SessionTable):
+    def open(self, *args, **named):
+        session = super().open(*args, **named)
+        OPENED[session.id] = Session(session.id, session.key, "a")
+        return session
 
 
 @contextlib.contextmanager
@@ -84,7 +101,7 @@ class Shelf:
 class Endpoint:
     def __init__(self, registry, limits, content=None, pages=None, door=None):
         self.registry, self.shelf = registry, Shelf()
-        self.sessions = SessionTable(registry, limits)
+        self.sessions = KnownTable(registry, limits)
         self.recorder = Recorder(lambda: self.shelf)
         self.listener = listen("127.0.0.1", 0)
         self.port = self.listener.getsockname()[1]

@@ -4,11 +4,13 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
-from endpoint_on_loopback import PATIENCE_S, full_disk, wait_until
+from endpoint_on_loopback import PATIENCE_S, full_disk, request, wait_until
 
-from tandem_server.endpoint.request import Ask
+from tandem.experiment.control import Session
+from tandem_server.endpoint.request import Ask, BadRequest, read_claim, read_head
 from tandem_server.endpoint.sessions import Limits, Refused, SessionTable, Share
 
 
@@ -25,6 +27,36 @@ def table(registry):
 
 def opened(table, probe="probe-1", payload_bytes=None, seconds=None):
     return table.open(probe, "run-1", "mptcp", "a", {}, payload_bytes, seconds)
+
+
+def claimed(session, number, key=None, target="/v1/download?bytes=5"):
+    """As the endpoint reads what a probe wrote."""
+    probe = Session(session.id, key or session.key, "a", {}, iter([number]))
+    return read_claim(read_head(request(target, probe.claim(target))))
+
+
+def test_a_connection_is_admitted_by_its_own_mac_once(table):
+    sessions, ask = table(connections_per_session=10_000), Ask(None, None)
+    session, another = opened(sessions), opened(sessions)
+    for number in (1, 3, 2, 5000, 3977):
+        assert sessions.admit(claimed(session, number), ask, False) is session
+    good = claimed(session, 6000)
+    for wrong in (
+        claimed(session, 3),  # shown before
+        claimed(session, 3976),  # so old that nobody remembers
+        claimed(session, 6000, another.key),
+        replace(good, session=another.id),
+        replace(good, number=6001),
+        replace(good, line=good.line.replace("bytes=5", "bytes=6")),
+        replace(good, mac="0" * 32),
+    ):
+        with pytest.raises(BadRequest, match="no open session") as refused:
+            sessions.admit(wrong, ask, False)
+        assert refused.value.status == 403
+    assert sessions.admit(good, ask, False) is session
+    for number in range(6001, 9200):
+        sessions.admit(claimed(session, number), ask, False)
+    assert len(session._numbers) <= 2048
 
 
 def test_threads_never_get_more_than_the_budget_together(table):
@@ -129,7 +161,10 @@ def test_a_connection_is_admitted_while_the_registry_does_not_answer(table, regi
         opening = threads.submit(opened, sessions, "probe-2")
         waiting.wait(PATIENCE_S)
         try:
-            assert threads.submit(sessions.admit, session.id, Ask(None, None), False).result(PATIENCE_S) is session
+            assert (
+                threads.submit(sessions.admit, claimed(session, 1), Ask(None, None), False).result(PATIENCE_S)
+                is session
+            )
         finally:
             go_on.set()
         with pytest.raises(sqlite3.Error):

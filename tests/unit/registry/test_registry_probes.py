@@ -78,11 +78,13 @@ def test_threads_that_have_ended_leave_no_file_open(registry):
 
 
 def test_what_a_failed_write_began_is_gone(registry):
-    with pytest.raises(RuntimeError), registry._write() as connection:
-        connection.execute("DELETE FROM probes")
-        connection.execute("INSERT INTO probes (name, token_sha256, created_utc_ns) VALUES ('probe-9', x'00', 0)")
-        raise RuntimeError
-    assert registry.probes.all() == []
+    def fail():
+        with registry._write() as connection:
+            connection.execute("INSERT INTO probes (name, token_sha256, created_utc_ns) VALUES ('probe-9', x'00', 0)")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
     registry.probes.add("probe-1")
     assert [probe.name for probe in registry.probes.all()] == ["probe-1"]
 

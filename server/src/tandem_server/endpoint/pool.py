@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tandem_server.endpoint.listener import Entered
-from tandem_server.endpoint.request import Ask, BadRequest
+from tandem_server.endpoint.request import Ask, BadRequest, Claim
 from tandem_server.endpoint.sessions import Session, SessionTable
 
 _LOG = logging.getLogger("tandem.endpoint.pool")
@@ -211,10 +211,10 @@ class _Answering:
                 self._session.leave(_LOST)
 
     def _admit(
-        self, session: str, payload_bytes: int | None, seconds: float | None, many: bool = False
+        self, claim: dict[str, Any], payload_bytes: int | None, seconds: float | None, many: bool = False
     ) -> dict[str, object]:
         try:
-            mine = self._sessions.admit(session, Ask(payload_bytes, seconds, many), self._tls)
+            mine = self._sessions.admit(Claim(**claim), Ask(payload_bytes, seconds, many), self._tls)
         except BadRequest as refusal:
             return {"status": refusal.status, "reason": str(refusal)}
         if not self._entered_by(mine.probe):

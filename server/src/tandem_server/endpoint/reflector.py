@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import hmac
 import logging
-import secrets
 import select
 import socket
 import struct
@@ -57,7 +56,6 @@ class Reflector:
 
     def __init__(self, listener: socket.socket, sessions: SessionTable) -> None:
         self._listener, self._sessions = listener, sessions
-        self._secret = secrets.token_bytes(32)
         self._counts: OrderedDict[tuple[bytes, int], int] = OrderedDict()
         self._stopped = threading.Event()
         listener.settimeout(0.5)
@@ -69,18 +67,15 @@ class Reflector:
         """Where it listens."""
         return int(self._listener.getsockname()[1])
 
-    def told(self, session_id: str) -> dict[str, object]:
+    def told(self) -> dict[str, object]:
         """What the opener of a session is told of it."""
-        return {"port": self.port, "key": self._key(session_id).hex(), "clock": read_clock()}
+        return {"port": self.port, "clock": read_clock()}
 
     def stop(self) -> None:
         """End the thread and close the port."""
         self._stopped.set()
         self._thread.join()
         self._listener.close()
-
-    def _key(self, session_id: str) -> bytes:
-        return hmac.digest(self._secret, session_id.encode(), "sha256")
 
     def _run(self) -> None:
         poll = select.poll()
@@ -108,8 +103,7 @@ class Reflector:
         session = self._sessions.get(session_id.hex())
         if session is None:
             return None
-        key = self._key(session.id)
-        if not hmac.compare_digest(signature(key, raw), tag):
+        if not hmac.compare_digest(signature(session.key, raw), tag):
             return None
         if session.take(len(raw)) < len(raw):
             return None
@@ -121,7 +115,7 @@ class Reflector:
         rest = raw[HEADER.size :]
         fields = (MAGIC, ANSWER, stream, 0, session_id, sequence, count, sent_ns, received_ns, time.monotonic_ns())
         unsigned = HEADER.pack(*fields, bytes(_TAG_BYTES)) + rest
-        return unsigned[:_TAG_AT] + signature(key, unsigned) + unsigned[_TAG_AT + _TAG_BYTES :]
+        return unsigned[:_TAG_AT] + signature(session.key, unsigned) + unsigned[_TAG_AT + _TAG_BYTES :]
 
 
 def signature(key: bytes, raw: bytes) -> bytes:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
+import secrets
 import sqlite3
 import threading
 import time
@@ -14,8 +16,11 @@ from tandem_server.endpoint.capture import Capture, peers_of
 from tandem_server.endpoint.day import Day
 from tandem_server.endpoint.options import Options
 from tandem_server.endpoint.paths import PathPeer
-from tandem_server.endpoint.request import Ask, BadRequest
+from tandem_server.endpoint.request import Ask, BadRequest, Claim
 from tandem_server.registry import Registry
+
+_NUMBERS = 1024
+"""So far may a connection's number lie behind the highest of its session."""
 
 _LOG = logging.getLogger("tandem.endpoint.sessions")
 
@@ -53,8 +58,8 @@ class Share:
 
 @dataclass(slots=True)
 class Session:
-    """One session. Its budget is shared by all its connections; use ``take`` and ``give_back`` only. ``ended_why``: None while it takes
-    connections. ``unwritten``: its end could not be written down."""
+    """One session. Its budget is shared by all its connections; use ``take`` and ``give_back`` only. ``key``: what its probe signs with.
+    ``ended_why``: None while it takes connections. ``unwritten``: its end could not be written down."""
 
     id: str
     probe: str
@@ -77,10 +82,27 @@ class Session:
     tls: bool = False
     capture: Capture | None = None
     captured: dict[str, Any] | None = None
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     on_cut: set[Callable[[], None]] = field(default_factory=set)
     ended_why: str | None = None
     unwritten: bool = False
     _changed: threading.Condition = field(default_factory=threading.Condition)
+    _numbers: set[int] = field(default_factory=set)
+    _highest: int = 0
+
+    def owns(self, claim: Claim) -> bool:
+        """Whether who has the key made ``claim``, and it is shown for the first time."""
+        mac = hmac.digest(self.key, claim.signed, "sha256")[:16].hex()
+        if not hmac.compare_digest(mac, claim.mac):
+            return False
+        with self._changed:
+            if claim.number in self._numbers or claim.number <= self._highest - _NUMBERS:
+                return False
+            self._highest = max(self._highest, claim.number)
+            self._numbers.add(claim.number)
+            if len(self._numbers) > 2 * _NUMBERS:
+                self._numbers = {number for number in self._numbers if number > self._highest - _NUMBERS}
+            return True
 
     def cut(self) -> None:
         """End its connections now: they see it by ``over``, or are called (``on_cut``)."""
@@ -220,11 +242,11 @@ class SessionTable:
             session = self._sessions.get(session_id)
         return session if session is not None and session.open() else None
 
-    def admit(self, session_id: str, ask: Ask, tls: bool) -> Session:
-        """The session for one connection, with TLS or without, that asks for so much, entered: call its ``leave`` afterwards.
-        BadRequest says why not."""
-        session = self.get(session_id)
-        if session is None:
+    def admit(self, claim: Claim, ask: Ask, tls: bool) -> Session:
+        """The session that is claimed, for one connection, with TLS or without, that asks for so much; entered: call its ``leave``
+        afterwards. BadRequest says why not."""
+        session = self.get(claim.session)
+        if session is None or not session.owns(claim):
             raise BadRequest(403, "no open session; open one at the control channel")
         if session.tls != tls:
             raise BadRequest(403, "the session is for TLS" if session.tls else "the session is not for TLS")
