@@ -11,7 +11,8 @@ from tandem_server.endpoint.sessions import Share
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bytes are payload; ``_s`` seconds. ``connections…``: of the measurement listener; ``https_…``: of gateway and control channel,
+    """Bytes are payload; ``_s`` seconds. ``connections…``: of the measurement listener, so many with a session (in all, of one probe) and
+    as many without (in all, of one address); ``https_…``: of gateway and control channel,
     each process its own, ``strangers`` being those that have shown no good token. ``probe_…_per_minute``: of each probe, at each of the
     two; bytes as sent. ``new_connections_per_address``, ``failures_per_address`` (requests without a good token): a minute. Of the
     gateway, all its processes together: ``requests_at_once``, and ``bytes_in_flight`` held of their bodies."""
@@ -23,7 +24,8 @@ class Bounds:
     session_idle_s: float = 120.0
     stall_s: float = 30.0
     connections: int = 256
-    connections_per_address: int = 64
+    connections_per_probe: int = 128
+    connections_per_address: int = 128
     connections_per_session: int = 4
     page_connections_per_session: int = 48
     requests_at_once: int = 2048
@@ -53,6 +55,17 @@ def door_bounds(bounds: Bounds) -> DoorBounds:
         failures_per_minute=bounds.failures_per_address,
         head_s=bounds.head_s,
         body_s=bounds.body_s,
+    )
+
+
+def measurement_bounds(bounds: Bounds) -> DoorBounds:
+    """Of the measurement listeners. New ones are not counted: all kits of an operator may come from one address."""
+    return DoorBounds(
+        strangers=bounds.connections,
+        strangers_per_address=bounds.connections_per_address,
+        known=bounds.connections,
+        known_per_probe=bounds.connections_per_probe,
+        new_per_minute=10**6,
     )
 
 

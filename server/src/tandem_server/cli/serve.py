@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from tandem.notify import Notify
+from tandem_server.cli.bounds import measurement_bounds
 from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.derived_process import DerivedProcess
@@ -28,6 +29,7 @@ from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_end
 from tandem_server.cli.stores import open_registry, private_influx
 from tandem_server.cli.supervise import supervise
 from tandem_server.content.page.shelf import Shelf
+from tandem_server.door import Door
 from tandem_server.endpoint.capture import Captures
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.limits import accepted_subflows
@@ -40,7 +42,7 @@ from tandem_server.endpoint.sessions import SessionTable
 from tandem_server.store import StoreStartError
 
 _LOG = logging.getLogger("tandem.serve")
-_SWEEP_S = 10.0
+_SWEEP_S = 1.0
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -133,8 +135,7 @@ def _endpoint(config: ServerConfig) -> None:
         acceptor = Acceptor(
             measurement,
             pool.serve,
-            bounds.connections,
-            bounds.connections_per_address,
+            Door(measurement_bounds(bounds)),
             [(one, serve_tls) for one in further],
         )
 
@@ -189,7 +190,7 @@ def _reflector(config: ServerConfig, sessions: SessionTable) -> Reflector | None
 
 
 def _sweep(sessions: SessionTable, stopped: threading.Event) -> None:
-    """End sessions that have lapsed, also when nobody opens another: a capture may run with them."""
+    """End sessions that have lapsed, a capture may run with them, and those of probes that are revoked meanwhile."""
     while not stopped.wait(_SWEEP_S):
         sessions.sweep()
 

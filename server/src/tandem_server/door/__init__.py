@@ -1,4 +1,4 @@
-"""Who may come in, how many, how fast and for how long: what stands between the internet and the HTTPS listeners."""
+"""Who may come in, how many, how fast and for how long: what stands between the internet and every listener of TCP."""
 
 from tandem_server.door.admission import Admitted, Door, DoorBounds
 from tandem_server.door.rates import Buckets, ProbeRates, RateShare
