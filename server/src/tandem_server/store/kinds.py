@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -44,6 +45,10 @@ class SeriesStore(Protocol):
 
     def query(self, influxql: str, params: dict[str, Any] | None = None) -> list[Series]:
         """One InfluxQL statement; ``params`` fill its ``$name`` placeholders. Times are ns since 1970 UTC. QueryError, StoreDown."""
+        ...
+
+    def parts(self, influxql: str, params: dict[str, Any] | None = None) -> Iterator[Series]:
+        """Like ``query``, of an answer that is too much to be held: pieces of its series, in order, while the answer is being read."""
         ...
 
     def measurements_of(self, probe: str) -> int:
