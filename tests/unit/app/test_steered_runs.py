@@ -165,6 +165,7 @@ def test_a_broken_history_is_replaced_by_what_is_learned_next(tmp_path: Path, ca
 def test_decisions_are_in_the_manifest_and_their_records_reach_the_gateway(tmp_path: Path, gateway: Gateway) -> None:
     collector = Rehearsal(tmp_path, gateway, "long")
     collector.start()
+    collector.until(lambda: "path_down" in kinds(gateway))  # of path b; it would end a's being backup
     asked = {"kind": "mptcp", "path": "a", "seconds": 60, "steering": "drop"}
     answers = ask(tmp_path / "status.sock", {"op": "start", "experiment": "download", "parameters": asked})
     next(answers)
