@@ -32,7 +32,7 @@ from tandem_server.ingest.trace_desk import TraceDesk
 from tandem_server.ingest.traces import ProbesTraces
 from tandem_server.registry import LedgerConflict, Registry
 from tandem_server.registry.bearer import probe_of
-from tandem_server.store import SeriesStore, StoreDown
+from tandem_server.store import SeriesStore, StoreDown, TooManyRefused
 
 _LOG = logging.getLogger("tandem.gateway")
 _MANIFEST_LIMIT_BYTES = 1024 * 1024
@@ -133,7 +133,7 @@ class Gateway:
             self._meter.at_once(self._in_flight, self._bytes.held)
             try:
                 return await answer(request, probe)
-            except TooMuch as error:
+            except (TooMuch, TooManyRefused) as error:
                 return JSONResponse({"error": str(error)}, 413)
             except (Unreadable, NoManifest, NoReport, LedgerConflict) as error:
                 return JSONResponse({"error": str(error)}, 400)
@@ -167,7 +167,7 @@ class Gateway:
             held.take(2 * size)  # they are held as lines and, while they are written, as one text
             del body
             self._meter.at_once(self._in_flight, self._bytes.held)
-            refused = await self._commit.store(sifted.lines, size)
+            refused = await self._commit.store(probe, sifted.lines, size)
             if self._late is not None:
                 await self._late.note(probe, sifted.lines)
         rejected = sifted.rejected + [(sifted.origins[one.index], one.reason) for one in refused]

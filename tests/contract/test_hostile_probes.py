@@ -1,0 +1,140 @@
+"""One good token in bad hands: what it sends must stop neither the gateway nor the records of others."""
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from tandem.export.gateway import Answer
+from tandem.export.lines import Line
+from tandem.export.sending import send
+from tandem_server.cli.configuration import load
+from tandem_server.cli.trace_stores import trace_desk
+from tandem_server.ingest.gateway import Gateway, GatewayLimits
+from tandem_server.registry import Registry
+from tandem_server.store import PrivateInflux, StoreStartError, find_influxd
+
+NOW = time.time_ns()
+PATIENCE_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def influx(tmp_path_factory):
+    try:
+        binary = find_influxd()
+    except StoreStartError as error:
+        pytest.skip(str(error))
+    with PrivateInflux(binary, tmp_path_factory.mktemp("influx"), 0) as database:
+        yield database
+
+
+@pytest.fixture
+def server(tmp_path, influx):
+    with Registry(tmp_path / "registry.sqlite") as registry, influx.client() as store:
+        yield Attacked(tmp_path, registry, store)
+
+
+class Attacked:
+    """The gateway within this process, before a real database whose requests are counted."""
+
+    def __init__(self, folder, registry, store):
+        (folder / "server.toml").write_text("")
+        self.folder, self.registry, self.store = folder, registry, store
+        self.tokens = {name: registry.probes.add(name) for name in ("probe-bad", "probe-good")}
+        self.writes, self._write_once = [], store._write_once
+        store._write_once = self._counted
+        self.gateway = Gateway(registry, store, GatewayLimits(), trace_desk(load(folder / "server.toml"), registry))
+        self.app = self.gateway.app()
+
+    def _counted(self, lines, path):
+        self.writes.append(lines)
+        return self._write_once(lines, path)
+
+    async def asked(self, method, path, body, probe="probe-bad", **headers):
+        """Status and JSON of one request to the application itself."""
+        head = {"authorization": f"Bearer {self.tokens[probe]}", **{k.replace("_", "-"): v for k, v in headers.items()}}
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "https",
+            "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "server": ("x", 1),
+            "client": ("x", 1), "headers": [(k.encode(), v.encode()) for k, v in head.items()],
+        }  # fmt: skip
+        sent = []
+
+        async def receive():
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message):
+            sent.append(message)
+
+        await self.app(scope, receive, send)
+        return sent[0]["status"], json.loads(sent[1]["body"])
+
+    def records(self, lines, probe="probe-bad"):
+        return self.asked("POST", "/v1/records", "\n".join(lines).encode(), probe)
+
+
+def event(i, boot):
+    return f"event,boot={boot},kind=k,path=a monotonic_ns=1i,seq={i + 1}i {NOW + i}"
+
+
+def test_tags_that_swallow_the_lines_behind_them_never_reach_the_database(server):
+    """InfluxDB takes the blank for the end of the tags, and the quote for the beginning of a text that ends with the next one."""
+    hostile = [event(i, 'x\\\\ \\\\="') for i in range(2600)]
+
+    async def run():
+        attack = [server.records(hostile) for _ in range(4)]
+        return await asyncio.gather(*attack, server.records([event(0, "good")], "probe-good"))
+
+    *attacked, good = asyncio.run(run())
+    assert good == (200, {"accepted": 1, "rejected": []})
+    for status, told in attacked:
+        assert (status, told["accepted"], len(told["rejected"])) == (200, 0, len(hostile))
+        assert "backslash" in told["rejected"][0]["reason"]
+    assert len(server.writes) == 1
+
+
+@pytest.mark.parametrize("value", ["a\\b", 'a"b', "a\x1b[31mb", "a\x00b", "a\x9bb", "a\u2028b", "x" * 300], ids=ascii)
+def test_tags_that_no_name_needs_are_refused_with_their_reason(server, value):
+    status, told = asyncio.run(server.records([event(0, value), event(1, "O\\ 2\\,\\ Große\\ Töne\\=1")]))
+    assert (status, told["accepted"], [one["line"] for one in told["rejected"]]) == (200, 1, [0])
+    assert told["rejected"][0]["reason"].isprintable()
+
+
+def conflicting(server, count):
+    """Every other line is one that only the database knows to be wrong: its field had another type before."""
+    server.store.write([f'card,device=mmcblk0,boot=b,probe=x written_bytes="text" {NOW}'])
+    return [
+        f"card,boot=b,device=mmcblk0 monotonic_ns=1i,seq={i + 1}i,written_bytes={i}i {NOW + i}"
+        if i % 2
+        else event(i, "b")
+        for i in range(count)
+    ]
+
+
+def test_lines_that_only_the_database_refuses_hold_up_nobody_else(server):
+    bad = conflicting(server, 2600)
+    server.writes.clear()
+
+    async def run():
+        attack = [asyncio.ensure_future(server.records(bad)) for _ in range(4)]
+        answers = [await server.records([event(i, "good")], "probe-good") for i in range(20)]
+        return answers, await asyncio.gather(*attack)
+
+    answers, attacked = asyncio.run(run())
+    assert answers == [(200, {"accepted": 1, "rejected": []})] * 20
+    assert {status for status, _ in attacked} <= {413, 503}
+    assert len(server.writes) <= 200  # before: 5,199 for each of the four
+
+
+def test_a_probe_that_halves_gets_its_good_lines_stored_and_its_bad_ones_named(server):
+    bad, named = conflicting(server, 200), []
+
+    def ask(method, path, content, _headers):
+        status, told = asyncio.run(server.asked(method, path, content, content_encoding="gzip"))
+        return Answer(status, told, None)
+
+    accepted = send([Line(i, line) for i, line in enumerate(bad)], ask, lambda seq, reason: named.append((seq, reason)))
+    assert accepted == 100
+    assert [seq for seq, _ in named] == list(range(1, 200, 2))
+    assert all("field type conflict" in reason for _, reason in named)
