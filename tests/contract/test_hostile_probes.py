@@ -1,10 +1,15 @@
 """One good token in bad hands: what it sends must stop neither the gateway nor the records of others."""
 
 import asyncio
+import gzip
 import json
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+from trace_gateway import TraceGateway
 
 from tandem.export.gateway import Answer
 from tandem.export.lines import Line
@@ -12,6 +17,7 @@ from tandem.export.sending import send
 from tandem_server.cli.configuration import load
 from tandem_server.cli.trace_stores import trace_desk
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
+from tandem_server.ingest.run_manifest import NoManifest
 from tandem_server.registry import Registry
 from tandem_server.store import PrivateInflux, StoreStartError, find_influxd
 
@@ -138,3 +144,69 @@ def test_a_probe_that_halves_gets_its_good_lines_stored_and_its_bad_ones_named(s
     assert accepted == 100
     assert [seq for seq, _ in named] == list(range(1, 200, 2))
     assert all("field type conflict" in reason for _, reason in named)
+
+
+@pytest.fixture
+def gateway(tmp_path):
+    made = TraceGateway(tmp_path)
+    made.start()
+    yield made
+    made.end()
+    assert "Traceback" not in made.log()
+
+
+def peak_bytes(process):
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
+
+def test_small_bodies_that_unpack_to_large_documents_cost_little_memory(gateway):
+    before = peak_bytes(gateway.process)
+    offer = gzip.compress(b'{"format":"tandem-trace/1","chunks":[' + b"[]," * (8 * 2**20 // 3 - 20) + b"[]]}")
+    manifest = gzip.compress(b'{"format":"tandem-run/1","paths":[' + b"{}," * (2**20 // 3 - 20) + b"{}]}")
+    assert max(len(offer), len(manifest)) < 10_000
+    packed = {"Content-Encoding": "gzip"}
+    with ThreadPoolExecutor(24) as threads:
+        offers = [threads.submit(gateway.ask, "POST", "/v1/traces", offer, packed) for _ in range(8)]
+        manifests = [threads.submit(gateway.ask, "PUT", "/v1/runs/run-1", manifest, packed) for _ in range(16)]
+    assert {one.result()[0] for one in offers} <= {400, 413, 503}
+    assert {one.result()[0] for one in manifests} <= {400, 503}
+    assert peak_bytes(gateway.process) - before < 100 << 20  # before: 1.37 GB
+
+
+def test_what_a_body_unpacks_to_counts_as_held(server):
+    """Lines that are passed over: nothing but the text itself is there to be held."""
+    server.gateway._bytes.bytes_limit = 1_000_000
+    body = gzip.compress(b"\n" * 9_000 + b"#" * 4_000_000)
+    for method, path in (("POST", "/v1/records"), ("PUT", "/v1/runs/run-1"), ("POST", "/v1/traces")):
+        text = body if path == "/v1/records" else gzip.compress(b'{"a":"' + b"x" * 1_020_000 + b'"}')
+        status, told = asyncio.run(server.asked(method, path, text, content_encoding="gzip"))
+        assert (path, status, told) == (path, 503, {"error": "too many bytes at once"})
+    assert server.gateway._bytes.held == 0
+
+
+def test_while_one_probes_document_is_read_others_are_answered(server, monkeypatch):
+    reading, let = threading.Event(), threading.Event()
+    at_once, most = 0, 0
+
+    def slow(*_):
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        reading.set()
+        assert let.wait(PATIENCE_S)
+        at_once -= 1
+        raise NoManifest("none")
+
+    monkeypatch.setattr("tandem_server.ingest.gateway.read_manifest", slow)
+
+    async def run():
+        attack = [asyncio.ensure_future(server.asked("PUT", f"/v1/runs/run-{i}", b"{}")) for i in range(20)]
+        await asyncio.to_thread(reading.wait, PATIENCE_S)
+        good = await server.records([event(i, "good") for i in range(400)], "probe-good")
+        offered = await server.asked("POST", "/v1/traces", b"{}", "probe-good")
+        let.set()
+        return good[0], offered[0], {status for status, _ in await asyncio.gather(*attack)}
+
+    assert asyncio.run(run()) == (200, 400, {400})
+    assert most == 1

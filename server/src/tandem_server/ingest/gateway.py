@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import random
 import sqlite3
@@ -18,14 +19,14 @@ from starlette.routing import Route
 
 from tandem_server import __version__
 from tandem_server.door import come_in, count_lines, received_bytes
-from tandem_server.ingest.body import Unreadable, decode, receive
+from tandem_server.ingest.body import Readers, Unreadable, decode, receive
 from tandem_server.ingest.budget import Budget, Busy
 from tandem_server.ingest.campaigns import NoReport, ProbesCampaigns
 from tandem_server.ingest.enrolment import Enrolling, Tunnel
 from tandem_server.ingest.group_commit import GroupCommit
 from tandem_server.ingest.known_lines import KnownHeads
 from tandem_server.ingest.late_notes import LateNotes
-from tandem_server.ingest.lines import BYTES_LIMIT, Sifted, TimeWindow, TooMuch, sift
+from tandem_server.ingest.lines import BYTES_LIMIT, REASON_CHARACTERS, Sifted, TimeWindow, TooMuch, sift
 from tandem_server.ingest.meter import NOBODY_READS, Meter
 from tandem_server.ingest.run_manifest import RUN_ID, NoManifest, read_manifest
 from tandem_server.ingest.trace_desk import TraceDesk
@@ -44,11 +45,12 @@ _SMALL_BYTES, _SMALL_LINES = 64 * 1024, 200
 @dataclass(frozen=True, slots=True)
 class GatewayLimits:
     """``in_flight`` requests at once, and ``bytes_in_flight`` of theirs held in memory; the rest are told 503. ``at_work``: large batches
-    checked at once. ``body_s``: within which a body must be whole. ``future_s``: how far a probe's clock may run ahead."""
+    and documents read at once, of each probe one.
+    ``body_s``: within which a body must be whole. ``future_s``: how far a probe's clock may run ahead."""
 
     in_flight: int = 2048
     bytes_in_flight: int = 64 * 1024 * 1024
-    at_work: int = 2
+    at_work: int = 4
     body_s: float = 60.0
     future_s: float = 600.0
     retention_days: int | None = None
@@ -79,9 +81,9 @@ class Gateway:
         self._in_flight = 0
         self._bytes = Budget(limits.bytes_in_flight)
         self._heads, self._commit = KnownHeads(), GroupCommit(store.write, self._meter)
-        self._at_work = asyncio.Semaphore(limits.at_work)
-        self._campaigns = ProbesCampaigns(registry.campaigns, limits.body_s)
-        self._traces = ProbesTraces(traces, limits.body_s)
+        self._readers = Readers(self._bytes, limits.body_s, limits.at_work)
+        self._campaigns = ProbesCampaigns(registry.campaigns, self._readers)
+        self._traces = ProbesTraces(traces, self._readers, limits.body_s)
         self._enrolling = Enrolling(registry.enrolments, tunnel, limits.body_s, self._meter, peers_changed)
 
     def app(self) -> Starlette:
@@ -161,19 +163,21 @@ class Gateway:
             encoding = request.headers.get("content-encoding")
             sifted = self._sift_small(body, encoding, probe)
             if sifted is None:
-                async with self._at_work:
-                    sifted = await run_in_threadpool(self._sift_any, body, encoding, probe)
-            size = sum(map(len, sifted.lines))
-            held.take(2 * size)  # they are held as lines and, while they are written, as one text
+                text_of = functools.partial(decode, body, encoding, BYTES_LIMIT, held.take)
+                sifted = await self._readers.run(probe, lambda: self._sift(text_of(), probe))
+                del text_of
             del body
+            size = sum(map(len, sifted.lines))
+            # Lines are held as such and, while they are written, as one text.
+            held.hold(2 * size + sum(len(reason) for _, reason in sifted.rejected))
             self._meter.at_once(self._in_flight, self._bytes.held)
             refused = await self._commit.store(probe, sifted.lines, size)
             if self._late is not None:
                 await self._late.note(probe, sifted.lines)
         rejected = sifted.rejected + [(sifted.origins[one.index], one.reason) for one in refused]
-        told = [{"line": line, "reason": reason[:500]} for line, reason in sorted(rejected)]
+        told = [{"line": line, "reason": reason[:REASON_CHARACTERS]} for line, reason in sorted(rejected)]
         count_lines(request, len(sifted.lines) + len(sifted.rejected))
-        accepted, reason = len(sifted.lines) - len(refused), max(rejected)[1][:500] if rejected else None
+        accepted, reason = len(sifted.lines) - len(refused), max(rejected)[1][:REASON_CHARACTERS] if rejected else None
         self._meter.lines(probe, accepted, len(told), reason, time.perf_counter() - began_s)
         if told:
             _LOG.warning("%s: %d lines rejected, the first: %s", probe, len(told), told[0]["reason"])
@@ -189,9 +193,6 @@ class Gateway:
             return None
         return self._sift(text, probe) if text.count("\n") < _SMALL_LINES else None
 
-    def _sift_any(self, body: bytes, encoding: str | None, probe: str) -> Sifted:
-        return self._sift(decode(body, encoding, BYTES_LIMIT), probe)
-
     def _sift(self, text: str, probe: str) -> Sifted:
         window = TimeWindow.at(time.time_ns(), self._limits.future_s, self._limits.retention_days)
         return sift(text, probe, window, self._heads)
@@ -200,10 +201,11 @@ class Gateway:
         run = request.path_params["run"]
         if not RUN_ID.match(run):
             raise NoManifest("the address holds no run id")
-        async with asyncio.timeout(self._limits.body_s):
-            body = await receive(request.stream(), _MANIFEST_LIMIT_BYTES)
-        text = decode(body, request.headers.get("content-encoding"), _MANIFEST_LIMIT_BYTES)
-        await run_in_threadpool(self._registry.runs.put, run, probe, read_manifest(text, run, probe))
+
+        def put(text: str) -> None:
+            self._registry.runs.put(run, probe, read_manifest(text, run, probe))
+
+        await self._readers.document(request, probe, _MANIFEST_LIMIT_BYTES, put)
         return JSONResponse({"ok": True})
 
     async def _probe(self, _request: Request, probe: str) -> Response:

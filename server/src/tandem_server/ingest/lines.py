@@ -15,6 +15,9 @@ EARLIEST_UTC_NS = 1_577_836_800 * 10**9
 """2020-01-01: an earlier time is a clock that was never set (a Raspberry Pi without a battery starts in 1970)."""
 
 
+REASON_CHARACTERS = 500
+
+
 class TooMuch(ValueError):  # noqa: N818  (an answer, no accident)
     """The batch is larger than one request may be."""
 
@@ -64,7 +67,7 @@ def sift(body: str, probe: str, window: TimeWindow, heads: KnownHeads | None = N
             try:
                 stored = _checked(line, probe, window)
             except RecordError as error:
-                sifted.rejected.append((number, str(error)))
+                sifted.rejected.append((number, str(error)[:REASON_CHARACTERS]))
                 continue
             if heads is not None:
                 heads.learn(probe, line, stored)
