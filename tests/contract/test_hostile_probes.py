@@ -15,7 +15,9 @@ from tandem.export.gateway import Answer
 from tandem.export.lines import Line
 from tandem.export.sending import send
 from tandem_server.cli.configuration import load
+from tandem_server.cli.serve import _BoundedResults
 from tandem_server.cli.trace_stores import trace_desk
+from tandem_server.door import DiskShare, Reserve
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.ingest.run_manifest import NoManifest
 from tandem_server.registry import Registry
@@ -50,7 +52,15 @@ class Attacked:
         self.tokens = {name: registry.probes.add(name) for name in ("probe-bad", "probe-good")}
         self.writes, self._write_once = [], store._write_once
         store._write_once = self._counted
-        self.gateway = Gateway(registry, store, GatewayLimits(), trace_desk(load(folder / "server.toml"), registry))
+        self.open()
+
+    def open(self, reserve_bytes=0, **limits):
+        """Begin anew, with bounds of its own."""
+        desk, reserve = (
+            trace_desk(load(self.folder / "server.toml"), self.registry),
+            Reserve([self.folder], reserve_bytes),
+        )
+        self.gateway = Gateway(self.registry, self.store, GatewayLimits(**limits), desk, reserve=reserve)
         self.app = self.gateway.app()
 
     def _counted(self, lines, path):
@@ -210,3 +220,51 @@ def test_while_one_probes_document_is_read_others_are_answered(server, monkeypat
 
     assert asyncio.run(run()) == (200, 400, {400})
     assert most == 1
+
+
+def manifest(run, fill=0):
+    whole = {
+        "format": "tandem-run/1", "id": run, "pair": "p", "pairing": "single", "kind": "mptcp", "paths": ["a"], "probe": "probe-bad",
+        "boot": "b", "trigger": "told", "experiment": {}, "parameters": {"fill": "x" * fill}, "seed": None, "started_utc_ns": 1,
+        "ended_utc_ns": 2, "started_monotonic_ns": 1, "ended_monotonic_ns": 2, "environment": {}, "modems": {}, "clock": {},
+        "records": {}, "result": {"bytes": 5, "duration_s": 1.0, "goodput_bit_per_s": 40.0}, "failure": None, "files": [],
+    }  # fmt: skip
+    return gzip.compress(json.dumps(whole).encode())
+
+
+def test_what_small_manifests_unpack_to_fills_no_disk(server):
+    server.open(document_bytes_per_day=5_000_000)
+
+    async def run():
+        bodies = [(f"run-{i}", manifest(f"run-{i}", 1_000_000)) for i in range(40)]
+        assert sum(len(body) for _, body in bodies) < 60_000
+        put = [server.asked("PUT", f"/v1/runs/{run}", body, content_encoding="gzip") for run, body in bodies]
+        return [status for status, _ in await asyncio.gather(*put)]
+
+    statuses = asyncio.run(run())
+    assert sorted(set(statuses)) == [200, 429]
+    assert sum(len(json.dumps(one.manifest)) for one in server.registry.runs.all("probe-bad")) <= 6_100_000
+    assert asyncio.run(server.records([event(0, "b")]))[0] == 200  # records have bounds of their own
+
+
+def test_nothing_is_stored_below_the_reserve_of_free_space(server):
+    server.open(reserve_bytes=1 << 60)
+    for method, path, body in (
+        ("POST", "/v1/records", event(0, "b").encode()),
+        ("PUT", "/v1/runs/run-1", gzip.decompress(manifest("run-1"))),
+    ):
+        assert asyncio.run(server.asked(method, path, body)) == (507, {"error": "the server has no room now"})
+    assert (server.writes, server.registry.runs.all()) == ([], [])
+
+
+def test_results_of_sessions_have_a_share_of_the_disk_a_day(tmp_path):
+    results = _BoundedResults(tmp_path / "results", DiskShare(Reserve([tmp_path], 0), 250_000))
+    body = b'{"fill":"' + b"x" * 100_000 + b'"}'
+    for i in range(3):
+        results.put("probe-bad", "run", f"session-{i}", body)
+    with pytest.raises(OSError, match="share of a day"):
+        results.put("probe-bad", "run", "session-3", body)
+    results.put("probe-good", "run", "session-4", body)
+    assert len(list(tmp_path.rglob("*.json"))) == 4
+    with pytest.raises(OSError, match="are kept free"):
+        _BoundedResults(tmp_path, DiskShare(Reserve([tmp_path], 1 << 60), 1)).put("probe-bad", "run", "s", body)

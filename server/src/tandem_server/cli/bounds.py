@@ -13,8 +13,8 @@ from tandem_server.endpoint.sessions import Share
 class Bounds:
     """Bytes are payload; ``_s`` seconds. ``connections…``: of the measurement listener; ``https_…``: of gateway and control channel,
     each process its own, ``strangers`` being those that have shown no good token. ``probe_…_per_minute``: of each probe, at each of the
-    two; bytes as sent. ``new_connections_per_address``, ``failures_per_address`` (requests without a good token): a minute. Of the
-    gateway, all its processes together: ``requests_at_once``, and ``bytes_in_flight`` held of their bodies."""
+    two; bytes as sent. ``probe_document_bytes_per_day``: of each probe's manifests at the one, results at the other, as stored.
+    ``new_connections_per_address``, ``failures_per_address`` (requests without a good token): a minute. Of the gateway, all its processes together: ``requests_at_once``, and ``bytes_in_flight`` held of their bodies."""
 
     session_bytes: int = 2_000_000_000
     sessions_per_probe: int = 8
@@ -40,6 +40,7 @@ class Bounds:
     probe_requests_per_minute: int = 3_000
     probe_lines_per_minute: int = 1_200_000
     probe_sent_bytes_per_minute: int = 1_000_000_000
+    probe_document_bytes_per_day: int = 200_000_000
 
 
 def door_bounds(bounds: Bounds) -> DoorBounds:

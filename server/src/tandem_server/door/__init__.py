@@ -2,15 +2,21 @@
 
 from tandem_server.door.admission import Admitted, Door, DoorBounds
 from tandem_server.door.rates import Buckets, ProbeRates, RateShare
+from tandem_server.door.room import DAY_S, DaySpent, DiskShare, NoRoom, Reserve
 from tandem_server.door.visit import Visit, come_in, count_lines, received_bytes
 
 __all__ = [
+    "DAY_S",
     "Admitted",
     "Buckets",
+    "DaySpent",
+    "DiskShare",
     "Door",
     "DoorBounds",
+    "NoRoom",
     "ProbeRates",
     "RateShare",
+    "Reserve",
     "Visit",
     "come_in",
     "count_lines",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import math
 import random
 import sqlite3
 import time
@@ -18,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tandem_server import __version__
-from tandem_server.door import come_in, count_lines, received_bytes
+from tandem_server.door import DaySpent, DiskShare, NoRoom, Reserve, come_in, count_lines, received_bytes
 from tandem_server.ingest.body import Readers, Unreadable, decode, receive
 from tandem_server.ingest.budget import Budget, Busy
 from tandem_server.ingest.campaigns import NoReport, ProbesCampaigns
@@ -37,7 +38,7 @@ from tandem_server.store import SeriesStore, StoreDown, TooManyRefused
 
 _LOG = logging.getLogger("tandem.gateway")
 _MANIFEST_LIMIT_BYTES = 1024 * 1024
-_LATER_S = 5
+_LATER_S, _FULL_S = 5, 30
 _SMALL_BYTES, _SMALL_LINES = 64 * 1024, 200
 """A batch up to this is checked on the event loop: that takes less than to hand it to a thread and back."""
 
@@ -46,7 +47,8 @@ _SMALL_BYTES, _SMALL_LINES = 64 * 1024, 200
 class GatewayLimits:
     """``in_flight`` requests at once, and ``bytes_in_flight`` of theirs held in memory; the rest are told 503. ``at_work``: large batches
     and documents read at once, of each probe one.
-    ``body_s``: within which a body must be whole. ``future_s``: how far a probe's clock may run ahead."""
+    ``body_s``: within which a body must be whole. ``future_s``: how far a probe's clock may run ahead.
+    ``document_bytes_per_day``: of a probe's manifests, as stored."""
 
     in_flight: int = 2048
     bytes_in_flight: int = 64 * 1024 * 1024
@@ -54,12 +56,14 @@ class GatewayLimits:
     body_s: float = 60.0
     future_s: float = 600.0
     retention_days: int | None = None
+    document_bytes_per_day: int = 200_000_000
 
 
 class Gateway:
     """Answers probes. Every store and registry call runs in a worker thread, but for the look-up of a token. ``saw``: told of each
     request with a good token. ``meter`` counts. ``late``: told of all lines that are stored, before the probe is. ``tunnel``: of the
-    probes that enrol; ``peers_changed``: called when one did. ``collector_version``: that probes shall run."""
+    probes that enrol; ``peers_changed``: called when one did. ``collector_version``: that probes shall run.
+    ``reserve``: of the disks of database and registry."""
 
     def __init__(
         self,
@@ -73,10 +77,12 @@ class Gateway:
         tunnel: Tunnel | None = None,
         peers_changed: Callable[[], None] = lambda: None,
         collector_version: str = __version__,
+        reserve: Reserve = Reserve((), 0),  # noqa: B008  it has no state
     ) -> None:
         self._meter = Meter() if meter is None else meter
         self._registry, self._store, self._limits = registry, store, limits
         self._saw, self._late = saw, late
+        self._disk = DiskShare(reserve, limits.document_bytes_per_day)
         self._collector_version = collector_version
         self._in_flight = 0
         self._bytes = Budget(limits.bytes_in_flight)
@@ -148,6 +154,11 @@ class Gateway:
                 return _later("the database does not take records now", _LATER_S)
             except sqlite3.Error as error:
                 return _registry_down(error)
+            except NoRoom as error:
+                _LOG.warning("%s: no room: %s", probe, error)
+                return JSONResponse({"error": "the server has no room now"}, 507, {"Retry-After": str(_FULL_S)})
+            except DaySpent as error:
+                return JSONResponse({"error": str(error)}, 429, {"Retry-After": str(math.ceil(error.left_s))})
             except ClientDisconnect:
                 return Response(status_code=NOBODY_READS)
             finally:
@@ -156,6 +167,7 @@ class Gateway:
         return guarded
 
     async def _records(self, request: Request, probe: str) -> Response:
+        self._disk.reserve.check()
         with self._bytes.share() as held:
             async with asyncio.timeout(self._limits.body_s):
                 body = await receive(request.stream(), BYTES_LIMIT, held.take)
@@ -203,7 +215,9 @@ class Gateway:
             raise NoManifest("the address holds no run id")
 
         def put(text: str) -> None:
-            self._registry.runs.put(run, probe, read_manifest(text, run, probe))
+            manifest = read_manifest(text, run, probe)
+            self._disk.check(probe)
+            self._disk.charge(probe, self._registry.runs.put(run, probe, manifest))
 
         await self._readers.document(request, probe, _MANIFEST_LIMIT_BYTES, put)
         return JSONResponse({"ok": True})

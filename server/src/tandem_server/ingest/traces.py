@@ -7,6 +7,7 @@ import errno
 import functools
 import json
 import logging
+import math
 import re
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
@@ -17,11 +18,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from tandem.schema.trace import TraceError, is_sha256, read_offer
+from tandem_server.door import DaySpent, NoRoom
 from tandem_server.ingest.body import Readers
-from tandem_server.ingest.trace_desk import DaySpent, Refused, State, TooLarge, TraceDesk
+from tandem_server.ingest.trace_desk import Refused, State, TooLarge, TraceDesk
 from tandem_server.ingest.trace_stream import Busy
 from tandem_server.ingest.trace_wait import Superseded, Wait
-from tandem_server.ingest.trace_writer import BadBytes, NoOffer, NoRoom, TooLong, Writer, WrongOffset
+from tandem_server.ingest.trace_writer import BadBytes, NoOffer, TooLong, Writer, WrongOffset
 from tandem_server.registry import NameTaken, TooManyUnfinished
 from tandem_server.store.trace_store import TraceStoreDown, TraceStoreFull
 
@@ -57,7 +59,7 @@ def _answers(answer: _Answer) -> _Answer:
             _LOG.warning("%s: %s", probe, error.why)
             return JSONResponse({"state": "receiving", "offset": error.offset, "error": error.why}, 422)
         except DaySpent as error:
-            return _error(error, 429, min(error.left_s, _MOST_LATER_S))
+            return _error(error, 429, min(math.ceil(error.left_s), _MOST_LATER_S))
         except TooManyUnfinished as error:
             return _error(error, 429, _MOST_LATER_S)
         except (NoRoom, TraceStoreFull) as error:
