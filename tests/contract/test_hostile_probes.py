@@ -268,3 +268,22 @@ def test_results_of_sessions_have_a_share_of_the_disk_a_day(tmp_path):
     assert len(list(tmp_path.rglob("*.json"))) == 4
     with pytest.raises(OSError, match="are kept free"):
         _BoundedResults(tmp_path, DiskShare(Reserve([tmp_path], 1 << 60), 1)).put("probe-bad", "run", "s", body)
+
+
+def test_new_series_are_bounded_and_those_there_are_go_on(server):
+    server.open(series_per_hour=1000)
+    known = [event(i, "known") for i in range(10)]
+    assert asyncio.run(server.records(known))[0] == 200
+
+    async def run(first, last):
+        return [
+            (await server.records([event(i, f"series\\ {i}") for i in range(at, at + 99)]))[0]
+            for at in range(first, last, 99)
+        ]
+
+    assert asyncio.run(run(0, 59_400)) == [200] * 10 + [429] * 590
+    found = server.store.query('SHOW TAG VALUES FROM "event" WITH KEY = "boot" WHERE "boot" =~ /^series/')
+    assert len(found[0].rows) == 990
+    assert asyncio.run(run(0, 990)) == [200] * 10
+    assert asyncio.run(server.records(known))[0] == 200
+    assert asyncio.run(server.records([event(0, "new")], "probe-good"))[0] == 200

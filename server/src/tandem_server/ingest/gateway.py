@@ -27,7 +27,7 @@ from tandem_server.ingest.enrolment import Enrolling, Tunnel
 from tandem_server.ingest.group_commit import GroupCommit
 from tandem_server.ingest.known_lines import KnownHeads
 from tandem_server.ingest.late_notes import LateNotes
-from tandem_server.ingest.lines import BYTES_LIMIT, REASON_CHARACTERS, Sifted, TimeWindow, TooMuch, sift
+from tandem_server.ingest.lines import BYTES_LIMIT, REASON_CHARACTERS, NewSeries, Sifted, TimeWindow, TooMuch, sift
 from tandem_server.ingest.meter import NOBODY_READS, Meter
 from tandem_server.ingest.run_manifest import RUN_ID, NoManifest, read_manifest
 from tandem_server.ingest.trace_desk import TraceDesk
@@ -48,7 +48,7 @@ class GatewayLimits:
     """``in_flight`` requests at once, and ``bytes_in_flight`` of theirs held in memory; the rest are told 503. ``at_work``: large batches
     and documents read at once, of each probe one.
     ``body_s``: within which a body must be whole. ``future_s``: how far a probe's clock may run ahead.
-    ``document_bytes_per_day``: of a probe's manifests, as stored."""
+    Of a probe: ``document_bytes_per_day`` of manifests, as stored, and ``series_per_hour`` that it may begin."""
 
     in_flight: int = 2048
     bytes_in_flight: int = 64 * 1024 * 1024
@@ -57,6 +57,7 @@ class GatewayLimits:
     future_s: float = 600.0
     retention_days: int | None = None
     document_bytes_per_day: int = 200_000_000
+    series_per_hour: int = 20_000
 
 
 class Gateway:
@@ -86,6 +87,7 @@ class Gateway:
         self._collector_version = collector_version
         self._in_flight = 0
         self._bytes = Budget(limits.bytes_in_flight)
+        self._series = NewSeries(limits.series_per_hour)
         self._heads, self._commit = KnownHeads(), GroupCommit(store.write, self._meter)
         self._readers = Readers(self._bytes, limits.body_s, limits.at_work)
         self._campaigns = ProbesCampaigns(registry.campaigns, self._readers)
@@ -133,8 +135,7 @@ class Gateway:
 
         async def answered(request: Request, probe: str) -> Response:
             if wait_s := come_in(request, probe):
-                why = {"error": "more than this probe may send a minute"}
-                return JSONResponse(why, 429, {"Retry-After": str(wait_s)})
+                return _too_much("more than this probe may send a minute", wait_s)
             if counted and self._in_flight >= self._limits.in_flight:
                 return _later("too many requests at once", 1)
             self._in_flight += counted
@@ -158,7 +159,7 @@ class Gateway:
                 _LOG.warning("%s: no room: %s", probe, error)
                 return JSONResponse({"error": "the server has no room now"}, 507, {"Retry-After": str(_FULL_S)})
             except DaySpent as error:
-                return JSONResponse({"error": str(error)}, 429, {"Retry-After": str(math.ceil(error.left_s))})
+                return _too_much(str(error), error.left_s)
             except ClientDisconnect:
                 return Response(status_code=NOBODY_READS)
             finally:
@@ -179,6 +180,8 @@ class Gateway:
                 sifted = await self._readers.run(probe, lambda: self._sift(text_of(), probe))
                 del text_of
             del body
+            if wait_s := self._series.wait_s(probe, sifted.series):
+                return _too_much("more new series than this probe may begin an hour", wait_s)
             size = sum(map(len, sifted.lines))
             # Lines are held as such and, while they are written, as one text.
             held.hold(2 * size + sum(len(reason) for _, reason in sifted.rejected))
@@ -236,6 +239,10 @@ class Gateway:
 def _later(why: str, seconds: int) -> JSONResponse:
     """503. Those told at one moment come back spread over ``seconds`` to three times as long."""
     return JSONResponse({"error": why}, 503, {"Retry-After": str(random.randint(seconds, 3 * seconds))})
+
+
+def _too_much(why: str, wait_s: float) -> JSONResponse:
+    return JSONResponse({"error": why}, 429, {"Retry-After": str(math.ceil(wait_s))})
 
 
 def _registry_down(error: sqlite3.Error) -> JSONResponse:
