@@ -67,13 +67,13 @@ class Attacked:
         self.writes.append(lines)
         return self._write_once(lines, path)
 
-    async def asked(self, method, path, body, probe="probe-bad", **headers):
+    async def asked(self, method, path, body, probe="probe-bad", address="127.0.0.1", **headers):
         """Status and JSON of one request to the application itself."""
         head = {"authorization": f"Bearer {self.tokens[probe]}", **{k.replace("_", "-"): v for k, v in headers.items()}}
         scope = {
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "https",
             "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "server": ("x", 1),
-            "client": ("x", 1), "headers": [(k.encode(), v.encode()) for k, v in head.items()],
+            "client": (address, 1), "headers": [(k.encode(), v.encode()) for k, v in head.items()],
         }  # fmt: skip
         sent = []
 
@@ -287,3 +287,27 @@ def test_new_series_are_bounded_and_those_there_are_go_on(server):
     assert asyncio.run(run(0, 990)) == [200] * 10
     assert asyncio.run(server.records(known))[0] == 200
     assert asyncio.run(server.records([event(0, "new")], "probe-good"))[0] == 200
+
+
+def test_whatever_a_stranger_asks_is_counted_and_bounded(server):
+    server.open(failures_per_minute=10)
+    server.tokens["nobody"] = "none"
+
+    async def run():
+        told = {}
+        for address, method, path in (
+            ("192.0.2.1", "GET", "/v1/health"),
+            ("192.0.2.2", "POST", "/v1/enrol"),
+            ("192.0.2.3", "GET", "/v1/nothing"),
+            ("192.0.2.4", "PUT", "/v1/health"),
+        ):
+            told[path, method] = [(await server.asked(method, path, b"{}", "nobody", address))[0] for _ in range(12)]
+        beside = (await server.asked("GET", "/v1/health", b"", "probe-good", "192.0.2.1"))[0]
+        return told, beside, (await server.asked("GET", "/v1/nothing", b"", "probe-good"))[0]
+
+    told, *good = asyncio.run(run())
+    assert told["/v1/health", "GET"] == [200] * 10 + [429] * 2
+    assert told["/v1/enrol", "POST"] == [400] * 10 + [429] * 2
+    assert set(told["/v1/nothing", "GET"] + told["/v1/health", "PUT"]) == {401}  # which the door counts
+    assert good == [200, 404]
+    assert server.gateway._meter.take().strangers == 48

@@ -51,6 +51,7 @@ def serve(
         future_s=config.limits.clock_ahead_s,
         retention_days=config.store.retention_days,
         document_bytes_per_day=config.limits.probe_document_bytes_per_day,
+        failures_per_minute=config.limits.failures_per_address,
         series_per_hour=config.limits.probe_series_per_hour,
     )
     every_s, settle_s = config.series.every_s, config.series.settle_s

@@ -1,6 +1,6 @@
 """Who may come in, how many, how fast and for how long: what stands between the internet and the HTTPS listeners."""
 
-from tandem_server.door.admission import Admitted, Door, DoorBounds
+from tandem_server.door.admission import Admitted, Door, DoorBounds, address_of
 from tandem_server.door.rates import Buckets, ProbeRates, RateShare
 from tandem_server.door.room import DAY_S, DaySpent, DiskShare, NoRoom, Reserve
 from tandem_server.door.visit import Visit, come_in, count_lines, received_bytes
@@ -18,6 +18,7 @@ __all__ = [
     "RateShare",
     "Reserve",
     "Visit",
+    "address_of",
     "come_in",
     "count_lines",
     "received_bytes",

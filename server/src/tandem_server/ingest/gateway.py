@@ -19,7 +19,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tandem_server import __version__
-from tandem_server.door import DaySpent, DiskShare, NoRoom, Reserve, come_in, count_lines, received_bytes
+from tandem_server.door import (
+    Buckets,
+    DaySpent,
+    DiskShare,
+    NoRoom,
+    Reserve,
+    address_of,
+    come_in,
+    count_lines,
+    received_bytes,
+)
 from tandem_server.ingest.body import Readers, Unreadable, decode, receive
 from tandem_server.ingest.budget import Budget, Busy
 from tandem_server.ingest.campaigns import NoReport, ProbesCampaigns
@@ -48,7 +58,8 @@ class GatewayLimits:
     """``in_flight`` requests at once, and ``bytes_in_flight`` of theirs held in memory; the rest are told 503. ``at_work``: large batches
     and documents read at once, of each probe one.
     ``body_s``: within which a body must be whole. ``future_s``: how far a probe's clock may run ahead.
-    Of a probe: ``document_bytes_per_day`` of manifests, as stored, and ``series_per_hour`` that it may begin."""
+    Of a probe: ``document_bytes_per_day`` of manifests, as stored, and ``series_per_hour`` that it may begin. Of an address:
+    ``failures_per_minute`` requests without a good token."""
 
     in_flight: int = 2048
     bytes_in_flight: int = 64 * 1024 * 1024
@@ -58,6 +69,7 @@ class GatewayLimits:
     retention_days: int | None = None
     document_bytes_per_day: int = 200_000_000
     series_per_hour: int = 20_000
+    failures_per_minute: int = 30
 
 
 class Gateway:
@@ -87,12 +99,13 @@ class Gateway:
         self._collector_version = collector_version
         self._in_flight = 0
         self._bytes = Budget(limits.bytes_in_flight)
+        self._strangers = Buckets(limits.failures_per_minute)
         self._series = NewSeries(limits.series_per_hour)
         self._heads, self._commit = KnownHeads(), GroupCommit(store.write, self._meter)
         self._readers = Readers(self._bytes, limits.body_s, limits.at_work)
         self._campaigns = ProbesCampaigns(registry.campaigns, self._readers)
         self._traces = ProbesTraces(traces, self._readers, limits.body_s)
-        self._enrolling = Enrolling(registry.enrolments, tunnel, limits.body_s, self._meter, peers_changed)
+        self._enrolling = Enrolling(registry.enrolments, tunnel, limits.body_s, peers_changed)
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -107,9 +120,10 @@ class Gateway:
                 Route("/v1/traces/{sha256}", self._guarded(self._traces.append, counted=False), methods=["PATCH"]),
                 Route("/v1/traces/{sha256}", self._guarded(self._traces.state), methods=["GET"]),
                 Route("/v1/probe", self._guarded(self._probe), methods=["GET"]),
-                Route("/v1/enrol", self._enrolling.answer, methods=["POST"]),
-                Route("/v1/health", self._health, methods=["GET"]),
-            ]
+                Route("/v1/enrol", self._open(self._enrolling.answer), methods=["POST"]),
+                Route("/v1/health", self._open(self._health), methods=["GET"]),
+            ],
+            exception_handlers={404: self._elsewhere, 405: self._elsewhere},
         )
 
     def _guarded(
@@ -166,6 +180,29 @@ class Gateway:
                 self._in_flight -= counted
 
         return guarded
+
+    def _open(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        """What is answered without a token, too: each address as often a minute as it may fail elsewhere."""
+        known = self._guarded(lambda request, _: answer(request))
+
+        async def opened(request: Request) -> Response:
+            try:
+                if probe_of(self._registry, request.headers.get("authorization")) is not None:
+                    return await known(request)
+            except sqlite3.Error as error:
+                return _registry_down(error)
+            self._meter.stranger()
+            address = "" if request.client is None else address_of(request.client.host)
+            if wait_s := self._strangers.wait_s(address):
+                return _too_much("too many requests without a good token", wait_s)
+            self._strangers.take(address)
+            return await answer(request)
+
+        return opened
+
+    async def _elsewhere(self, request: Request, _error: Exception) -> Response:
+        """No such resource, or none with this method. A stranger is told 401, which the door counts."""
+        return await self._guarded(_nothing_there)(request)
 
     async def _records(self, request: Request, probe: str) -> Response:
         self._disk.reserve.check()
@@ -234,6 +271,10 @@ class Gateway:
         except StoreDown:
             return _later("the database does not answer", _LATER_S)
         return JSONResponse({"ok": True, "version": __version__})
+
+
+async def _nothing_there(_request: Request, _probe: str) -> Response:
+    return JSONResponse({"error": "nothing is there, or not by this method"}, 404)
 
 
 def _later(why: str, seconds: int) -> JSONResponse:
