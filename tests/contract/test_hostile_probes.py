@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import logging
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,8 @@ from tandem.export.gateway import Answer
 from tandem.export.lines import Line
 from tandem.export.sending import send
 from tandem_server.cli.configuration import load
+from tandem_server.cli.log import LineFormatter
+from tandem_server.cli.main import main
 from tandem_server.cli.serve import _BoundedResults
 from tandem_server.cli.trace_stores import trace_desk
 from tandem_server.door import DiskShare, Reserve
@@ -311,3 +314,25 @@ def test_whatever_a_stranger_asks_is_counted_and_bounded(server):
     assert set(told["/v1/nothing", "GET"] + told["/v1/health", "PUT"]) == {401}  # which the door counts
     assert good == [200, 404]
     assert server.gateway._meter.take().strangers == 48
+
+
+def test_no_command_brings_a_probes_escapes_to_a_terminal(server, influx, capsys):
+    """Titles, colours, the cursor, and lines that look like others."""
+    bad = "\x1b]0;owned\x07\x1b[2J\x9b1mno\nlink\u2028\u202e"
+    failed = json.loads(gzip.decompress(manifest("run-1")))
+    failed |= {"result": None, "failure": {"reason": bad, "retry": False}}
+    failed["files"] = [{"path": f"captures/{bad}", "bytes": 1, "sha256": "0" * 64}]
+    assert asyncio.run(server.asked("PUT", "/v1/runs/run-1", json.dumps(failed).encode()))[0] == 200
+    line = f'event,boot=b,kind=handover,path=a detail="{bad}",monotonic_ns=1i,seq=1i {NOW}'.replace("\n", " ")
+    assert asyncio.run(server.records([line]))[0] == 200
+    (server.folder / "server.toml").write_text(
+        f'[registry]\nfile = "registry.sqlite"\n[store]\nkind = "running"\nurl = "{influx.url}"\nuser = "tandem"\n'
+        f'password_file = "{influx.folder / "tandem.password"}"\n'
+    )
+    for words in (["ledger"], ["probe", "last", "probe-bad"], ["probe", "list"]):
+        main([*words, "--config", str(server.folder / "server.toml")])
+        told = capsys.readouterr()
+        assert "probe-bad" in told.out, told.err
+        assert all(one.isprintable() for one in (told.out + told.err).split("\n")), words
+    record = logging.LogRecord("x", logging.WARNING, "", 0, "%s: no", (bad,), None)
+    assert LineFormatter("%(message)s").format(record).isprintable()
