@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import io
 import json
 import logging
 import threading
@@ -16,7 +17,7 @@ from tandem.export.gateway import Answer
 from tandem.export.lines import Line
 from tandem.export.sending import send
 from tandem_server.cli.configuration import load
-from tandem_server.cli.log import LineFormatter
+from tandem_server.cli.log import FewOfAKind, LineFormatter, line_handler
 from tandem_server.cli.main import main
 from tandem_server.cli.serve import _BoundedResults
 from tandem_server.cli.trace_stores import trace_desk
@@ -336,3 +337,21 @@ def test_no_command_brings_a_probes_escapes_to_a_terminal(server, influx, capsys
         assert all(one.isprintable() for one in (told.out + told.err).split("\n")), words
     record = logging.LogRecord("x", logging.WARNING, "", 0, "%s: no", (bad,), None)
     assert LineFormatter("%(message)s").format(record).isprintable()
+
+
+def test_many_lines_of_one_kind_fill_no_log():
+    """As of connections that are none: a line each, before."""
+    out, now = io.StringIO(), [0.0]
+    handler = line_handler(out)
+    handler.filters = [FewOfAKind(now_s=lambda: now[0])]
+    said = logging.Logger("tandem.endpoint")
+    said.addHandler(handler)
+    for i in range(200):
+        said.info("%s: %s", f"192.0.2.{i}", "the head is no HTTP")
+    said.info("another kind")
+    assert len(out.getvalue().splitlines()) == 31
+    now[0] = 61.0
+    said.info("%s: %s", "192.0.2.1", "again")
+    said.info("%s: %s", "192.0.2.1", "again")
+    assert "again (170 more" in out.getvalue().splitlines()[-2]
+    assert out.getvalue().endswith("again\n")
