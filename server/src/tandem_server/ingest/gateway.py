@@ -200,9 +200,13 @@ class Gateway:
 
         return opened
 
-    async def _elsewhere(self, request: Request, _error: Exception) -> Response:
+    async def _elsewhere(self, request: Request, error: Exception) -> Response:
         """No such resource, or none with this method. A stranger is told 401, which the door counts."""
-        return await self._guarded(_nothing_there)(request)
+
+        async def told(_request: Request, _probe: str) -> Response:
+            return JSONResponse({"error": str(getattr(error, "detail", ""))}, getattr(error, "status_code", 404))
+
+        return await self._guarded(told)(request)
 
     async def _records(self, request: Request, probe: str) -> Response:
         self._disk.reserve.check()
@@ -271,10 +275,6 @@ class Gateway:
         except StoreDown:
             return _later("the database does not answer", _LATER_S)
         return JSONResponse({"ok": True, "version": __version__})
-
-
-async def _nothing_there(_request: Request, _probe: str) -> Response:
-    return JSONResponse({"error": "nothing is there, or not by this method"}, 404)
 
 
 def _later(why: str, seconds: int) -> JSONResponse:
