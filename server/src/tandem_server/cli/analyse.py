@@ -64,7 +64,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--dask",
         metavar="ADDRESS",
         help="analyse on the workers of the Dask scheduler there (tcp://HOST:8786), on other machines too: captures and DIR are in"
-        " folders that all of them share under the same names (needs distributed, here and there)",
+        " folders that all of them share under the same names (needs distributed, here and there). On trust: whoever reaches the scheduler"
+        " or a worker runs what they like there, and what comes back is unpickled here; only within a network of your own",
     )
     parser.add_argument(
         "--batch",

@@ -14,8 +14,10 @@ class Bounds:
     """Bytes are payload; ``_s`` seconds. ``connections…``: of the measurement listener, so many with a session (in all, of one probe) and
     as many without (in all, of one address); ``https_…``: of gateway and control channel,
     each process its own, ``strangers`` being those that have shown no good token. ``probe_…_per_minute``: of each probe, at each of the
-    two; bytes as sent. ``new_connections_per_address``, ``failures_per_address`` (requests without a good token): a minute. Of the
-    gateway, all its processes together: ``requests_at_once``, and ``bytes_in_flight`` held of their bodies."""
+    two; bytes as sent. ``probe_document_bytes_per_day``: of each probe's manifests at the one, results at the other, as stored.
+    ``probe_series_per_hour``: that each probe may begin (at each process of the gateway).
+    ``new_connections_per_address``, ``failures_per_address`` (requests without a good token): a minute.
+    Of the gateway, all its processes together: ``requests_at_once``, and ``bytes_in_flight`` held of their bodies."""
 
     session_bytes: int = 2_000_000_000
     sessions_per_probe: int = 8
@@ -42,6 +44,8 @@ class Bounds:
     probe_requests_per_minute: int = 3_000
     probe_lines_per_minute: int = 1_200_000
     probe_sent_bytes_per_minute: int = 1_000_000_000
+    probe_document_bytes_per_day: int = 200_000_000
+    probe_series_per_hour: int = 20_000
 
 
 def door_bounds(bounds: Bounds) -> DoorBounds:

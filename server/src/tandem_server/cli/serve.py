@@ -12,6 +12,7 @@ import threading
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 from tandem.notify import Notify
 from tandem_server.cli.bounds import measurement_bounds
@@ -29,7 +30,7 @@ from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_end
 from tandem_server.cli.stores import open_registry, private_influx
 from tandem_server.cli.supervise import supervise
 from tandem_server.content.page.shelf import Shelf
-from tandem_server.door import Door
+from tandem_server.door import DiskShare, Door, Reserve
 from tandem_server.endpoint.capture import Captures
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.limits import accepted_subflows
@@ -155,7 +156,9 @@ def _endpoint(config: ServerConfig) -> None:
             captures = Captures(wanted.folder, wanted.budget_bytes) if wanted.allowed else None
             told = config.listen.further_addresses
             _say_limits(told)
-            results = Results(config.results.folder)
+            reserve = Reserve([config.results.folder, config.registry.file.parent], config.traces.reserve_bytes)
+            share = DiskShare(reserve, bounds.probe_document_bytes_per_day)
+            results = _BoundedResults(config.results.folder, share)
             app = control_app(
                 registry, sessions, port, results, captures, reflector, tls_port, told, shelf, bounds.body_s
             )
@@ -168,6 +171,19 @@ def _endpoint(config: ServerConfig) -> None:
             pool.stop()
             if reflector is not None:
                 reflector.stop()
+
+
+class _BoundedResults(Results):
+    """Each probe's within its share of the disk: beyond it OSError, as of a full disk."""
+
+    def __init__(self, folder: Path, share: DiskShare) -> None:
+        super().__init__(folder)
+        self._share = share
+
+    def put(self, probe: str, run: str, session: str, body: bytes) -> None:
+        self._share.check(probe)
+        super().put(probe, run, session, body)
+        self._share.charge(probe, len(body))
 
 
 def _say_limits(further: Sequence[str]) -> None:

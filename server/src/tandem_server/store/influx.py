@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tandem_server.store.http import Link
-from tandem_server.store.kinds import LinesRefused, QueryError, Rejected, StoreDown
+from tandem_server.store.kinds import LinesRefused, QueryError, Rejected, StoreDown, TooManyRefused
 from tandem_server.store.series import AnswerError, Series, joined, read_parts
 
 _DROPPED = re.compile(r" dropped=([0-9]+)\s*\Z")
@@ -43,7 +43,7 @@ class Influx:
             raise StoreDown(f"{self.url}: ping answered {status}")
         return headers.get("X-Influxdb-Version", "")
 
-    def write(self, lines: list[str], policy: str | None = None) -> list[Rejected]:
+    def write(self, lines: list[str], policy: str | None = None, *, most_requests: int | None = None) -> list[Rejected]:
         """See ``SeriesStore``. ``policy``: the retention policy (1.x), None: the database's default one.
 
         When the database refuses part of a batch it is halved until each bad line stands alone: at most
@@ -51,8 +51,12 @@ class Influx:
         """
         path = self._write_path if policy is None else f"{self._write_path}&{urlencode({'rp': policy})}"
         rejected: list[Rejected] = []
+        requests = 0
         pending = [(0, len(lines))] if lines else []
         while pending:
+            if requests == most_requests:
+                raise TooManyRefused(f"{requests} requests did not find all the lines that the database refuses")
+            requests += 1
             start, end = pending.pop()
             reason = self._write_once(lines[start:end], path)
             if reason is None:

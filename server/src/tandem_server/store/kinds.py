@@ -17,6 +17,10 @@ class LinesRefused(StoreDown):
     """The database refused the lines as a whole, for a reason that names none of them: as with ``StoreDown``, nothing is acknowledged."""
 
 
+class TooManyRefused(LinesRefused):
+    """The search for the lines that the database refuses was given up; part of the others are in."""
+
+
 class QueryError(ValueError):
     """The database understood the request and says that the query is wrong, or it has no such queries."""
 
@@ -36,8 +40,9 @@ class SeriesStore(Protocol):
         """The server's version; StoreDown when it does not answer. Says nothing about the account."""
         ...
 
-    def write(self, lines: list[str]) -> list[Rejected]:
-        """Store line protocol with times in ns. On return every line is in the database, or is named with the reason.
+    def write(self, lines: list[str], *, most_requests: int | None = None) -> list[Rejected]:
+        """Store line protocol with times in ns. On return every line is in the database, or is named with the reason. Where that takes
+        a search, it is given up after ``most_requests`` (TooManyRefused).
 
         StoreDown when the database cannot take anything now; part of the lines may be in then, and writing them again does no harm.
         """

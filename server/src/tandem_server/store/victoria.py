@@ -57,7 +57,7 @@ class Victoria:
         self._check_settings()
         return body.decode(errors="replace").strip()
 
-    def write(self, lines: list[str]) -> list[Rejected]:
+    def write(self, lines: list[str], *, most_requests: int | None = None) -> list[Rejected]:  # noqa: ARG002  it needs no search
         """See ``SeriesStore``."""
         if not lines:
             return []
