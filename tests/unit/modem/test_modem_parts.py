@@ -33,13 +33,19 @@ def test_due_times_stay_on_their_grid_and_never_lie_behind(delays: list[int]) ->
 
 
 def test_a_repeated_answer_is_stale_only_beyond_what_the_modem_did_before() -> None:
-    staleness = Staleness(floor_s=10)
-    assert [staleness.feed("x", t * SECOND) for t in (0, 5, 10, 11, 40)] == [False, False, False, True, True]
-    assert not staleness.feed("y", 41 * SECOND)
-    assert not staleness.feed("y", 81 * SECOND), "it repeated itself for 40 s before, and answered something new"
-    assert staleness.feed("y", 82 * SECOND)
+    staleness, level = Staleness(floor_s=10), Reading(rsrp_dbm=-97.0)
+    assert [staleness.feed("x", level, t * SECOND) for t in (0, 5, 10, 11, 40)] == [False, False, False, True, True]
+    assert not staleness.feed("y", level, 41 * SECOND)
+    assert not staleness.feed("y", level, 81 * SECOND), "it repeated itself for 40 s before, and answered something new"
+    assert staleness.feed("y", level, 82 * SECOND)
     staleness.forget()
-    assert not staleness.feed("y", 83 * SECOND)
+    assert not staleness.feed("y", level, 83 * SECOND)
+
+
+@pytest.mark.parametrize("says_little", [None, Reading("searching", rsrp_dbm=-120.0), Reading(rssi_dbm=-71.0, eci=1)])
+def test_no_service_and_coarse_values_are_never_stale(says_little: Reading | None) -> None:
+    staleness = Staleness()
+    assert not any(staleness.feed("x", says_little, t * 60 * SECOND) for t in range(60))
 
 
 def test_identity_from_plain_answers() -> None:

@@ -166,7 +166,7 @@ class Supervisor:
             if (config.position is not None or config.clock == "gpsd") and parts.position is not None:
                 to = self.collector.put, self.live.position_is, self._clock_watch.heard
                 beside = [parts.position(config, self.clock.utc_ns, *to)]
-            self._polling = Polling(config, parts, self.collector.put, beside)
+            self._polling = Polling(config, parts, self.collector.put, beside, pairs)
             self._polling.start()
             self._undo.append(("campaign queue", self.campaigns.stop))
             self.campaigns.start()

@@ -129,7 +129,7 @@ MODEM_HEALTH = Measurement(
         Field("state", "str", "", "one of MODEM_STATES"),
         Field("state_code", "int", "", "its place in that list: an alarm compares numbers", 0, len(MODEM_STATES) - 1),
         Field("state_since_s", "float", "s", "how long it has been in that state", 0),
-        Field("sickness", "str", "", "why it is not usable: silent, stale or refusing"),
+        Field("sickness", "str", "", "why it is not usable: silent or refusing"),
         Field("polls_ok", "int", "", "that were answered since the record before", 0),
         Field("polls_failed", "int", "", "that were not", 0),
         Field("period_s", "float", "s", "since the record before, or since the collector's start", 0),
