@@ -1,6 +1,8 @@
 """The collector's runs, with doubles for modems, kernel and experiment: pairs, captures, manifests, failures."""
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from https_gateway import Gateway
 
 from tandem.app.experiment_process import ExperimentProcess
 from tandem.app.status_socket import ask
+from tandem.cli.view.plain import summary
 
 
 def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_path: Path, gateway: Gateway) -> None:
@@ -118,6 +121,34 @@ def test_stopping_in_the_middle_of_a_run_keeps_what_was_measured(
     assert manifest["records"]["subflow"] == 6
     assert list(gateway.manifests) == [manifest["id"]]
     assert account(tmp_path)["records"]["pending"] == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [(None, "path b has 0 MB of its SIM's limits left, a pair takes 20 MB"), (0, "day_bytes of path b is 0")],
+    ids=["default", "none"],
+)
+def test_what_a_sim_may_carry_a_day_ends_what_movement_starts_and_the_radio_goes_on(
+    tmp_path: Path, gateway: Gateway, limit: int | None, words: str
+) -> None:
+    day = datetime.now(UTC).date()
+    days = {d.isoformat(): {"received": 320_000_000, "sent": 10_000_000} for d in (day, day + timedelta(days=1))}
+    spent = {"format": "tandem-account/1", "paths": {"b": days if limit is None else {}}, "counters": {}}
+    (tmp_path / "account.json").write_text(json.dumps(spent))
+    collector = Rehearsal(tmp_path, gateway)
+    paths = tuple(replace(p, day_bytes=limit) if p.name == "b" else p for p in collector.config.paths)
+    collector.rewired(replace(collector.config, paths=paths, runs=replace(collector.config.runs, seconds=8.0))).start()
+    collector.pollers["a"].poll(-70.0)
+    collector.until(lambda: any(e["kind"] == "mobility_start" for e in collector.supervisor.live.status()["events"]))
+    status = collector.supervisor.answers.status()
+    assert words in status["radio_only"]
+    assert status["day_limit_bytes"] == {"a": 10**12, "b": 322_580_645 if limit is None else 0}
+    assert "only the radio is measured: " in summary(status)
+    assert status["run"] is None
+    collector.supervisor.pairs.request("download", {})  # a person's word
+    collector.until(lambda: bool(collector.supervisor.live.status()["finished"]))
+    assert collector.stop()
+    assert {m["trigger"] for m in manifests(tmp_path)} == {"request"}
 
 
 def test_never_two_pairs_at_once(tmp_path: Path, gateway: Gateway) -> None:

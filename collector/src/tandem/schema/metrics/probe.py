@@ -164,6 +164,7 @@ SIM_USAGE = Measurement(
             0,
         ),
         Field("used_today_bytes", "int", "B", "of these, this day (UTC)", 0),
+        Field("day_limit_bytes", "int", "B", "above it the collector begins no run by itself this day (UTC)", 0),
         Field("whole_period", "bool", "", "false: the account begins after the reset, used_bytes is a part"),
         Field("plan_bytes", "int", "B", "[path.plan] bytes", 1),
         Field("left_bytes", "int", "B", "of the plan", 0),
