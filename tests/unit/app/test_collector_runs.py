@@ -151,6 +151,23 @@ def test_what_a_sim_may_carry_a_day_ends_what_movement_starts_and_the_radio_goes
     assert {m["trigger"] for m in manifests(tmp_path)} == {"request"}
 
 
+@pytest.mark.parametrize("pairing", ["sequential", "simultaneous"])
+def test_a_run_that_could_not_start_is_a_record_and_a_manifest_with_its_reason(
+    tmp_path: Path, gateway: Gateway, pairing: str
+) -> None:
+    missing = {"experiment": lambda _name: [str(tmp_path / "no such program")]}
+    collector = Rehearsal(tmp_path, gateway, parts=missing, on_mobility_start=pairing).start()
+    collector.pollers["a"].poll(-70.0)
+    gateway.until(lambda: len(gateway.manifests) == 3)
+    assert collector.stop()
+    reasons = [str(m["failure"]["reason"]) for m in manifests(tmp_path)]
+    told = [p for p in points(gateway) if p.measurement == "run" and p.fields["ok"] is False]
+    assert sorted(str(p.fields["failure"]) for p in told) == sorted(reasons)
+    alone = "another run of its pair could not be started"
+    assert all("it could not be started: [Errno 2]" in r or (pairing == "simultaneous" and r == alone) for r in reasons)
+    assert len([p for p in points(gateway) if p.measurement == "run_begun"]) == 3
+
+
 def test_never_two_pairs_at_once(tmp_path: Path, gateway: Gateway) -> None:
     collector = Rehearsal(tmp_path, gateway, "long").start()
     socket = tmp_path / "status.sock"
@@ -181,8 +198,13 @@ def test_a_run_that_cannot_be_started_ends_the_others_of_its_pair(
     pair = collector.supervisor.answers.request("download", {"pairing": "simultaneous"})
     collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
     done = collector.supervisor.answers.done(pair)
-    assert (done["runs"], done["ok"]) == (begun, False)
-    assert [m["id"] for m in manifests(tmp_path)] == begun
+    assert (done["runs"][0], done["ok"]) == (begun[0], False)
+    reasons = {m["id"]: m["failure"]["reason"] for m in manifests(tmp_path)}
+    assert [reasons[run] for run in done["runs"]] == [
+        "stopped",
+        "it could not be started: [Errno 11] Resource temporarily unavailable",
+        "another run of its pair could not be started",
+    ]
     assert collector.captures.running == []
     collector.stop()
 
