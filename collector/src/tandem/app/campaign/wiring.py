@@ -47,7 +47,9 @@ class PairsRunner:
         self._config, self._registry, self._pairs, self._done = config, registry, pairs, done
 
     def begin(self, experiment: str, request: Mapping[str, Any], campaign: Mapping[str, Any]) -> str | None:
-        """See ``driver.Runner``."""
+        """See ``driver.Runner``: the thread that writes the spool may not wait for an experiment that is asked what it takes."""
+        if not self._registry.ready(experiment):
+            return None
         wish = any_wish(self._config, self._registry, experiment, request, "campaign")
         return self._pairs.begin(replace(wish, campaign=campaign))
 
