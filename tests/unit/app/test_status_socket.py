@@ -159,13 +159,13 @@ def test_while_an_experiment_is_asked_what_it_takes_others_are_answered(served: 
 
 
 def test_it_leaves_no_descriptor_behind_and_may_be_woken_at_any_time(tmp_path: Path) -> None:
-    before = set(os.listdir("/proc/self/fd"))
+    before = set(Path("/proc/self/fd").iterdir())
     for _ in range(3):
         served = Served(tmp_path / "status.sock")
         list(ask(served.path, {"op": "status"}, 60))
         served.server.stop()
         served.server.wake()
-    assert len(set(os.listdir("/proc/self/fd")) - before) == 0
+    assert len(set(Path("/proc/self/fd").iterdir()) - before) == 0
 
 
 def converse(path: Path, content: bytes) -> list[dict[str, Any]]:
