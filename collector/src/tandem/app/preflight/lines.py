@@ -29,6 +29,7 @@ TITLES = {
     "power": "power",
     "disk": "disk",
     "spool": "spool",
+    "uploads": "uploads",
     "server": "server",
     "token": "token",
     "budget": "budget",

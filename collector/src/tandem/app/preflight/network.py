@@ -137,15 +137,17 @@ def _version(server: Server, running: str | None, causes: list[tuple[Name, ...]]
 
 
 def plan_lines(config: Config, sims: Mapping[str, Mapping[str, Any]]) -> list[Line]:
-    """What each SIM's plan has left."""
-    return [
-        _plan(path, sims.get(path.name)) for path in config.paths if path.plan is not None or path.modem is not None
-    ]
+    """What each SIM may carry."""
+    return [_plan(path, sims.get(path.name)) for path in config.paths if path.day_limit_bytes is not None]
 
 
 def _plan(path: PathConfig, sim: Mapping[str, Any] | None) -> Line:
+    limit = path.day_limit_bytes or 0
+    day = f"at most {limit / 1e6:.0f} MB a day{'' if path.day_bytes is not None else ' (day_bytes is not told)'}"
+    if limit == 0:
+        day = "day_bytes is 0: only the radio is measured"
     if path.plan is None:
-        return skipped("budget", "no plan is told ([path.plan])", path.name)
+        return passes("budget", f"{day}; no plan is told ([path.plan])", path.name)
     if sim is None:
         return fails(
             "budget", "it is not known while the time is not", "see the clock's line", path.name, [_CLOCK, COLLECTOR]
@@ -159,7 +161,7 @@ def _plan(path: PathConfig, sim: Mapping[str, Any] | None) -> Line:
         return fails(
             "budget", f"the SIM's plan will not last: {words}, {expected / 1e9:.2f} GB forecast", mend, path.name
         )
-    return passes("budget", words, path.name)
+    return passes("budget", f"{day}; {words}", path.name)
 
 
 def tunnel_lines(tunnel: Tunnel | None) -> list[Line]:
