@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tandem.experiment import base
 from tandem.experiment.asked import Asked, Origin, ProbePath
 from tandem.mptcp import sockets
 from tandem.schema.manifest import Failure
@@ -137,6 +138,8 @@ class Control:
         if status == 201 and isinstance(answer, dict):
             session = answer.get("session")
             if isinstance(session, str) and _SESSION.match(session):  # it goes into a header and a URL
+                told = answer.get("environment")
+                base.server_environment.update(told if isinstance(told, dict) else {})
                 return Session(session, path, answer)
             raise ControlError(f"control channel: {session!r} is no session", retry=False)
         raise _refused(status, answer)
