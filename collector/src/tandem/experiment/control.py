@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tandem.experiment import base
 from tandem.experiment.asked import Asked, Origin, ProbePath
 from tandem.mptcp import sockets
 from tandem.schema.manifest import Failure
@@ -152,6 +153,8 @@ class Control:
                 raise ControlError(f"control channel: {session!r} is no session", retry=False)
             if not isinstance(key, str) or not _KEY.match(key):
                 raise ControlError("control channel: a session without a key; hint: update the server", retry=False)
+            told = answer.get("environment")
+            base.server_environment.update(told if isinstance(told, dict) else {})
             return Session(session, bytes.fromhex(key), path, answer)
         raise _refused(status, answer)
 

@@ -31,6 +31,7 @@ TITLES = {
     "spool": "spool",
     "uploads": "uploads",
     "server": "server",
+    "metrics": "TCP metrics",
     "token": "token",
     "budget": "budget",
     "version": "version",
