@@ -39,6 +39,8 @@ pub struct Taken {
     pub goodput: u64,
     pub reinjected: u64,
     pub unmapped: u64,
+    /// Kept for a mapping that may come.
+    pub late: u64,
     /// Only where packets are asked for.
     pub dsn: Option<u64>,
 }
@@ -60,7 +62,8 @@ impl Engine {
             let direction = place.side ^ u8::from(flow.flip);
             let fallback = connection.fallback;
             let (mine, others) = ends(&mut connection.levels, direction);
-            let mut at = At { out: &mut *out, me: &mut *me, other: &mut *other, mine, others, connection: flow.connection, direction, time };
+            let (me, other) = (&mut *me, &mut *other);
+            let mut at = At { out: &mut *out, me, other, mine, others, connection: flow.connection, direction, place, time };
             at.data_level(&segment, &options, &mut taken, fallback);
         } else {
             taken.goodput = taken.found.new;
@@ -69,7 +72,7 @@ impl Engine {
         if out.packets.is_some() {
             self.row(&{ segment }, &{ options }, place, time, &{ taken }, &{ acknowledged }, rtt, window);
         }
-        if taken.unmapped > 0 {
+        if taken.unmapped + taken.late > 0 {
             self.without_mapping(&{ segment }, &{ options }, place, time);
         }
     }
@@ -233,6 +236,8 @@ fn acknowledgement(other: &mut Side, segment: &Segment, options: &Options, time:
     if !other.acked_known {
         other.acked_known = true;
         other.acked = number;
+        // Whether what it is of was sent before the capture too is not known.
+        other.sent.acknowledged(0, number);
     } else if number > other.acked && number - other.acked < MOST_JUMP {
         let before = other.acked;
         done.advanced = true;

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
+use crate::bins::Owner;
 use crate::connection::Connection;
+use crate::copies::{Copies, Copy};
 use crate::fields::be16;
 use crate::flow::Flow;
 use crate::frame::{ip_in, Inside, ETHERNET, IPV4};
@@ -10,9 +12,9 @@ use crate::limits::Limits;
 use crate::options::{self, Options};
 use crate::out::Out;
 use crate::problems::Kind;
-use crate::segment::{parse, Parsed, Segment, ACK, FIN, RST, SYN};
+use crate::segment::{parse, Parsed, Segment, Sum, ACK, FIN, RST, SYN};
 use crate::sink::Sink;
-use crate::table::Table;
+use crate::table::{Place, Table};
 use crate::usual;
 
 /// What a file format's reader gives.
@@ -23,6 +25,28 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
     /// Length on the wire.
     pub original: u32,
+    /// TCP's checksum, where `bytes` hold no more all that it is of.
+    pub sum: Sum,
+}
+
+/// How a file is read. What the reading finds out may ask for another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// In the order of time, not in that of the file.
+    pub sorted: bool,
+    /// What was captured twice counts once.
+    pub once: bool,
+}
+
+impl Frame<'_> {
+    /// As of all its bytes.
+    pub fn checksum(&self) -> Sum {
+        let Inside::Ip(ip) = ip_in(self.link_type, self.bytes) else { return Sum::Unknown };
+        match parse(self.bytes.get(ip..).unwrap_or_default(), u64::from(self.original).saturating_sub(ip as u64)) {
+            Parsed::Tcp(segment) => segment.sum,
+            _ => Sum::Unknown,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -40,10 +64,16 @@ pub struct Engine {
     pub other_packets: u64,
     pub first_time: Option<i64>,
     pub last: i64,
+    pub reading: Reading,
+    /// A packet is older than the one before, in a file that is read in its own order: the rest is not looked at.
+    disordered: bool,
+    /// The packet at hand is older than one before, although the file is read in the order of time.
+    behind: bool,
+    copies: Copies,
 }
 
 impl Engine {
-    pub fn new(limits: Limits, width: i64, packets: bool) -> Self {
+    pub fn new(limits: Limits, width: i64, packets: bool, reading: Reading) -> Self {
         Engine {
             out: Out::new(limits, width, packets),
             flows: Vec::new(),
@@ -56,12 +86,25 @@ impl Engine {
             other_packets: 0,
             first_time: None,
             last: 0,
+            reading,
+            disordered: false,
+            behind: false,
+            copies: Copies::default(),
         }
     }
 
+    /// How the file should have been read, when all of it was.
+    pub fn better(&self) -> Reading {
+        let twice = self.flows.iter().flat_map(|flow| &flow.sides).any(|side| side.copied.is_twice(side.meter.total.packets));
+        Reading { sorted: self.reading.sorted || self.disordered, once: self.reading.once || twice }
+    }
+
     #[inline(never)]
-    fn any(&mut self, bytes: &[u8], original: u32, ip: usize, time: i64) {
-        if let Some(segment) = self.dissect(bytes, original, ip) {
+    fn any(&mut self, bytes: &[u8], original: u64, time: i64, sum: Sum) {
+        if let Some(mut segment) = self.dissect(bytes, original) {
+            if segment.sum == Sum::Unknown {
+                segment.sum = sum;
+            }
             let options = options::parse(segment.options);
             self.segment(segment, options, time);
         }
@@ -79,9 +122,9 @@ impl Engine {
         None
     }
 
-    /// Any IP packet; `original` is the frame's length on the wire, `ip` the packet's place in it.
-    fn dissect<'a>(&mut self, bytes: &'a [u8], original: u32, ip: usize) -> Option<Segment<'a>> {
-        match parse(bytes, u64::from(original).saturating_sub(ip as u64)) {
+    /// Any IP packet; `original` is its length on the wire.
+    fn dissect<'a>(&mut self, bytes: &'a [u8], original: u64) -> Option<Segment<'a>> {
+        match parse(bytes, original) {
             Parsed::Tcp(segment) => return Some(segment),
             Parsed::Other => self.other_packets += 1,
             Parsed::Fragment => self.strange(Kind::Fragment),
@@ -100,21 +143,46 @@ impl Engine {
     /// By value, and copies for what is called rarely: what nobody has the address of stays in registers.
     #[inline(always)]
     fn segment(&mut self, segment: Segment, options: Options, time: i64) {
-        self.tcp_packets += 1;
         if segment.cut {
             self.out.problem(Kind::CutHeaders);
-        } else if options.bad {
+        } else if options.bad || segment.beyond {
             self.out.problem(Kind::BadHeaders);
         }
         let place = match self.table.find(segment.key) {
             Some(place) if segment.flags & SYN == 0 => place,
             known => match self.open(&{ segment }, time, known) {
                 Some(place) => place,
-                None => return,
+                None => {
+                    self.tcp_packets += 1;
+                    return;
+                }
             },
         };
         let flow = &mut self.flows[place.flow as usize];
+        let side = &mut flow.sides[usize::from(place.side & 1)];
+        let copy = side.copied.told(&segment, time, self.copies.before(&segment, &options, time));
+        if copy != Copy::No && (self.reading.once || copy == Copy::Surely) {
+            side.copied.packets += 1;
+            if self.reading.once {
+                return self.strange(Kind::CapturedTwice);
+            }
+        }
+        if segment.sum != Sum::Unknown && !side.checksums.count(segment.sum) {
+            return self.strange(Kind::BadChecksum);
+        }
+        if segment.sum == Sum::Wrong {
+            self.out.problem(Kind::BadChecksum);
+        }
+        self.tcp_packets += 1;
+        side.hops.get_or_insert(segment.hops);
         flow.end = flow.end.max(time);
+        if self.behind {
+            self.connections[flow.connection as usize].disordered = true;
+        }
+        if options.multipath && !flow.multipath && segment.flags & SYN == 0 {
+            self.first_multipath(&{ options }, place, time);
+        }
+        let flow = &mut self.flows[place.flow as usize];
         let mappings = &flow.sides[usize::from(place.side & 1)].mappings;
         let mut fresh = options.map.filter(|map| !mappings.repeats(map));
         let unusual = segment.flags & (SYN | RST) != 0 || options.rare;
@@ -137,9 +205,24 @@ impl Engine {
         }
     }
 
+    /// A packet is older than the one before. True: it is not looked at.
+    #[cold]
+    fn late(&mut self) -> bool {
+        if self.reading.sorted {
+            self.out.problem(Kind::OutOfOrder);
+        } else {
+            self.disordered = true;
+        }
+        self.disordered
+    }
+
     /// Ends all bins.
     pub fn finish(&mut self) {
-        use crate::bins::Owner;
+        for number in 0..self.flows.len() as u32 {
+            for side in 0..2 {
+                self.settle(Place { flow: number, side }, false);
+            }
+        }
         for (number, flow) in self.flows.iter_mut().enumerate() {
             for (side, one) in flow.sides.iter_mut().enumerate() {
                 self.out.close(&mut one.meter, Owner::Subflow(number as u32, side as u8));
@@ -186,12 +269,18 @@ impl Sink for Engine {
     fn frame(&mut self, frame: Frame) {
         self.out.packet += 1;
         let time = frame.time;
+        if self.disordered {
+            return;
+        }
         if self.first_time.is_none() {
             self.first_time = Some(time);
-        } else if time.saturating_add(1_000_000_000) < self.last {
-            self.out.problem(Kind::TimeWentBack);
         }
-        self.last = time;
+        let late = time < self.last;
+        if late && self.late() {
+            return;
+        }
+        self.last = time.max(self.last);
+        self.behind = late;
         let ip = if frame.link_type == ETHERNET && be16(frame.bytes, 12) == Some(IPV4) {
             14
         } else {
@@ -201,10 +290,12 @@ impl Sink for Engine {
             }
         };
         let bytes = frame.bytes.get(ip..).unwrap_or_default();
+        // Some programs say less than they captured.
+        let original = u64::from(frame.original).saturating_sub(ip as u64).max(bytes.len() as u64);
         // The same steps twice: once for the usual packet, with all that it is known to be, and once for any.
-        match usual::segment(bytes).and_then(|segment| Some((segment, usual::options(segment.options)?))) {
-            Some((segment, options)) => self.segment(segment, options, time),
-            None => self.any(bytes, frame.original, ip, time),
+        match usual::segment(bytes, original).and_then(|segment| Some((segment, usual::options(segment.options)?))) {
+            Some((segment, options)) if frame.sum == Sum::Unknown => self.segment(segment, options, time),
+            _ => self.any(bytes, original, time, frame.sum),
         }
     }
 

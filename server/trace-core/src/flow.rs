@@ -1,12 +1,14 @@
 //! One subflow: what each of its two ends sent, and how it was opened.
 
 use crate::bins::Meter;
+use crate::copies::Copied;
+use crate::data_level::Late;
 use crate::echoes::{Patience, Pending};
 use crate::mapping::Mappings;
 use crate::numbers::first;
 use crate::ranges::{Found, Ranges};
 use crate::samples::Values;
-use crate::segment::Key;
+use crate::segment::{Key, Sum};
 use crate::unacknowledged::Unacknowledged;
 
 /// One end as a sender.
@@ -35,6 +37,16 @@ pub struct Side {
     /// What blocks beyond it said then.
     pub seen_sacked: u64,
     pub mappings: Mappings,
+    /// Payload that came before its mapping, in the order of its coming.
+    pub late: Vec<Late>,
+    /// The connection's DATA_ACKs wait for it.
+    pub waits: bool,
+    /// There was more of it than is kept, and the initial sequence number is not known: no more is.
+    pub hopeless: bool,
+    pub copied: Copied,
+    pub checksums: Checksums,
+    /// Time to live of its first packet.
+    pub hops: Option<u8>,
     pub scale: Option<u8>,
     pub mss: Option<u16>,
     pub address_id: Option<u8>,
@@ -96,6 +108,28 @@ impl Side {
             found.filled += below;
         }
         found
+    }
+}
+
+/// What one end's checksums were.
+#[derive(Debug, Default)]
+pub struct Checksums {
+    right: u64,
+    pub begun: u64,
+    wrong: u64,
+}
+
+impl Checksums {
+    /// False: the packet is damaged, and its receiver leaves it out. Where most are wrong, who wrote the file has changed the packets.
+    #[inline(always)]
+    pub fn count(&mut self, sum: Sum) -> bool {
+        match sum {
+            Sum::Unknown => {}
+            Sum::Right => self.right += 1,
+            Sum::Begun => self.begun += 1,
+            Sum::Wrong => self.wrong += 1,
+        }
+        sum != Sum::Wrong || self.wrong > self.right
     }
 }
 
@@ -172,6 +206,8 @@ pub struct Flow {
     pub end: i64,
     pub backup: bool,
     pub timestamps: bool,
+    /// An option of Multipath TCP was seen behind the SYNs.
+    pub multipath: bool,
     /// The SYN had MP_JOIN.
     pub join: bool,
     /// The SYN had MP_CAPABLE.
@@ -196,6 +232,7 @@ impl Flow {
             end: time,
             backup: false,
             timestamps: false,
+            multipath: false,
             join: false,
             capable: false,
             fast_closed: false,

@@ -95,10 +95,6 @@ impl Engine {
         if !each(segment.options, |one| said.push(one)) && !segment.cut {
             self.out.problem(crate::problems::Kind::BadHeaders);
         }
-        let connection = self.flows[place.flow as usize].connection as usize;
-        if options.multipath {
-            self.connections[connection].multipath |= options.rare && segment.flags & SYN == 0;
-        }
         if segment.flags & SYN != 0 {
             self.syn(segment, options, &said, place, time);
         } else if segment.flags & RST == 0 && place.side == 0 {

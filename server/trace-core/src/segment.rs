@@ -1,4 +1,5 @@
-//! From an IP packet to the TCP segment in it. Lengths are those that the headers say: the capture may hold less.
+//! From an IP packet to the TCP segment in it, also inside other IP packets and GTP-U. Lengths are those that the headers say: the capture may
+//! hold less, and the wire never held more than its own length.
 
 use crate::fields::{be16, be32, head};
 
@@ -67,8 +68,66 @@ pub struct Segment<'a> {
     /// TCP payload, as the headers say.
     pub payload: u32,
     pub options: &'a [u8],
+    /// IPv4's identification; 0 in IPv6.
+    pub id: u16,
+    /// Time to live, or hop limit.
+    pub hops: u8,
+    pub sum: Sum,
     /// The snaplen took a part of the options.
     pub cut: bool,
+    /// IP's length is more than the wire had.
+    pub beyond: bool,
+}
+
+/// What TCP's checksum says, where the whole packet is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sum {
+    #[default]
+    Unknown,
+    Right,
+    /// Of the pseudo header alone: the sender's network card does the rest, behind the capture.
+    Begun,
+    Wrong,
+}
+
+/// Larger packets were put together from several; whose checksum they have differs.
+const LARGEST_ON_WIRE: usize = 1600;
+
+/// RFC 9293 §3.1. `own`: where TCP's header begins, `total`: the packet's length. Sums are in the machine's order of bytes, which RFC 1071
+/// §2 allows.
+#[inline(always)]
+pub fn checksum(ip: &[u8], own: usize, total: usize, addresses: &[u8]) -> Sum {
+    let Some(bytes) = ip.get(own..total).filter(|_| total <= LARGEST_ON_WIRE) else { return Sum::Unknown };
+    let ends = ones(addresses) + u64::from(u16::from_ne_bytes([0, 6]));
+    let pseudo = ends + u64::from(((total - own) as u16).to_be());
+    if folded(pseudo + ones(bytes)) == 0xffff {
+        return Sum::Right;
+    }
+    match bytes.get(16..18) {
+        // Not filled in at all.
+        Some([0, 0]) | None => Sum::Unknown,
+        Some(said) => {
+            let said = u16::from_ne_bytes([said[0], said[1]]);
+            if said == folded(pseudo) || said == folded(ends) { Sum::Begun } else { Sum::Wrong }
+        }
+    }
+}
+
+#[inline(always)]
+fn ones(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks_exact(4);
+    let mut last = [0; 4];
+    last[..words.remainder().len()].copy_from_slice(words.remainder());
+    let word = |four: &[u8]| u64::from(u32::from_ne_bytes([four[0], four[1], four[2], four[3]]));
+    words.map(word).sum::<u64>() + word(&last)
+}
+
+#[inline(always)]
+fn folded(sum: u64) -> u16 {
+    let sum = (sum & 0xffff_ffff) + (sum >> 32);
+    let sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + (sum >> 32);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    ((sum & 0xffff) + (sum >> 16)) as u16
 }
 
 #[derive(Debug)]
@@ -83,102 +142,208 @@ pub enum Parsed<'a> {
     Bad,
 }
 
-/// `original`: bytes of the IP packet on the wire, for packets too long for their length field.
+/// What of a packet's own header its TCP segment needs.
+struct Outer<'a> {
+    ip: &'a [u8],
+    /// Where its own header ends.
+    own: usize,
+    total: u64,
+    /// In the header, both.
+    ends: &'a [u8],
+    key: [u64; 4],
+    six: u64,
+    id: u16,
+    hops: u8,
+    beyond: bool,
+    /// The checksum is of this packet, with these addresses.
+    summed: bool,
+}
+
+/// `original`: bytes of the IP packet on the wire; its length field says no more.
 #[inline(always)]
 pub fn parse(ip: &[u8], original: u64) -> Parsed<'_> {
+    parse_at(ip, original, 0)
+}
+
+/// `depth`: how many packets are around this one.
+fn parse_at(ip: &[u8], original: u64, depth: u8) -> Parsed<'_> {
     match ip.first() {
-        Some(first) if first >> 4 == 4 => ipv4(ip, original),
-        Some(first) if first >> 4 == 6 => ipv6(ip, original),
+        _ if depth > MOST_AROUND => Parsed::Other,
+        Some(first) if first >> 4 == 4 => ipv4(ip, original, depth),
+        Some(first) if first >> 4 == 6 => ipv6(ip, original, depth),
         Some(_) => Parsed::Bad,
         None => Parsed::Cut,
     }
 }
 
+const MOST_AROUND: u8 = 4;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
 /// RFC 791 §3.1.
 #[inline(always)]
-fn ipv4(ip: &[u8], original: u64) -> Parsed<'_> {
+fn ipv4(ip: &[u8], original: u64, depth: u8) -> Parsed<'_> {
     let Some(header) = head::<20>(ip) else { return Parsed::Cut };
-    if header[9] != 6 {
-        return Parsed::Other;
-    }
     let own = usize::from(header[0] & 15) * 4;
     let said = u64::from(u16::from_be_bytes([header[2], header[3]]));
     // 0: longer than the field can say (segmentation is left to the card).
-    let total = if said == 0 { original } else { said };
+    let total = if said == 0 { original } else { said.min(original) };
     if own < 20 || total < own as u64 {
-        return Parsed::Bad;
+        return if matches!(header[9], TCP | UDP | 4 | 41) { Parsed::Bad } else { Parsed::Other };
     }
-    if u16::from_be_bytes([header[6], header[7]]) & 0x1fff != 0 {
-        return Parsed::Fragment;
+    let fragment = u16::from_be_bytes([header[6], header[7]]);
+    if fragment & 0x1fff != 0 {
+        return if header[9] == TCP { Parsed::Fragment } else { Parsed::Other };
     }
     let [.., a, b, c, d, e, f, g, h] = *header;
-    let addresses = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
-    tcp(ip, own, total - own as u64, [addresses, 0, 0, 0], 0)
+    let outer = Outer {
+        ip,
+        own,
+        total,
+        ends: &header[12..],
+        key: [u64::from_be_bytes([a, b, c, d, e, f, g, h]), 0, 0, 0],
+        six: 0,
+        id: u16::from_be_bytes([header[4], header[5]]),
+        hops: header[8],
+        beyond: said > original,
+        summed: fragment & MORE_FRAGMENTS == 0,
+    };
+    outer.inside(header[9], depth)
 }
 
+pub const MORE_FRAGMENTS: u16 = 0x2000;
+
 /// RFC 8200 §3 and §4.
-fn ipv6(ip: &[u8], original: u64) -> Parsed<'_> {
+fn ipv6(ip: &[u8], original: u64, depth: u8) -> Parsed<'_> {
     let Some(header) = head::<40>(ip) else { return Parsed::Cut };
     let said = u64::from(u16::from_be_bytes([header[4], header[5]]));
     let mut next = header[6];
-    let mut at = 40_usize;
+    let word = |from: usize| u64::from_be_bytes(header[from..from + 8].try_into().unwrap_or_default());
+    let mut outer = Outer {
+        ip,
+        own: 40,
+        // 0: a jumbogram, or longer than the field can say.
+        total: if said == 0 { original } else { (said + 40).min(original) },
+        ends: &header[8..],
+        key: [word(8), word(16), word(24), word(32)],
+        six: SIX,
+        id: 0,
+        hops: header[7],
+        beyond: said + 40 > original,
+        summed: true,
+    };
     // Each takes eight bytes at least; nobody sends more than a few.
     for _ in 0..16 {
+        let at = outer.own;
         match next {
-            6 => {
-                // 0: a jumbogram, or longer than the field can say.
-                let total = if said == 0 { original } else { said + 40 };
-                let Some(left) = total.checked_sub(at as u64) else { return Parsed::Bad };
-                let word = |from: usize| u64::from_be_bytes(header[from..from + 8].try_into().unwrap_or_default());
-                return tcp(ip, at, left, [word(8), word(16), word(24), word(32)], SIX);
-            }
             // Hop-by-hop, routing, destination options, mobility, host identity, shim.
             0 | 43 | 60 | 135 | 139 | 140 => {
                 let (Some(following), Some(units)) = (ip.get(at), ip.get(at + 1)) else { return Parsed::Cut };
+                // Routing: the checksum has the last address, which the header may not have yet.
+                outer.summed &= next != 43;
                 next = *following;
-                at += (usize::from(*units) + 1) * 8;
+                outer.own += (usize::from(*units) + 1) * 8;
             }
             44 => {
                 let (Some(following), Some(offset)) = (ip.get(at), be16(ip, at + 2)) else { return Parsed::Cut };
                 if offset & 0xfff8 != 0 {
                     return Parsed::Fragment;
                 }
+                outer.summed &= offset & 1 == 0;
                 next = *following;
-                at += 8;
+                outer.own += 8;
             }
             51 => {
                 let (Some(following), Some(units)) = (ip.get(at), ip.get(at + 1)) else { return Parsed::Cut };
                 next = *following;
-                at += (usize::from(*units) + 2) * 4;
+                outer.own += (usize::from(*units) + 2) * 4;
             }
-            _ => return Parsed::Other,
+            _ => return outer.inside(next, depth),
         }
     }
     Parsed::Bad
 }
 
-/// RFC 9293 §3.1. `length`: of header and payload.
-#[inline(always)]
-fn tcp(ip: &[u8], at: usize, length: u64, addresses: [u64; 4], six: u64) -> Parsed<'_> {
-    let Some(bytes) = ip.get(at..) else { return Parsed::Cut };
-    let Some(header) = head::<20>(bytes) else { return Parsed::Cut };
-    let own = usize::from(header[12] >> 4) * 4;
-    if own < 20 || length < own as u64 {
-        return Parsed::Bad;
+impl<'a> Outer<'a> {
+    /// By the protocol behind its header.
+    #[inline(always)]
+    fn inside(&self, protocol: u8, depth: u8) -> Parsed<'a> {
+        if protocol == TCP { self.tcp() } else { self.around(protocol, depth) }
     }
-    let ports = u64::from(be32(header, 0).unwrap_or_default());
-    let options = &bytes[20..own.min(bytes.len())];
-    let [a, b, c, d] = addresses;
-    Parsed::Tcp(Segment {
-        key: Key([a, b, c, d, ports | six]),
-        sequence: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
-        acknowledgement: u32::from_be_bytes([header[8], header[9], header[10], header[11]]),
-        flags: u16::from_be_bytes([header[12] & 1, header[13]]),
-        window: u16::from_be_bytes([header[14], header[15]]),
-        payload: u32::try_from(length - own as u64).unwrap_or(u32::MAX).min(MOST_PAYLOAD),
-        options,
-        cut: options.len() < own - 20,
-    })
+
+    /// RFC 2003, RFC 4213, RFC 2473; GTP-U.
+    #[cold]
+    fn around(&self, protocol: u8, depth: u8) -> Parsed<'a> {
+        let at = match protocol {
+            4 | 41 => Some(self.own),
+            UDP => gtp_u(self.ip, self.own),
+            _ => None,
+        };
+        let Some(at) = at else { return Parsed::Other };
+        match (self.ip.get(at..), self.total.checked_sub(at as u64)) {
+            (Some(ip), Some(left)) => parse_at(ip, left, depth + 1),
+            (None, _) => Parsed::Cut,
+            (_, None) => Parsed::Bad,
+        }
+    }
+
+    /// RFC 9293 §3.1.
+    #[inline(always)]
+    fn tcp(&self) -> Parsed<'a> {
+        let Some(length) = self.total.checked_sub(self.own as u64) else { return Parsed::Bad };
+        let Some(bytes) = self.ip.get(self.own..) else { return Parsed::Cut };
+        let Some(header) = head::<20>(bytes) else { return Parsed::Cut };
+        let own = usize::from(header[12] >> 4) * 4;
+        if own < 20 || length < own as u64 {
+            return Parsed::Bad;
+        }
+        let ports = u64::from(be32(header, 0).unwrap_or_default());
+        let options = &bytes[20..own.min(bytes.len())];
+        let [a, b, c, d] = self.key;
+        let whole = self.summed && !self.beyond;
+        Parsed::Tcp(Segment {
+            key: Key([a, b, c, d, ports | self.six]),
+            sequence: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
+            acknowledgement: u32::from_be_bytes([header[8], header[9], header[10], header[11]]),
+            flags: u16::from_be_bytes([header[12] & 1, header[13]]),
+            window: u16::from_be_bytes([header[14], header[15]]),
+            payload: u32::try_from(length - own as u64).unwrap_or(u32::MAX).min(MOST_PAYLOAD),
+            options,
+            id: self.id,
+            hops: self.hops,
+            sum: if whole { checksum(self.ip, self.own, self.total as usize, self.ends) } else { Sum::Unknown },
+            cut: options.len() < own - 20,
+            beyond: self.beyond,
+        })
+    }
+}
+
+/// Where the user's packet begins in a G-PDU (3GPP TS 29.281 §5.1); None: it is something else. `at`: of the UDP header.
+fn gtp_u(ip: &[u8], at: usize) -> Option<usize> {
+    const PORT: u16 = 2152;
+    if be16(ip, at)? != PORT && be16(ip, at + 2)? != PORT {
+        return None;
+    }
+    let flags = *ip.get(at + 8)?;
+    // Version 1, GTP and not GTP', message 255.
+    if flags & 0xf0 != 0x30 || *ip.get(at + 9)? != 255 {
+        return None;
+    }
+    let mut from = at + 16;
+    if flags & 7 != 0 {
+        let mut next = *ip.get(from + 3)?;
+        from += 4;
+        // §5.2.1: extension headers, as far as there are any, in units of four bytes, the kind of the next one last.
+        while flags & 4 != 0 && next != 0 {
+            let units = usize::from(*ip.get(from)?);
+            if units == 0 {
+                return None;
+            }
+            from += units * 4;
+            next = *ip.get(from - 1)?;
+        }
+    }
+    Some(from)
 }
 
 /// More than any host puts into one packet.

@@ -4,22 +4,23 @@
 
 use crate::fields::{be16, be32, be64, head};
 use crate::options::{Map, Options};
-use crate::segment::{Key, Segment};
+use crate::segment::{checksum, Key, Segment, Sum, MORE_FRAGMENTS};
 
 /// An IPv4 header without options, TCP's, and its timestamps.
 const HEADERS: usize = 20 + 20 + 12;
 
-/// From the IP packet's first byte on.
+/// From the IP packet's first byte on. `original`: its bytes on the wire.
 #[inline(always)]
-pub fn segment(ip: &[u8]) -> Option<Segment<'_>> {
+pub fn segment(ip: &[u8], original: u64) -> Option<Segment<'_>> {
     let header = head::<HEADERS>(ip)?;
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
     let own = usize::from(header[32] >> 4) * 4;
     // Version and length, protocol, and that it is no later part of a fragment.
     let known = header[0] == 0x45 && header[9] == 6 && be16(header, 6)? & 0x1fff == 0;
-    if !known || own < 32 || total < 20 + own {
+    if !known || own < 32 || total < 20 + own || total as u64 > original {
         return None;
     }
+    let summed = total <= ip.len() && be16(header, 6)? & MORE_FRAGMENTS == 0;
     Some(Segment {
         key: Key([be64(header, 12)?, 0, 0, 0, u64::from(be32(header, 20)?)]),
         sequence: be32(header, 24)?,
@@ -28,7 +29,11 @@ pub fn segment(ip: &[u8]) -> Option<Segment<'_>> {
         window: be16(header, 34)?,
         payload: (total - 20 - own) as u32,
         options: ip.get(40..20 + own)?,
+        id: be16(header, 4)?,
+        hops: header[8],
+        sum: if summed { checksum(ip, 20, total, &header[12..20]) } else { Sum::Unknown },
         cut: false,
+        beyond: false,
     })
 }
 
@@ -76,6 +81,8 @@ mod tests {
     use crate::options;
     use crate::segment::{parse, Parsed};
 
+    const WIRE: u64 = 100;
+
     /// An IP packet with these options and ten bytes of payload, of which two are captured.
     fn packet(options: &[u8]) -> Vec<u8> {
         let own = 20 + options.len() as u8;
@@ -98,8 +105,8 @@ mod tests {
     fn it_is_what_field_by_field_gives() {
         for told in usual_options() {
             let ip = packet(&told);
-            let Parsed::Tcp(expected) = parse(&ip, 0) else { panic!("no segment") };
-            assert_eq!(segment(&ip), Some(expected));
+            let Parsed::Tcp(expected) = parse(&ip, WIRE) else { panic!("no segment") };
+            assert_eq!(segment(&ip, WIRE), Some(expected));
             assert_eq!(super::options(&told), Some(options::parse(&told)));
         }
     }
@@ -120,8 +127,8 @@ mod tests {
     }
 
     fn same_or_nothing(ip: &[u8]) {
-        let Some(found) = segment(ip) else { return };
-        let Parsed::Tcp(expected) = parse(ip, 0) else { panic!("no segment in {ip:?}") };
+        let Some(found) = segment(ip, WIRE) else { return };
+        let Parsed::Tcp(expected) = parse(ip, WIRE) else { panic!("no segment in {ip:?}") };
         assert_eq!(found, expected, "{ip:?}");
         if let Some(options) = super::options(found.options) {
             assert_eq!(options, options::parse(found.options), "{ip:?}");
