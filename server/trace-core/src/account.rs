@@ -38,9 +38,8 @@ pub struct Taken {
     /// At the data level.
     pub goodput: u64,
     pub reinjected: u64,
+    /// Of it no mapping is known yet.
     pub unmapped: u64,
-    /// Kept for a mapping that may come.
-    pub late: u64,
     /// Only where packets are asked for.
     pub dsn: Option<u64>,
 }
@@ -52,6 +51,9 @@ impl Engine {
         let Engine { out, flows, connections, .. } = self;
         let flow = &mut flows[place.flow as usize];
         let connection = &mut connections[flow.connection as usize];
+        if !connection.multipath && options.multipath && segment.flags & SYN == 0 {
+            return self.account_as_multipath(&{ segment }, &{ options }, place, time);
+        }
         flow.timestamps |= options.timestamps.is_some();
         let (me, other) = ends(&mut flow.sides, place.side);
         let mut taken = payload(me, &segment, time, out);
@@ -63,7 +65,7 @@ impl Engine {
             let fallback = connection.fallback;
             let (mine, others) = ends(&mut connection.levels, direction);
             let (me, other) = (&mut *me, &mut *other);
-            let mut at = At { out: &mut *out, me, other, mine, others, connection: flow.connection, direction, place, time };
+            let mut at = At { out: &mut *out, me, other, mine, others, connection: flow.connection, direction, time };
             at.data_level(&segment, &options, &mut taken, fallback);
         } else {
             taken.goodput = taken.found.new;
@@ -72,9 +74,15 @@ impl Engine {
         if out.packets.is_some() {
             self.row(&{ segment }, &{ options }, place, time, &{ taken }, &{ acknowledged }, rtt, window);
         }
-        if taken.unmapped + taken.late > 0 {
+        if taken.unmapped > 0 {
             self.without_mapping(&{ segment }, &{ options }, place, time);
         }
+    }
+
+    #[cold]
+    fn account_as_multipath(&mut self, segment: &Segment, options: &Options, place: Place, time: i64) {
+        self.first_multipath(options, place, time);
+        self.account(*segment, *options, place, time);
     }
 
     #[cold]
@@ -144,7 +152,6 @@ fn count(
             bin.hole_fill += taken.found.filled;
             bin.hole_fill_packets += u32::from(taken.found.filled > 0);
             bin.reinjected += taken.reinjected;
-            bin.unmapped += taken.unmapped;
         }
         bin.queue.add_peak(me.ranges.held());
         if me.acked_known {

@@ -27,15 +27,12 @@ impl Engine {
         self.recent.push_back(connection);
     }
 
-    /// Its first option of Multipath TCP behind the SYNs: of a capture without them, or of one way only, a DATA_ACK may be all there is.
+    /// A connection's first option of Multipath TCP that is neither a SYN's nor a mapping: of a capture without them, or of one way only, a DATA_ACK may be all there is.
     #[cold]
     pub fn first_multipath(&mut self, options: &Options, place: Place, time: i64) {
         let flow = &mut self.flows[place.flow as usize];
-        flow.multipath = true;
-        let connection = &mut self.connections[flow.connection as usize];
-        connection.multipath = true;
-        let alone = flow.joined == Joined::None && connection.levels.iter().all(|level| !level.known);
-        if let Some((ack, wide)) = options.data_ack.filter(|_| alone && options.map.is_none()) {
+        self.connections[flow.connection as usize].multipath = true;
+        if let Some((ack, wide)) = options.data_ack.filter(|_| flow.joined == Joined::None) {
             self.find_alike(ack, wide, Place { side: 1 - place.side, ..place }, time);
             self.remember(place);
         }

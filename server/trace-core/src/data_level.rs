@@ -125,7 +125,7 @@ impl Engine {
                 }
                 at += length;
             }
-            out.late(me, place, late, Bin { goodput: placed.goodput, reinjected: placed.seen, ..Bin::default() }, placed.dsn);
+            out.late(me, late, Bin { goodput: placed.goodput, reinjected: placed.seen, ..Bin::default() }, placed.dsn);
         }
         me.late = left;
         if me.waits && me.mappings.knows_initial() {
@@ -139,7 +139,7 @@ impl Engine {
         let Engine { out, flows, connections, .. } = self;
         let flow = &mut flows[place.flow as usize];
         let level = &mut connections[flow.connection as usize].levels[usize::from(place.side ^ u8::from(flow.flip))];
-        flow.sides[usize::from(place.side)].settle(out, level, place, plain);
+        flow.sides[usize::from(place.side)].settle(out, level, plain);
     }
 }
 
@@ -165,11 +165,11 @@ impl Late {
 
 impl Side {
     #[inline(never)]
-    fn settle(&mut self, out: &mut Out, level: &mut Level, place: Place, plain: bool) {
+    fn settle(&mut self, out: &mut Out, level: &mut Level, plain: bool) {
         for late in std::mem::take(&mut self.late) {
             let length = late.end - late.start;
             let bin = if plain { Bin { goodput: length, ..Bin::default() } } else { Bin { unmapped: length, ..Bin::default() } };
-            out.late(self, place, late, bin, None);
+            out.late(self, late, bin, None);
         }
         if std::mem::take(&mut self.waits) {
             level.waits = level.waits.saturating_sub(1);
@@ -179,8 +179,8 @@ impl Side {
 
 impl Out {
     /// What became of payload that had waited.
-    fn late(&mut self, side: &mut Side, place: Place, late: Late, bin: Bin, dsn: Option<u64>) {
-        side.meter.late(bin, late.time, &mut self.bins, Owner::Subflow(place.flow, place.side), &self.limits, &mut self.bounded);
+    fn late(&mut self, side: &mut Side, late: Late, bin: Bin, dsn: Option<u64>) {
+        side.meter.late(bin, late.time, &mut self.bins, Owner::Subflow(side.place.flow, side.place.side), &self.limits, &mut self.bounded);
         if let Some(row) = self.packets.as_mut().and_then(|rows| rows.get_mut(late.row)) {
             row.goodput += bin.goodput as u32;
             row.reinjected += bin.reinjected as u32;
@@ -194,7 +194,6 @@ impl Out {
 struct Placed {
     goodput: u64,
     unmapped: u64,
-    late: u64,
     /// Bytes that were here before.
     seen: u64,
     dsn: Option<u64>,
@@ -209,7 +208,6 @@ pub struct At<'a> {
     pub others: &'a mut Level,
     pub connection: u32,
     pub direction: u8,
-    pub place: Place,
     pub time: i64,
 }
 
@@ -248,7 +246,6 @@ impl At<'_> {
                 let found = self.mapped_anywhere(start, end, taken.found);
                 taken.goodput = found.goodput;
                 taken.unmapped = found.unmapped;
-                taken.late = found.late;
                 taken.dsn = found.dsn;
                 taken.reinjected = found.seen.saturating_sub(seen);
             }
@@ -262,9 +259,10 @@ impl At<'_> {
         while at < end {
             let Some(stretch) = self.me.mappings.stretch(at, end) else {
                 let hole = self.me.mappings.hole(at, end).max(1);
-                let kept = self.wait(Late { start: at, end: at + hole, time: self.time, first: start, row: 0 }, found);
-                placed.late += kept;
-                placed.unmapped += hole - kept;
+                let late = Late { start: at, end: at + hole, time: self.time, first: start, row: 0 };
+                let unmapped = hole - self.wait(late, found);
+                self.out.late(self.me, late, Bin { unmapped, ..Bin::default() }, None);
+                placed.unmapped += hole;
                 at += hole;
                 continue;
             };
@@ -276,7 +274,11 @@ impl At<'_> {
                     placed.goodput += new;
                     placed.seen += seen;
                 }
-                None => placed.unmapped += stretch.length,
+                None => {
+                    let late = Late { start: at, end: at + stretch.length, time: self.time, first: start, row: usize::MAX };
+                    self.out.late(self.me, late, Bin { unmapped: stretch.length, ..Bin::default() }, None);
+                    placed.unmapped += stretch.length;
+                }
             }
             at += stretch.length;
         }
@@ -298,7 +300,7 @@ impl At<'_> {
             }
         }
         if (self.me.late.len() + parts.len()) as u64 > self.out.limits.unmapped {
-            self.me.settle(self.out, self.mine, self.place, false);
+            self.me.settle(self.out, self.mine, false);
             self.me.hopeless = !self.me.mappings.knows_initial();
             self.out.no_room("unmapped");
             return 0;

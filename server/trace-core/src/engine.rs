@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use crate::bins::Owner;
 use crate::connection::Connection;
-use crate::copies::{Copies, Copy};
+use crate::copies::Copies;
 use crate::fields::be16;
-use crate::flow::Flow;
+use crate::flow::{Flow, Side};
 use crate::frame::{ip_in, Inside, ETHERNET, IPV4};
 use crate::limits::Limits;
 use crate::options::{self, Options};
@@ -25,8 +25,6 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
     /// Length on the wire.
     pub original: u32,
-    /// TCP's checksum, where `bytes` hold no more all that it is of.
-    pub sum: Sum,
 }
 
 /// How a file is read. What the reading finds out may ask for another one.
@@ -67,8 +65,8 @@ pub struct Engine {
     pub reading: Reading,
     /// A packet is older than the one before, in a file that is read in its own order: the rest is not looked at.
     disordered: bool,
-    /// The packet at hand is older than one before, although the file is read in the order of time.
-    behind: bool,
+    /// TCP's checksum in the frame at hand, of which some is left out.
+    pub sum: Sum,
     copies: Copies,
 }
 
@@ -88,23 +86,22 @@ impl Engine {
             last: 0,
             reading,
             disordered: false,
-            behind: false,
+            sum: Sum::Unknown,
             copies: Copies::default(),
         }
     }
 
     /// How the file should have been read, when all of it was.
     pub fn better(&self) -> Reading {
-        let twice = self.flows.iter().flat_map(|flow| &flow.sides).any(|side| side.copied.is_twice(side.meter.total.packets));
+        // Too much for a path that loses and doubles now and then; whether they are copies the next reading tells.
+        let often = |side: &Side| side.meter.total.duplicate_packets >= 4 && u64::from(side.meter.total.duplicate_packets) * 4 >= side.meter.total.packets;
+        let twice = self.flows.iter().flat_map(|flow| &flow.sides).any(often);
         Reading { sorted: self.reading.sorted || self.disordered, once: self.reading.once || twice }
     }
 
     #[inline(never)]
-    fn any(&mut self, bytes: &[u8], original: u64, time: i64, sum: Sum) {
-        if let Some(mut segment) = self.dissect(bytes, original) {
-            if segment.sum == Sum::Unknown {
-                segment.sum = sum;
-            }
+    fn any(&mut self, bytes: &[u8], wire: u32, time: i64) {
+        if let Some(segment) = self.dissect(bytes, wire) {
             let options = options::parse(segment.options);
             self.segment(segment, options, time);
         }
@@ -122,9 +119,9 @@ impl Engine {
         None
     }
 
-    /// Any IP packet; `original` is its length on the wire.
-    fn dissect<'a>(&mut self, bytes: &'a [u8], original: u64) -> Option<Segment<'a>> {
-        match parse(bytes, original) {
+    /// Any IP packet; `wire` is its length there. Some programs say less than they captured.
+    fn dissect<'a>(&mut self, bytes: &'a [u8], wire: u32) -> Option<Segment<'a>> {
+        match parse(bytes, u64::from(wire).max(bytes.len() as u64)) {
             Parsed::Tcp(segment) => return Some(segment),
             Parsed::Other => self.other_packets += 1,
             Parsed::Fragment => self.strange(Kind::Fragment),
@@ -138,6 +135,26 @@ impl Engine {
     fn strange(&mut self, kind: Kind) {
         self.other_packets += 1;
         self.out.problem(kind);
+    }
+
+    /// True: the packet counts for nothing, and why is told.
+    #[cold]
+    fn left_out(&mut self, segment: &Segment, options: &Options, place: Place, time: i64, damaged: bool) -> bool {
+        let flow = &mut self.flows[place.flow as usize];
+        let side = &mut flow.sides[usize::from(place.side)];
+        if self.reading.once && self.copies.has(segment, options, time, &mut side.id) {
+            self.out.problem(Kind::CapturedTwice);
+            return true;
+        }
+        // Its receiver leaves out what came damaged. Where most are wrong, who wrote the file has changed the packets.
+        if damaged {
+            self.out.problem(Kind::BadChecksum);
+            if side.checksums[Sum::Wrong as usize] <= side.checksums[Sum::Right as usize] {
+                return true;
+            }
+        }
+        self.connections[flow.connection as usize].disordered |= time < self.last;
+        false
     }
 
     /// By value, and copies for what is called rarely: what nobody has the address of stays in registers.
@@ -159,29 +176,17 @@ impl Engine {
             },
         };
         let flow = &mut self.flows[place.flow as usize];
+        flow.end = flow.end.max(time);
         let side = &mut flow.sides[usize::from(place.side & 1)];
-        let copy = side.copied.told(&segment, time, self.copies.before(&segment, &options, time));
-        if copy != Copy::No && (self.reading.once || copy == Copy::Surely) {
-            side.copied.packets += 1;
-            if self.reading.once {
-                return self.strange(Kind::CapturedTwice);
-            }
-        }
-        if segment.sum != Sum::Unknown && !side.checksums.count(segment.sum) {
-            return self.strange(Kind::BadChecksum);
-        }
-        if segment.sum == Sum::Wrong {
-            self.out.problem(Kind::BadChecksum);
+        side.hops = segment.hops;
+        // One of them is unknown.
+        let sum = segment.sum as usize | self.sum as usize;
+        side.checksums[sum % 4] += 1;
+        let unlike = self.reading.once | (time < self.last) | (sum == Sum::Wrong as usize);
+        if unlike && self.left_out(&{ segment }, &{ options }, place, time, sum == Sum::Wrong as usize) {
+            return;
         }
         self.tcp_packets += 1;
-        side.hops.get_or_insert(segment.hops);
-        flow.end = flow.end.max(time);
-        if self.behind {
-            self.connections[flow.connection as usize].disordered = true;
-        }
-        if options.multipath && !flow.multipath && segment.flags & SYN == 0 {
-            self.first_multipath(&{ options }, place, time);
-        }
         let flow = &mut self.flows[place.flow as usize];
         let mappings = &flow.sides[usize::from(place.side & 1)].mappings;
         let mut fresh = options.map.filter(|map| !mappings.repeats(map));
@@ -212,6 +217,7 @@ impl Engine {
             self.out.problem(Kind::OutOfOrder);
         } else {
             self.disordered = true;
+            self.last = i64::MAX;
         }
         self.disordered
     }
@@ -269,18 +275,13 @@ impl Sink for Engine {
     fn frame(&mut self, frame: Frame) {
         self.out.packet += 1;
         let time = frame.time;
-        if self.disordered {
-            return;
-        }
         if self.first_time.is_none() {
             self.first_time = Some(time);
         }
-        let late = time < self.last;
-        if late && self.late() {
+        if time < self.last && self.late() {
             return;
         }
         self.last = time.max(self.last);
-        self.behind = late;
         let ip = if frame.link_type == ETHERNET && be16(frame.bytes, 12) == Some(IPV4) {
             14
         } else {
@@ -290,12 +291,11 @@ impl Sink for Engine {
             }
         };
         let bytes = frame.bytes.get(ip..).unwrap_or_default();
-        // Some programs say less than they captured.
-        let original = u64::from(frame.original).saturating_sub(ip as u64).max(bytes.len() as u64);
+        let wire = frame.original.saturating_sub(ip as u32);
         // The same steps twice: once for the usual packet, with all that it is known to be, and once for any.
-        match usual::segment(bytes, original).and_then(|segment| Some((segment, usual::options(segment.options)?))) {
-            Some((segment, options)) if frame.sum == Sum::Unknown => self.segment(segment, options, time),
-            _ => self.any(bytes, original, time, frame.sum),
+        match usual::segment(bytes, wire).and_then(|segment| Some((segment, usual::options(segment.options)?))) {
+            Some((segment, options)) => self.segment(segment, options, time),
+            None => self.any(bytes, wire, time),
         }
     }
 

@@ -1,14 +1,14 @@
 //! One subflow: what each of its two ends sent, and how it was opened.
 
 use crate::bins::Meter;
-use crate::copies::Copied;
 use crate::data_level::Late;
 use crate::echoes::{Patience, Pending};
 use crate::mapping::Mappings;
 use crate::numbers::first;
 use crate::ranges::{Found, Ranges};
 use crate::samples::Values;
-use crate::segment::{Key, Sum};
+use crate::segment::Key;
+use crate::table::Place;
 use crate::unacknowledged::Unacknowledged;
 
 /// One end as a sender.
@@ -16,6 +16,8 @@ use crate::unacknowledged::Unacknowledged;
 pub struct Side {
     /// A sequence number of it is known, and `top` is the highest.
     pub begun: bool,
+    /// Which one it is.
+    pub place: Place,
     pub top: u64,
     /// First number that may come: below it is what passed before the capture began, or damage.
     pub floor: u64,
@@ -43,10 +45,12 @@ pub struct Side {
     pub waits: bool,
     /// There was more of it than is kept, and the initial sequence number is not known: no more is.
     pub hopeless: bool,
-    pub copied: Copied,
-    pub checksums: Checksums,
-    /// Time to live of its first packet.
-    pub hops: Option<u8>,
+    /// Time to live of its packets.
+    pub hops: u8,
+    /// IP's identification of its first packet.
+    pub id: Option<u16>,
+    /// How many checksums were what `Sum` says.
+    pub checksums: [u64; 4],
     pub scale: Option<u8>,
     pub mss: Option<u16>,
     pub address_id: Option<u8>,
@@ -108,28 +112,6 @@ impl Side {
             found.filled += below;
         }
         found
-    }
-}
-
-/// What one end's checksums were.
-#[derive(Debug, Default)]
-pub struct Checksums {
-    right: u64,
-    pub begun: u64,
-    wrong: u64,
-}
-
-impl Checksums {
-    /// False: the packet is damaged, and its receiver leaves it out. Where most are wrong, who wrote the file has changed the packets.
-    #[inline(always)]
-    pub fn count(&mut self, sum: Sum) -> bool {
-        match sum {
-            Sum::Unknown => {}
-            Sum::Right => self.right += 1,
-            Sum::Begun => self.begun += 1,
-            Sum::Wrong => self.wrong += 1,
-        }
-        sum != Sum::Wrong || self.wrong > self.right
     }
 }
 
@@ -206,8 +188,6 @@ pub struct Flow {
     pub end: i64,
     pub backup: bool,
     pub timestamps: bool,
-    /// An option of Multipath TCP was seen behind the SYNs.
-    pub multipath: bool,
     /// The SYN had MP_JOIN.
     pub join: bool,
     /// The SYN had MP_CAPABLE.
@@ -232,7 +212,6 @@ impl Flow {
             end: time,
             backup: false,
             timestamps: false,
-            multipath: false,
             join: false,
             capable: false,
             fast_closed: false,

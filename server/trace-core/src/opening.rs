@@ -33,6 +33,8 @@ impl Engine {
         flow.joined = joined;
         flow.flip = flip;
         flow.opener_known = opens || answer;
+        flow.sides[0].place = Place { flow: number, side: 0 };
+        flow.sides[1].place = Place { flow: number, side: 1 };
         let one = &mut self.connections[connection as usize];
         flow.number = one.members.len() as u32;
         one.members.push(number);

@@ -3,7 +3,6 @@
 use crate::engine::Frame;
 use crate::fields::{head, Order};
 use crate::problems::Kind;
-use crate::segment::Sum;
 use crate::sink::Sink;
 use crate::source::Source;
 
@@ -105,13 +104,13 @@ pub fn read<S: Source, K: Sink>(source: &mut S, header: Header, sink: &mut K) {
             let had = whole.len();
             let frame = whole.get(16..).unwrap_or_default();
             let time = i64::from(record.seconds) * 1_000_000_000 + i64::from(record.fraction) * unit;
-            sink.frame(Frame { link_type: header.link_type, time, bytes: frame, original: record.original, sum: Sum::Unknown });
+            sink.frame(Frame { link_type: header.link_type, time, bytes: frame, original: record.original });
             source.skip(had);
             sink.ended_inside(source);
             return;
         };
         let time = i64::from(record.seconds) * 1_000_000_000 + i64::from(record.fraction) * unit;
-        sink.frame(Frame { link_type: header.link_type, time, bytes: frame, original: record.original, sum: Sum::Unknown });
+        sink.frame(Frame { link_type: header.link_type, time, bytes: frame, original: record.original });
         near = Some(record.seconds);
         source.skip(16 + captured);
         sink.at(16 + captured as u64);

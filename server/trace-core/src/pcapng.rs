@@ -4,7 +4,6 @@ use crate::engine::Frame;
 use crate::fields::Order;
 use crate::pcap::{MOST_CAPTURED, SEARCHED};
 use crate::problems::Kind;
-use crate::segment::Sum;
 use crate::sink::Sink;
 use crate::source::Source;
 
@@ -171,7 +170,7 @@ fn packet<K: Sink>(kind: u32, body: &[u8], order: Order, interfaces: &[Interface
             body.get(start..).unwrap_or_default()
         }
     };
-    sink.frame(Frame { link_type: interface.link_type, time, bytes, original, sum: Sum::Unknown });
+    sink.frame(Frame { link_type: interface.link_type, time, bytes, original });
 }
 
 /// Goes to the next place where a block of a known kind has the same length at both its ends.

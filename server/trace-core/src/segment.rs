@@ -91,35 +91,44 @@ pub enum Sum {
 }
 
 /// Larger packets were put together from several; whose checksum they have differs.
-const LARGEST_ON_WIRE: usize = 1600;
+pub const LARGEST_ON_WIRE: usize = 1600;
 
-/// RFC 9293 §3.1. `own`: where TCP's header begins, `total`: the packet's length. Sums are in the machine's order of bytes, which RFC 1071
-/// §2 allows.
+/// RFC 9293 §3.1. Of the addresses, and of TCP's header and payload, whose length is `length`: the sums of their words, each with its bytes
+/// exchanged, which RFC 1071 §2 allows. `said`: the checksum, likewise.
 #[inline(always)]
-pub fn checksum(ip: &[u8], own: usize, total: usize, addresses: &[u8]) -> Sum {
-    let Some(bytes) = ip.get(own..total).filter(|_| total <= LARGEST_ON_WIRE) else { return Sum::Unknown };
-    let ends = ones(addresses) + u64::from(u16::from_ne_bytes([0, 6]));
-    let pseudo = ends + u64::from(((total - own) as u16).to_be());
-    if folded(pseudo + ones(bytes)) == 0xffff {
-        return Sum::Right;
-    }
-    match bytes.get(16..18) {
+pub fn checksum(addresses: u64, bytes: u64, length: usize, said: u16) -> Sum {
+    let ends = addresses + u64::from(u16::from_le_bytes([0, TCP]));
+    let pseudo = ends + u64::from((length as u16).swap_bytes());
+    if folded(pseudo + bytes) == 0xffff {
+        Sum::Right
+    } else if said == 0 {
         // Not filled in at all.
-        Some([0, 0]) | None => Sum::Unknown,
-        Some(said) => {
-            let said = u16::from_ne_bytes([said[0], said[1]]);
-            if said == folded(pseudo) || said == folded(ends) { Sum::Begun } else { Sum::Wrong }
-        }
+        Sum::Unknown
+    } else if said == folded(pseudo) || said == folded(ends) {
+        Sum::Begun
+    } else {
+        Sum::Wrong
     }
 }
 
+/// The carries are kept above the words.
 #[inline(always)]
-fn ones(bytes: &[u8]) -> u64 {
-    let words = bytes.chunks_exact(4);
-    let mut last = [0; 4];
-    last[..words.remainder().len()].copy_from_slice(words.remainder());
-    let word = |four: &[u8]| u64::from(u32::from_ne_bytes([four[0], four[1], four[2], four[3]]));
-    words.map(word).sum::<u64>() + word(&last)
+pub fn ones(bytes: &[u8]) -> u64 {
+    let mut sum = 0;
+    let words = bytes.chunks_exact(8);
+    let rest = words.remainder();
+    for word in words {
+        let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
+        sum += (word & 0xffff_ffff) + (word >> 32);
+    }
+    let (four, two) = (rest.len() & 4, rest.len() & 6);
+    if let Some(word) = rest.get(..4) {
+        sum += u64::from(u32::from_le_bytes(word.try_into().unwrap_or_default()));
+    }
+    if let Some([a, b]) = rest.get(four..four + 2) {
+        sum += u64::from(u16::from_le_bytes([*a, *b]));
+    }
+    sum + rest.get(two).map_or(0, |byte| u64::from(*byte))
 }
 
 #[inline(always)]
@@ -206,12 +215,13 @@ fn ipv4(ip: &[u8], original: u64, depth: u8) -> Parsed<'_> {
         id: u16::from_be_bytes([header[4], header[5]]),
         hops: header[8],
         beyond: said > original,
-        summed: fragment & MORE_FRAGMENTS == 0,
+        summed: header[6] & MORE_FRAGMENTS == 0,
     };
     outer.inside(header[9], depth)
 }
 
-pub const MORE_FRAGMENTS: u16 = 0x2000;
+/// In the sixth octet.
+pub const MORE_FRAGMENTS: u8 = 0x20;
 
 /// RFC 8200 §3 and §4.
 fn ipv6(ip: &[u8], original: u64, depth: u8) -> Parsed<'_> {
@@ -287,6 +297,13 @@ impl<'a> Outer<'a> {
         }
     }
 
+    fn checksum(&self) -> Sum {
+        let whole = usize::try_from(self.total).ok().filter(|total| *total <= LARGEST_ON_WIRE);
+        let Some(bytes) = whole.and_then(|total| self.ip.get(self.own..total)) else { return Sum::Unknown };
+        let said = be16(bytes, 16).unwrap_or_default().swap_bytes();
+        checksum(ones(self.ends), ones(bytes), bytes.len(), said)
+    }
+
     /// RFC 9293 §3.1.
     #[inline(always)]
     fn tcp(&self) -> Parsed<'a> {
@@ -311,7 +328,7 @@ impl<'a> Outer<'a> {
             options,
             id: self.id,
             hops: self.hops,
-            sum: if whole { checksum(self.ip, self.own, self.total as usize, self.ends) } else { Sum::Unknown },
+            sum: if whole { self.checksum() } else { Sum::Unknown },
             cut: options.len() < own - 20,
             beyond: self.beyond,
         })

@@ -64,7 +64,8 @@ impl<'e> Gathered<'e> {
                 (self.engine.out.packet, self.engine.out.offset) = (kept.packet - 1, kept.offset);
             }
             let Kept { link_type, time, original, sum, .. } = kept;
-            self.engine.frame(Frame { link_type, time, bytes, original, sum });
+            self.engine.sum = sum;
+            self.engine.frame(Frame { link_type, time, bytes, original });
         }
         if !self.several {
             (self.engine.out.packet, self.engine.out.offset) = here;

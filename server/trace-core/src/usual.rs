@@ -4,23 +4,23 @@
 
 use crate::fields::{be16, be32, be64, head};
 use crate::options::{Map, Options};
-use crate::segment::{checksum, Key, Segment, Sum, MORE_FRAGMENTS};
+use crate::segment::{checksum, ones, Key, Segment, Sum, LARGEST_ON_WIRE, MORE_FRAGMENTS};
 
 /// An IPv4 header without options, TCP's, and its timestamps.
 const HEADERS: usize = 20 + 20 + 12;
 
-/// From the IP packet's first byte on. `original`: its bytes on the wire.
+/// From the IP packet's first byte on. `wire`: its bytes there.
 #[inline(always)]
-pub fn segment(ip: &[u8], original: u64) -> Option<Segment<'_>> {
+pub fn segment(ip: &[u8], wire: u32) -> Option<Segment<'_>> {
     let header = head::<HEADERS>(ip)?;
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
     let own = usize::from(header[32] >> 4) * 4;
     // Version and length, protocol, and that it is no later part of a fragment.
     let known = header[0] == 0x45 && header[9] == 6 && be16(header, 6)? & 0x1fff == 0;
-    if !known || own < 32 || total < 20 + own || total as u64 > original {
+    if !known || own < 32 || total < 20 + own || total as u32 > wire {
         return None;
     }
-    let summed = total <= ip.len() && be16(header, 6)? & MORE_FRAGMENTS == 0;
+    let whole = ip.get(HEADERS..total).filter(|_| total <= LARGEST_ON_WIRE && header[6] & MORE_FRAGMENTS == 0);
     Some(Segment {
         key: Key([be64(header, 12)?, 0, 0, 0, u64::from(be32(header, 20)?)]),
         sequence: be32(header, 24)?,
@@ -31,7 +31,11 @@ pub fn segment(ip: &[u8], original: u64) -> Option<Segment<'_>> {
         options: ip.get(40..20 + own)?,
         id: be16(header, 4)?,
         hops: header[8],
-        sum: if summed { checksum(ip, 20, total, &header[12..20]) } else { Sum::Unknown },
+        sum: whole.map_or(Sum::Unknown, |rest| {
+            let word = |at: usize| u64::from(u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]));
+            let bytes = (20..HEADERS).step_by(4).map(word).sum::<u64>() + ones(rest);
+            checksum(word(12) + word(16), bytes, total - 20, u16::from_le_bytes([header[36], header[37]]))
+        }),
         cut: false,
         beyond: false,
     })
@@ -106,7 +110,7 @@ mod tests {
         for told in usual_options() {
             let ip = packet(&told);
             let Parsed::Tcp(expected) = parse(&ip, WIRE) else { panic!("no segment") };
-            assert_eq!(segment(&ip, WIRE), Some(expected));
+            assert_eq!(segment(&ip, WIRE as u32), Some(expected));
             assert_eq!(super::options(&told), Some(options::parse(&told)));
         }
     }
@@ -127,7 +131,7 @@ mod tests {
     }
 
     fn same_or_nothing(ip: &[u8]) {
-        let Some(found) = segment(ip, WIRE) else { return };
+        let Some(found) = segment(ip, WIRE as u32) else { return };
         let Parsed::Tcp(expected) = parse(ip, WIRE) else { panic!("no segment in {ip:?}") };
         assert_eq!(found, expected, "{ip:?}");
         if let Some(options) = super::options(found.options) {

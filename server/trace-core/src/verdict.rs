@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::samples::Values;
+use crate::segment::Sum;
 
 /// Codes of `vantage`.
 pub const UNKNOWN: u8 = 0;
@@ -64,8 +65,8 @@ fn vantage(engine: &Engine, connection: u32) -> u8 {
             for (method, end) in [(BY_ACK, 1 - own), (BY_TIMESTAMP, own)] {
                 seen(end, Values::quantile(&mut one.values[method].kept(), SHORT_PERCENT));
             }
-            begun[own] |= one.checksums.begun > 0;
-            first_hop[own] |= matches!(one.hops, Some(64 | 128 | 255));
+            begun[own] |= one.checksums[Sum::Begun as usize] > 0;
+            first_hop[own] |= matches!(one.hops, 64 | 128 | 255);
             let total = &one.meter.total;
             loss[own] |= total.duplicate > 0 && total.hole_fill == 0;
             loss[1 - own] |= total.hole_fill > 0 && total.duplicate == 0;
