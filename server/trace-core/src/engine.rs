@@ -176,7 +176,6 @@ impl Engine {
             },
         };
         let flow = &mut self.flows[place.flow as usize];
-        flow.end = flow.end.max(time);
         let side = &mut flow.sides[usize::from(place.side & 1)];
         side.hops = segment.hops;
         // One of them is unknown.
@@ -188,6 +187,7 @@ impl Engine {
         }
         self.tcp_packets += 1;
         let flow = &mut self.flows[place.flow as usize];
+        flow.end = flow.end.max(time);
         let mappings = &flow.sides[usize::from(place.side & 1)].mappings;
         let mut fresh = options.map.filter(|map| !mappings.repeats(map));
         let unusual = segment.flags & (SYN | RST) != 0 || options.rare;

@@ -293,7 +293,8 @@ def test_a_capture_of_version_0_that_begins_behind_the_handshake():
     _, s = scene.open()
     scene.wire.packets.clear()
     for number in range(1, 12):
-        mapped = dss(dsn=scene.to_client + number * 1000, ssn=number * 1000 + 1, length=2000) if number % 2 == 0 else b""
+        mapped = dss(dsn=scene.to_client + number * 1000, ssn=number * 1000 + 1, length=2000)
+        mapped = mapped if number % 2 == 0 else dss(ack=scene.to_server)
         s((100 + number) * MS, S0 + 1 + number * 1000, C0 + 1, ACK, 1000, mapped)
     made = analyse(pcap(scene.wire.packets))
     total = one(made, "totals", subflow=None, direction="to_opener")

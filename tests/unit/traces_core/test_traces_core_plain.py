@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from captures import EPOCH, MS, S, pcap
+from captures import ACK, CLIENT, EPOCH, MS, SERVER, SYN, S, Wire, ipaddress, pcap
 from reading import analyse, of, one
-from scenes import plain_download
+from scenes import C0, S0, plain_download
 
 
 @pytest.fixture(scope="module")
