@@ -66,7 +66,7 @@ fn vantage(engine: &Engine, connection: u32) -> u8 {
                 seen(end, Values::quantile(&mut one.values[method].kept(), SHORT_PERCENT));
             }
             begun[own] |= one.checksums[Sum::Begun as usize] > 0;
-            first_hop[own] |= matches!(one.hops, 64 | 128 | 255);
+            first_hop[own] |= matches!(one.hops, 64 | 128 | 255) && flow.sides[1 - side].hops > 0;
             let total = &one.meter.total;
             loss[own] |= total.duplicate > 0 && total.hole_fill == 0;
             loss[1 - own] |= total.hole_fill > 0 && total.duplicate == 0;
