@@ -171,7 +171,10 @@ def test_packets_without_tcp_that_can_be_read_are_told(tmp_path):
     """In VXLAN; and a capture that has none at all is no failure, but said."""
     inner = bytes(8) + bytes(12) + b"\x08\x00"
     packets = plain_download().packets
-    hidden = [Packet(p.time_ns, ipv4("198.51.100.1", "198.51.100.2", udp(4789, inner + p.content), protocol=17), 900) for p in packets]
+    hidden = [
+        Packet(p.time_ns, ipv4("198.51.100.1", "198.51.100.2", udp(4789, inner + p.content), protocol=17), 900)
+        for p in packets
+    ]
     path = tmp_path / "a.pcap"
     path.write_bytes(pcap(hidden))
     done = run(path)

@@ -241,8 +241,8 @@ def test_a_capture_that_begins_inside_a_mapping():
 
 
 def late_mapping(version, lost):
-    """The mapping of three segments is on the first of them, as version 0 sends it. What is ``lost`` on the way does not come to the receiver;
-    it is sent again on the same subflow, and its bytes on the other."""
+    """The mapping of three segments is on the first of them, as version 0 sends it. What is ``lost`` on the way does not come to the
+    receiver; it is sent again on the same subflow, and its bytes on the other."""
     scene = Multipath(version)
     _, s1 = scene.open()
     _, s2 = scene.join(100 * MS)

@@ -139,7 +139,10 @@ def transfer(ack_after_ns: int, hops: tuple[int, int] = (64, 64)) -> list:
     for number in range(20):
         s(number * 200 * MS, S0 + number * 1000, C0, ACK, 1000)
         s.other()(number * 200 * MS + ack_after_ns, C0, S0 + (number + 1) * 1000)
-    return [packet.put(8, hops[packet.content[:20][12:16] != ipaddress.IPv4Address(SERVER).packed]) for packet in wire.packets]
+    return [
+        packet.put(8, hops[packet.content[:20][12:16] != ipaddress.IPv4Address(SERVER).packed])
+        for packet in wire.packets
+    ]
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ class PairRun:
         self.plan = plan
         self._around = around
         self._stop = threading.Event()
+        self.measured = False
+        """All is measured and written; it is being told."""
         self._conditions: ConditionsMadeLike | None = None
         self._paths: dict[str, PathConfig] = {p.name: p for p in around.config.paths}
         self._thread = threading.Thread(target=self._carry_out, name=plan.pair, daemon=True)
@@ -83,6 +85,7 @@ class PairRun:
             # Polling must survive whatever a run does.
             log.exception("pair %s failed", self.plan.pair)
         finally:
+            self.measured = True
             self._around.audience.pair_ended(self.plan, ok)
 
     def _over_its_paths(self) -> bool:

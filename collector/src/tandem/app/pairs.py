@@ -20,6 +20,9 @@ from tandem.spool.durable import write_durably
 
 log = logging.getLogger(__name__)
 
+_MOMENT_S = 5.0
+"""For a thread that has nothing more to do than to end."""
+
 
 class Manifests:
     """Writes manifests and has them sent. One that the disk does not take is kept and tried again by ``retry``. ``written`` is told the run
@@ -72,6 +75,9 @@ class Pairs:
 
     def begin(self, wish: Wish) -> str | None:
         """Begin a pair; its id, or None when one is running already, a modem is being recovered or the collector stops."""
+        current = self._current
+        if current is not None and current.measured:
+            current.join(_MOMENT_S)  # who was told of its end asks for the next at once
         with self._lock:
             if self._closed or self._held or self.running:
                 return None

@@ -42,7 +42,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="a capture, or a folder: in it and below every *.pcap and *.pcapng, also with .gz or .zst behind (what is in xz or bzip2 is named, not read)",
+        help="a capture, or a folder: in it and below every *.pcap and *.pcapng, also with .gz or .zst behind "
+        "(what is in xz or bzip2 is named, not read)",
     )
     parser.add_argument(
         "--together",

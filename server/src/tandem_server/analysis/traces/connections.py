@@ -76,7 +76,18 @@ SUBFLOWS = (
 )
 EVENTS = ("connection", "subflow", "kind", "time_utc_ns")
 TOTALS = (
-    *("connection", "subflow", "direction", "packets", "unmapped_bytes", "unseen_bytes", "goodput_bytes", "share", "duplicate_bytes", "hole_fill_bytes"),
+    *(
+        "connection",
+        "subflow",
+        "direction",
+        "packets",
+        "unmapped_bytes",
+        "unseen_bytes",
+        "goodput_bytes",
+        "share",
+        "duplicate_bytes",
+        "hole_fill_bytes",
+    ),
     *("reinjected_bytes", "reorder_queue_max_bytes", "rtt_method", "rtt_min_ns", "rtt_median_ns", "rtt_p95_ns"),
 )
 
