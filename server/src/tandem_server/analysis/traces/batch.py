@@ -60,8 +60,8 @@ class Analysed:
 def process_batch(paths: Sequence[str], bin_ns: int, packets: bool, out: Path | None) -> Analysed:
     """Analyse these captures; with ``out`` also write their rows as one part of each table there, its manifest last.
 
-    A path may be several, joined by TOGETHER: they are read as one capture. The same paths, content and settings make the same part under the
-    same name, whoever runs it, also when two do at once.
+    A path may be several, joined by TOGETHER: they are read as one capture. The same paths, content and settings make the same part under
+    the same name, whoever runs it, also when two do at once.
     A file that cannot be analysed is told and left out. OSError: the part cannot be written.
     """
     done = Analysed()
