@@ -129,12 +129,17 @@ class Account:
         day = day_of(self._utc_ns()) or UNDATED
         return {path: self.spent(path, day) for path in self._interfaces}
 
+    def left_of_day(self, path: PathConfig) -> int | None:
+        """As ``left_today``, by its limit a day alone."""
+        limit = path.day_limit_bytes
+        spent = self.spent(path.name, day_of(self._utc_ns()) or UNDATED)
+        return None if limit is None else max(0, limit - spent)
+
     def left_today(self, path: PathConfig) -> int | None:
         """Bytes, both ways, that its SIM may still carry this day (UTC), by its limit a day and by its plan; None: no limit."""
-        limit, utc_ns = path.day_limit_bytes, self._utc_ns()
-        if limit is None:
+        left, utc_ns = self.left_of_day(path), self._utc_ns()
+        if left is None:
             return None
-        left = limit - self.spent(path.name, day_of(utc_ns) or UNDATED)
         if path.plan is not None and utc_ns is not None:
             since = reset_before(datetime.fromtimestamp(utc_ns / 1e9, UTC).date(), path.plan.reset_day)
             left = min(left, path.plan.bytes - self.spent_since(path.name, since.isoformat()))

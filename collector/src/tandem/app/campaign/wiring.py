@@ -93,7 +93,7 @@ class Eyes:
             paths_up=frozenset(role for role, path in roles.items() if states.get(path, {}).get("state") == "up"),
             busy=self._pairs.running,
             left_bytes={
-                role: self._account.left_today(self._limited[path]) or 0
+                role: self._account.left_of_day(self._limited[path]) or 0
                 for role, path in roles.items()
                 if path in self._limited
             },
