@@ -39,8 +39,11 @@ def bins_of_capture(
         for rows in (mine & (subflow == n) for n in np.unique(subflow[mine & ~np.isnan(subflow)]))
     ]
     made = []
-    times, total = summed(parts)
-    if len(times):
+    if parts:
+        times, total = summed(parts)
+        if not len(times):  # where it was captured, nobody knows what is in flight
+            times = np.unique(np.concatenate([at for at, _ in parts]))
+            total = np.full(len(times), np.nan)
         made.append(Bins(run, path or "", (times - clock.start_utc_ns) / 1e9, total, np.full(len(times), np.nan)))
     if whole and (own := mine & np.isnan(subflow)).any():
         order = np.argsort(start[own], kind="stable")
