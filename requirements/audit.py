@@ -81,14 +81,19 @@ def faults_of_lists() -> list[str]:
             same = [other for other in entries if other.name == pin.name]
             if len(same) > 1 and not all(other.marker for other in same):
                 faults.append(f"{name}: {pin.name} is there twice")
-    for manifest in sorted(HERE.parent.rglob("Cargo.toml")):
-        if "target" not in manifest.parts and "build" not in manifest.parts:
-            dependencies = re.search(r"(?ms)^\[dependencies\]\n(.*?)(?=^\[|\Z)", manifest.read_text())
-            for line in dependencies[1].splitlines() if dependencies else ():
-                exact = re.fullmatch(r"[\w-]+ = (?:\"=[0-9.]+\"|\{ ?(?:path|version = \"=[0-9.]+\").*\})", line)
-                if line.strip() and not line.startswith("#") and not exact:
-                    faults.append(f"{manifest.relative_to(HERE.parent)}: not an exact version: {line}")
+    for manifest in crates():
+        dependencies = re.search(r"(?ms)^\[dependencies\]\n(.*?)(?=^\[|\Z)", manifest.read_text())
+        for line in dependencies[1].splitlines() if dependencies else ():
+            exact = re.fullmatch(r"[\w-]+ = (?:\"=[0-9.]+\"|\{ ?(?:path|version = \"=[0-9.]+\").*\})", line)
+            if line.strip() and not line.startswith("#") and not exact:
+                faults.append(f"{manifest.relative_to(HERE.parent)}: not an exact version: {line}")
     return faults
+
+
+def crates() -> list[Path]:
+    """The manifests of all of Tandem's own crates."""
+    found = sorted(HERE.parent.rglob("Cargo.toml"))
+    return [one for one in found if not {"target", "build", ".venv"} & set(one.relative_to(HERE.parent).parts)]
 
 
 def faults_of_installed() -> list[str]:
@@ -143,10 +148,11 @@ def known_holes() -> tuple[list[str], list[str]]:
         faults += found
         unasked += missed
     if shutil.which("cargo-audit"):
-        link = HERE.parent / "firmware/bench/link"
-        done = subprocess.run(["cargo", "audit"], cwd=link, capture_output=True, text=True, check=False)
-        if done.returncode:
-            faults.append(f"cargo-audit: {(done.stdout + done.stderr).strip()}")
+        for crate in crates():
+            done = subprocess.run(["cargo", "audit"], cwd=crate.parent, capture_output=True, text=True, check=False)
+            if done.returncode:
+                where = crate.parent.relative_to(HERE.parent)
+                faults.append(f"cargo-audit in {where}: {(done.stdout + done.stderr).strip()}")
     return faults, unasked
 
 

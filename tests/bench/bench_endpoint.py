@@ -31,6 +31,7 @@ from radio_pair import PATHS, radio_pair
 from run_download import Run
 from two_paths import SERVER, Space, await_true
 
+from tandem.experiment.control import Session
 from tandem.mptcp import sysctls
 from tandem_server.store import find_influxd
 
@@ -45,6 +46,7 @@ probe_bytes_per_day = 100_000_000_000_000
 sessions_per_probe = 1000
 connections = 1000
 connections_per_address = 1000
+connections_per_probe = 1000
 https_strangers = 1000
 https_strangers_per_address = 1000
 https_connections_per_probe = 1000
@@ -135,9 +137,11 @@ def iperf(probe: Space, server: Space, before: list[str], seconds: float) -> dic
 def curl(probe: Space, folder: Path, before: list[str], kind: str, seconds: float) -> dict[str, float]:
     """One download from the endpoint by curl; the session is opened by curl too, and is not counted."""
     session = control(probe, folder, "POST", "", {"run": "bench-curl", "kind": kind, "path": "a", "seconds": seconds})
-    target = f"http://{SERVER}:{MEASUREMENT}/v1/download?seconds={seconds}"
+    target = f"/v1/download?seconds={seconds}"
+    claim = Session(session["session"], bytes.fromhex(session["key"]), "a").claim(target)
+    url = f"http://{SERVER}:{MEASUREMENT}{target}"
     fetch = ["curl", "-sS", "-o", "/dev/null", "-w", "%{size_download}", "--interface", "10.71.1.1"]
-    out, wall, cpu = spent([*probe.enter, *before, *fetch, "-H", f"X-Tandem-Session: {session['session']}", target])
+    out, wall, cpu = spent([*probe.enter, *before, *fetch, "-H", f"X-Tandem-Session: {claim}", url])
     control(probe, folder, "DELETE", f"/{session['session']}", None)
     return {"bit_per_s": int(out) * 8 / wall, "cpu_s": cpu, "bytes": int(out)}
 

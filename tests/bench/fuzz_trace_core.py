@@ -24,14 +24,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit" / "traces_core"))
 
 import fuzzing
-from captures import MS, Packet, framed, pcap, pcapng
-from scenes import Multipath, plain_download
+from captures import ACK, LINKS, MS, Packet, dss, framed, pcap, pcapng, summed
+from scenes import C0, S0, Multipath, plain_download
 
 from tandem_server import tandem_trace_core as core
 
 ODD = (0, 1, 2, 3, 4, 5, 7, 8, 12, 14, 15, 16, 20, 24, 28, 30, 40, 60, 127, 128, 255, 256, 1500, 32767, 32768, 65535)
-LINKS = ("ethernet", "vlan", "cooked", "cooked 2", "ppp", "raw")
-NUMBERS = {"ethernet": 1, "vlan": 1, "cooked": 113, "cooked 2": 276, "ppp": 9, "raw": 101}
 SECONDS_EACH, MEMORY = 10, 2 << 30
 
 
@@ -46,7 +44,13 @@ def seeds() -> list[list[Packet]]:
             scene.acknowledge(
                 (s1, s2)[number % 2].other(), (200 + number) * MS + 1000, (number // 2 + 1) * 700, number * 700
             )
+        # Payload before its mapping, which is on its first packet only.
+        for number in (1, 2, 0):
+            mapped = dss(dsn=scene.to_client + 8400, ssn=4201, length=2100) if number == 0 else dss(ack=scene.to_server)
+            s1((300 + number) * MS, S0 + 4201 + 700 * number, C0 + 1, ACK, 700, mapped)
         scenes.append(scene.wire.packets)
+    scenes.append([Packet(one.time_ns, summed(one.content), one.original) for one in scenes[0]])
+    scenes.append([one for one in scenes[0] for _ in range(2)])
     return scenes
 
 
@@ -100,8 +104,8 @@ class Mutator:
             start = draw.randrange(len(packets))
             packets = packets[start : start + draw.choice((5, 20, 60))] if draw.random() < 0.7 else packets[:40]
         else:
-            name = draw.choice(LINKS)
-            link, packets = NUMBERS[name], framed(draw.choice(self.made), name)
+            name = draw.choice(list(LINKS))
+            link, packets = LINKS[name][0], framed(draw.choice(self.made), name)
         packets = list(packets)
         for _ in range(draw.choice((0, 1, 2, 4, 8))):
             at = draw.randrange(len(packets))
@@ -166,7 +170,8 @@ def main() -> int:
         signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS_EACH)
         began = time.perf_counter()
         try:
-            limits = {"intervals": 3, "segments": 4, "timestamps": 4, "mappings": 2} if count % 4 == 0 else None
+            few = {"intervals": 3, "segments": 4, "timestamps": 4, "mappings": 2, "unmapped": 2, "together_bytes": 2000}
+            limits = few if count % 4 == 0 else None
             check(core.analyse_bytes(content, packets=count % 2 == 0, limits=limits))
         except BaseException:
             args.keep.write_bytes(content)

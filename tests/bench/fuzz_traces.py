@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "unit/traces"))
 import fuzzing
 from trace_desk_here import CHUNK, PLENTY, Place, offered
 
-from tandem_server.ingest.body import Unreadable
+from tandem_server.ingest.body import Readers, Unreadable
+from tandem_server.ingest.budget import Budget
 from tandem_server.ingest.lines import TooMuch
 from tandem_server.ingest.traces import ProbesTraces
 from tandem_server.store.trace_store import content_of
@@ -131,7 +132,7 @@ def check(place: Place) -> int:
 
 async def fuzz(seconds: float, seed: int, folder: Path) -> None:
     place, dice, answers = Place(folder, PLENTY), random.Random(seed), Counter[str]()
-    traces = ProbesTraces(place.desk, 60.0)
+    traces = ProbesTraces(place.desk, Readers(Budget(1 << 26), 60.0, 4), 60.0)
     for _ in fuzzing.rounds(seconds):
         answers[await asked(traces, place, dice)] += 1
         statuses = {int(word) for words in answers for word in words.split()}

@@ -16,6 +16,7 @@ from typing import Any
 from processes import cpu_s
 from two_paths import Space
 
+from tandem.experiment.control import Session
 from tandem.mptcp_abi import IPPROTO_MPTCP
 
 CONTROL, MEASUREMENT = 8444, 8480
@@ -49,14 +50,15 @@ class Control:
 class Reader:
     """One client: reads at most ``bit_per_s`` when told."""
 
-    def __init__(self, kind: str, session: str, query: str, bit_per_s: float | None) -> None:
+    def __init__(self, kind: str, session: Session, query: str, bit_per_s: float | None) -> None:
         protocol = IPPROTO_MPTCP if kind == "mptcp" else socket.IPPROTO_TCP
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
         if bit_per_s is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
         self.socket.connect(("127.0.0.1", MEASUREMENT))
+        target = f"/v1/download?{query}"
         self.socket.sendall(
-            f"GET /v1/download?{query} HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session}\r\n\r\n".encode()
+            f"GET {target} HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session.claim(target)}\r\n\r\n".encode()
         )
         self.socket.setblocking(False)
         self.bytes, self.started_s, self.ended_s = 0, time.monotonic(), 0.0
@@ -79,7 +81,7 @@ def family(pid: int) -> dict[str, list[int]]:
 def fetch(folder: Path, count: int, query: str, bit_per_s: float | None, stop_s: float | None) -> dict[str, Any]:
     """``count`` sessions, half of them Multipath TCP, opened over eight control connections, then all read at once."""
     kinds = ["mptcp" if i % 2 else "tcp" for i in range(count)]
-    sessions: list[str] = [""] * count
+    sessions: dict[int, Session] = {}
     ended: list[dict[str, Any]] = [{}] * count
     name, _, value = query.partition("=")
     asked = {name: float(value) if name == "seconds" else int(value)}
@@ -101,14 +103,15 @@ def fetch(folder: Path, count: int, query: str, bit_per_s: float | None, stop_s:
 
     def begin(control: Control, i: int) -> None:
         body = {"run": f"many-{i}", "kind": kinds[i], "path": "a", **asked}
-        sessions[i] = control.ask("POST", "/v1/sessions", body)["session"]
+        told = control.ask("POST", "/v1/sessions", body)
+        sessions[i] = Session(told["session"], bytes.fromhex(told["key"]), "a")
 
     def finish(control: Control, i: int) -> None:
-        ended[i] = control.ask("DELETE", f"/v1/sessions/{sessions[i]}")
+        ended[i] = control.ask("DELETE", f"/v1/sessions/{sessions[i].id}")
 
     opening_s = over_eight(begin)
     begun = time.monotonic()
-    readers = [Reader(kind, session, query, bit_per_s) for kind, session in zip(kinds, sessions, strict=True)]
+    readers = [Reader(kind, sessions[i], query, bit_per_s) for i, kind in enumerate(kinds)]
     alive, most = set(readers), 0
     buffer = bytearray(_BLOCK)
     with selectors.DefaultSelector() as selector:

@@ -28,8 +28,8 @@ SWALLOWS = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 """Where a reflector would be."""
 SWALLOWS.bind(("127.0.0.1", 0))
 CLOCK = {"utc_minus_monotonic_ns": 0, "synchronised": None, "error_ms": None}
-REFLECTOR = {"port": SWALLOWS.getsockname()[1], "key": "00" * 32, "clock": CLOCK}
-SESSION = {"session": "0" * 31 + "1", "reflector": REFLECTOR}
+REFLECTOR = {"port": SWALLOWS.getsockname()[1], "clock": CLOCK}
+SESSION = {"session": "0" * 31 + "1", "key": "00" * 32, "reflector": REFLECTOR}
 PAGE_URL = "http://page.example/"
 PAGE = {
     "url": PAGE_URL,

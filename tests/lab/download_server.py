@@ -94,7 +94,7 @@ class Endpoint:
             session = f"s{len(self.opened)}"
             self._open.add(session)
             refused = self.behaviour.session_status != 201
-            told = {"session": session, "measurement_port": self.measurement_port}
+            told = {"session": session, "key": "00" * 32, "measurement_port": self.measurement_port}
             if self.behaviour.further_addresses is not None:
                 told["further_addresses"] = self.behaviour.further_addresses
             answer = {"error": "as told"} if refused else told

@@ -206,9 +206,16 @@ class Story:
         return ask(self.kit.probe / "status.sock", request, 180.0)
 
     def _ran(self, what: str, experiment: str = "download", *, ok: bool = True, **asked: Any) -> None:
-        answers = list(self._asked(op="start", experiment=experiment, parameters={"paths": ["a", "b"], **asked}))
+        answers: list[dict[str, Any]] = []
+
+        def begun() -> bool:
+            """A modem's recovery keeps runs off."""
+            answers[:] = self._asked(op="start", experiment=experiment, parameters={"paths": ["a", "b"], **asked})
+            return answers[-1]["type"] != "refused" or "try again" not in answers[-1]["reason"]
+
+        awaited(f"{what} may begin", begun, 180)
         last = answers[-1]
-        assert (last["type"], last["ok"]) == ("done", ok), answers
+        assert (last["type"], last.get("ok")) == ("done", ok), answers
         self.left.runs[what] = last["runs"]
 
     def _runs(self) -> None:

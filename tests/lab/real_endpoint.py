@@ -8,6 +8,8 @@ from pathlib import Path
 
 import uvicorn
 
+from tandem_server.cli.bounds import Bounds, measurement_bounds
+from tandem_server.door import Door
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.listener import Acceptor, listen
 from tandem_server.endpoint.measurement import Measurement
@@ -38,11 +40,9 @@ class RealEndpoint:
         self.recorder = Recorder(lambda: _NoStore())  # type: ignore[arg-type,return-value]  # it takes lines and refuses none
         self.listener = listen(host, 0)
         self.measurement_port = self.listener.getsockname()[1]
+        measurement = Measurement(self.sessions, limits, self.recorder, "boot-1")
         self.acceptor = Acceptor(
-            self.listener,
-            Measurement(self.sessions, limits, self.recorder, "boot-1").serve,
-            limits.connections,
-            limits.connections_per_address,
+            self.listener, lambda *them: measurement.serve(*them[:4]), Door(measurement_bounds(Bounds()))
         )
         self.control = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         self.control.bind((host, 0))

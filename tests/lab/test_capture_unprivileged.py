@@ -19,6 +19,7 @@ import pytest
 from lone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, MEASUREMENT_TLS_PORT, lone_endpoint
 from two_paths import SERVER, Space, why_not
 
+from tandem.experiment.control import Session
 from tandem_server.endpoint.pcap import HEADER_BYTES, ends_of, read_header, records
 
 PROGRAMS = [name for name in ("tcpdump", "setcap", "setpriv") if shutil.which(name) is None]
@@ -61,7 +62,8 @@ def measured(server: dict[str, str], tls: bool) -> dict[str, Any]:
         return session
     plain = socket.create_connection((SERVER, session["measurement_port"]))
     with context.wrap_socket(plain, server_hostname=SERVER) if tls else plain as client:
-        head = f"GET /v1/download?bytes=50000 HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {session['session']}\r\n\r\n"
+        claim = Session(session["session"], bytes.fromhex(session["key"]), "a").claim("/v1/download?bytes=50000")
+        head = f"GET /v1/download?bytes=50000 HTTP/1.1\r\nHost: x\r\nX-Tandem-Session: {claim}\r\n\r\n"
         client.sendall(head.encode())
         while client.recv(65536):
             pass

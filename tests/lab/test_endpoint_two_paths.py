@@ -27,6 +27,7 @@ sessions_per_probe = 4
 
 DOWNLOAD = """
 import http.client, json, socket, ssl, sys
+from tandem.experiment.control import Session
 folder, ask, query, protocol, source = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5]
 context = ssl.create_default_context(cafile=folder + "/tls/ca.pem")
 login = {"Authorization": "Bearer " + open(folder + "/token").read().strip()}
@@ -40,7 +41,8 @@ assert status == 201, session
 client = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
 client.bind((source, 0))
 client.connect(("10.91.9.1", 8480))
-client.sendall(f"GET /v1/download?{query} HTTP/1.1\\r\\nHost: x\\r\\nX-Tandem-Session: {session['session']}\\r\\n\\r\\n".encode())
+claim = Session(session["session"], bytes.fromhex(session["key"]), "a").claim(f"/v1/download?{query}")
+client.sendall(f"GET /v1/download?{query} HTTP/1.1\\r\\nHost: x\\r\\nX-Tandem-Session: {claim}\\r\\n\\r\\n".encode())
 received = b""
 while b"\\r\\n\\r\\n" not in received:
     received += client.recv(65536)

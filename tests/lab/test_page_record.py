@@ -122,6 +122,48 @@ def test_a_site_is_recorded_with_its_graph(tmp_path, site):
     assert "Chrome" in opened.page.made["browser"]
 
 
+def test_a_page_reaches_nothing_behind_the_server_that_was_not_named(tmp_path, site):
+    """As the database's port on loopback: by what the page asks for, by a redirect, and by a name that leads there."""
+    asked: list[str] = []
+
+    class Inside(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            body = b"secret"
+            if self.path == "/":
+                body = f'<img src="{site}real.png"><img src="http://localhost:{own}/n">'.encode()
+            self.send_response(302 if self.path == "/away" else 200)
+            self.send_header("Location", f"{site}s.css")
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Inside)
+    own = server.server_address[1]
+    threading.Thread(target=server.serve_forever).start()
+    try:
+        done = record(tmp_path, f"http://127.0.0.1:{own}/", "--name", "hostile")
+        away = record(tmp_path, f"http://127.0.0.1:{own}/away", "--name", "away")
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert done.returncode == 0, done.stderr
+    opened = Shelf(tmp_path / "content").open("hostile")
+    assert opened is not None
+    assert {one.url for one in opened.page.objects} <= {
+        f"http://127.0.0.1:{own}/",
+        f"http://127.0.0.1:{own}/favicon.ico",
+    }
+    assert f"{site}real.png: not a public address" in done.stderr
+    assert "/n" not in asked
+    assert (away.returncode, Shelf(tmp_path / "content").open("away")) == (1, None)
+    assert "not a public address" in away.stderr
+
+
 def test_a_site_that_is_not_there_is_told_and_the_others_of_the_list_go_on(tmp_path, site):
     (tmp_path / "list").write_text(f"1,http://127.0.0.1:9/\n2,{site}\n")
     done = record(tmp_path, "--list", str(tmp_path / "list"))

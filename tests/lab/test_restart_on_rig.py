@@ -5,10 +5,11 @@ A reboot differs from it by the boot id and the monotonic clock alone, so the sa
 
 import json
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from kit_on_rig import PROBE, KitOnRig, awaited, kit_on_rig
 
@@ -34,12 +35,13 @@ class Rebooted(InfluxSource):
         super().__init__(store)
         self._boot, self._since_utc_ns = boot, since_utc_ns
 
-    def rows(self, measurement: str, probe: str, start_utc_ns: int | None, end_utc_ns: int | None) -> list[Row]:
-        return [self._moved(row) for row in super().rows(measurement, probe, start_utc_ns, end_utc_ns)]
+    def rows(self, measurement, probe, start_utc_ns, end_utc_ns, _fields=None) -> Iterator[Row]:
+        return map(self._moved, super().rows(measurement, probe, start_utc_ns, end_utc_ns))
 
-    def numbers(self, measurement: str, probe: str, boots: Collection[str]) -> list[int]:
+    def numbers(self, measurement: str, probe: str, boots: Collection[str]) -> np.ndarray:
         rows = self.rows(measurement, probe, None, None)
-        return [int(row.fields["seq"]) for row in rows if "seq" in row.fields and row.tags["boot"] in boots]
+        found = [int(row.fields["seq"]) for row in rows if "seq" in row.fields and row.tags["boot"] in boots]
+        return np.array(found, dtype=np.int64)
 
     def _moved(self, row: Row) -> Row:
         if row.utc_ns < self._since_utc_ns or "seq" not in row.fields:

@@ -37,3 +37,4 @@ def described_once(_descriptions, monkeypatch):
         return _descriptions[key]
 
     monkeypatch.setattr(Registry, "describe", once)
+    monkeypatch.setattr(Registry, "ready", lambda _self, _name: True)

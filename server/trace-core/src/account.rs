@@ -38,6 +38,7 @@ pub struct Taken {
     /// At the data level.
     pub goodput: u64,
     pub reinjected: u64,
+    /// Of it no mapping is known yet.
     pub unmapped: u64,
     /// Only where packets are asked for.
     pub dsn: Option<u64>,
@@ -50,6 +51,9 @@ impl Engine {
         let Engine { out, flows, connections, .. } = self;
         let flow = &mut flows[place.flow as usize];
         let connection = &mut connections[flow.connection as usize];
+        if !connection.multipath && options.multipath && segment.flags & SYN == 0 {
+            return self.account_as_multipath(&{ segment }, &{ options }, place, time);
+        }
         flow.timestamps |= options.timestamps.is_some();
         let (me, other) = ends(&mut flow.sides, place.side);
         let mut taken = payload(me, &segment, time, out);
@@ -60,7 +64,8 @@ impl Engine {
             let direction = place.side ^ u8::from(flow.flip);
             let fallback = connection.fallback;
             let (mine, others) = ends(&mut connection.levels, direction);
-            let mut at = At { out: &mut *out, me: &mut *me, other: &mut *other, mine, others, connection: flow.connection, direction, time };
+            let (me, other) = (&mut *me, &mut *other);
+            let mut at = At { out: &mut *out, me, other, mine, others, connection: flow.connection, direction, time };
             at.data_level(&segment, &options, &mut taken, fallback);
         } else {
             taken.goodput = taken.found.new;
@@ -72,6 +77,12 @@ impl Engine {
         if taken.unmapped > 0 {
             self.without_mapping(&{ segment }, &{ options }, place, time);
         }
+    }
+
+    #[cold]
+    fn account_as_multipath(&mut self, segment: &Segment, options: &Options, place: Place, time: i64) {
+        self.first_multipath(options, place, time);
+        self.account(*segment, *options, place, time);
     }
 
     #[cold]
@@ -141,7 +152,6 @@ fn count(
             bin.hole_fill += taken.found.filled;
             bin.hole_fill_packets += u32::from(taken.found.filled > 0);
             bin.reinjected += taken.reinjected;
-            bin.unmapped += taken.unmapped;
         }
         bin.queue.add_peak(me.ranges.held());
         if me.acked_known {
@@ -233,6 +243,8 @@ fn acknowledgement(other: &mut Side, segment: &Segment, options: &Options, time:
     if !other.acked_known {
         other.acked_known = true;
         other.acked = number;
+        // Whether what it is of was sent before the capture too is not known.
+        other.sent.acknowledged(0, number);
     } else if number > other.acked && number - other.acked < MOST_JUMP {
         let before = other.acked;
         done.advanced = true;

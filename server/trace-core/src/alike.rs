@@ -1,10 +1,11 @@
 //! Subflows without a handshake: which connection may they be of? Initial data sequence numbers are random, so numbers of 64 bits that are near
 //! each other hardly come from two connections; for those of 32 bits one end's address and port must be the same too.
 
+use crate::connection::Connection;
 use crate::engine::Engine;
 use crate::events::Kind;
 use crate::flow::Joined;
-use crate::options::Map;
+use crate::options::Options;
 use crate::segment::Key;
 use crate::table::Place;
 
@@ -26,15 +27,26 @@ impl Engine {
         self.recent.push_back(connection);
     }
 
-    /// The first mapping of a subflow that no handshake joined.
+    /// A connection's first option of Multipath TCP that is neither a SYN's nor a mapping: of a capture without them, or of one way only, a DATA_ACK may be all there is.
     #[cold]
-    pub fn find_alike(&mut self, map: Map, place: Place, time: i64) {
+    pub fn first_multipath(&mut self, options: &Options, place: Place, time: i64) {
+        let flow = &mut self.flows[place.flow as usize];
+        self.connections[flow.connection as usize].multipath = true;
+        if let Some((ack, wide)) = options.data_ack.filter(|_| flow.joined == Joined::None) {
+            self.find_alike(ack, wide, Place { side: 1 - place.side, ..place }, time);
+            self.remember(place);
+        }
+    }
+
+    /// The first data sequence number of a subflow that no handshake joined; `place`: who sends what it is of.
+    #[cold]
+    pub fn find_alike(&mut self, dsn: u64, wide: bool, place: Place, time: i64) {
         let own = self.flows[place.flow as usize].connection;
         let key = self.flows[place.flow as usize].key;
         let found = self.recent.iter().rev().find_map(|candidate| {
             let root = self.root(*candidate);
             (root != own).then_some(())?;
-            let direction = self.alike(root, map, key)?;
+            let direction = self.alike(root, dsn, wide, key)?;
             Some((root, direction))
         });
         let Some((root, direction)) = found else { return };
@@ -44,13 +56,16 @@ impl Engine {
         let turned = self.flows[place.flow as usize].flip != flip;
         // All that were joined to the provisional connection go along (their joins named the same token).
         for number in std::mem::take(&mut self.connections[own as usize].members) {
-            let members = &mut self.connections[root as usize].members;
+            let Connection { members, levels, .. } = &mut self.connections[root as usize];
             let flow = &mut self.flows[number as usize];
             flow.connection = root;
             flow.flip ^= turned;
             flow.number = members.len() as u32;
             flow.joined = Joined::Likeness;
             flow.sides.iter_mut().for_each(|side| side.counted = [0; 2]);
+            for (side, one) in flow.sides.iter().enumerate() {
+                levels[side ^ usize::from(flow.flip)].waits += u32::from(one.waits);
+            }
             members.push(number);
         }
         let old = &mut self.connections[own as usize];
@@ -69,8 +84,8 @@ impl Engine {
         self.tell(place, time, Kind::Likeness, Some(i64::from(root)));
     }
 
-    /// The direction of that connection whose numbers this mapping continues.
-    fn alike(&self, connection: u32, map: Map, key: Key) -> Option<u8> {
+    /// The direction of that connection whose numbers this one continues.
+    fn alike(&self, connection: u32, dsn: u64, wide: bool, key: Key) -> Option<u8> {
         let one = self.connections.get(connection as usize)?;
         let first = self.flows.get(one.first_flow as usize)?.key;
         let same_end = first.source() == key.source()
@@ -78,15 +93,12 @@ impl Engine {
             || first.source() == key.destination()
             || first.destination() == key.source();
         (0..2_u8).find(|direction| {
-            let level = &one.levels[usize::from(*direction)];
-            if !level.known {
-                return false;
-            }
-            if map.wide && level.wide {
-                let apart = map.dsn.wrapping_sub(level.top());
+            let Some((top, all)) = one.levels[usize::from(*direction)].top() else { return false };
+            if wide && all {
+                let apart = dsn.wrapping_sub(top);
                 return apart < NEAR_WIDE || apart.wrapping_neg() < NEAR_WIDE;
             }
-            let apart = (map.dsn as u32).wrapping_sub(level.top() as u32);
+            let apart = (dsn as u32).wrapping_sub(top as u32);
             same_end && (apart < NEAR_NARROW || apart.wrapping_neg() < NEAR_NARROW)
         })
     }

@@ -96,7 +96,8 @@ fn merged(mut rows: Vec<Made>) -> Vec<Made> {
 /// What follows for a subflow's row.
 fn derive(engine: &Engine, verdict: &Verdict, one: &mut Made) {
     let Some(flow) = one.subflow.map(|subflow| &engine.flows[subflow as usize]) else { return };
-    let method = verdict.methods[one.connection as usize][usize::from(one.direction)];
+    let Some(methods) = verdict.methods[one.connection as usize] else { return };
+    let method = methods[usize::from(one.direction)];
     one.method = method as u8;
     one.rtt = one.bin.rtt[method];
     one.flight = one.bin.flight[method];
@@ -131,9 +132,11 @@ fn summed(engine: &Engine, verdict: &Verdict, subflows: &[Made], own: Vec<Made>)
         parts.push((part, weighted));
     }
     for mut one in own {
-        let method = verdict.methods[one.connection as usize][usize::from(one.direction)];
-        one.method = method as u8;
-        one.flight = one.bin.flight[method];
+        if let Some(methods) = verdict.methods[one.connection as usize] {
+            let method = methods[usize::from(one.direction)];
+            one.method = method as u8;
+            one.flight = one.bin.flight[method];
+        }
         parts.push((one, Weighted::default()));
     }
     parts.sort_by_key(|part| part.0.key());

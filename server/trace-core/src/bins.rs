@@ -145,6 +145,21 @@ impl Meter {
         self.now.start = time.div_euclid(rows.width).saturating_mul(rows.width);
     }
 
+    /// What is found out later about a bin that may be over. Rows of one bin are added up.
+    pub fn late(&mut self, bin: Bin, time: i64, rows: &mut Rows, owner: Owner, limits: &Limits, bounded: &mut Bounded) {
+        let start = time.div_euclid(rows.width).saturating_mul(rows.width);
+        if self.begun && self.now.start == start {
+            self.now.merge(&bin);
+            return;
+        }
+        self.total.merge(&bin);
+        if (rows.rows.len() as u64) < limits.bins {
+            rows.rows.push(Row { owner, bin: Bin { start, ..bin } });
+        } else {
+            bounded.reached("bins");
+        }
+    }
+
     /// Ends the bin.
     pub fn close(&mut self, rows: &mut Rows, owner: Owner, limits: &Limits, bounded: &mut Bounded) {
         if !self.begun {

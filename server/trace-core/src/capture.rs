@@ -24,8 +24,16 @@ pub fn read<K: Sink>(bytes: &[u8], sink: &mut K) -> Form {
             let stream = Stream::new(crate::zstandard::Reader::new(bytes), most);
             Form { compression: Some("zstd"), ..uncompressed(stream, sink) }
         }
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => unread(Kind::CompressedByXz, sink),
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => unread(Kind::CompressedByBzip2, sink),
         _ => uncompressed(Slice::new(bytes), sink),
     }
+}
+
+fn unread<K: Sink>(kind: Kind, sink: &mut K) -> Form {
+    sink.begin();
+    sink.problem_here(kind);
+    Form::default()
 }
 
 fn uncompressed<S: Source, K: Sink>(mut source: S, sink: &mut K) -> Form {

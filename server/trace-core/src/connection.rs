@@ -1,6 +1,7 @@
 //! One connection: its two directions at the data level, and what is known of it.
 
 use crate::bins::Meter;
+use crate::mapping::Stretch;
 use crate::numbers::{expand, BASE};
 use crate::ranges::Ranges;
 
@@ -19,6 +20,10 @@ pub struct Level {
     pub fast_closed: bool,
     pub flight: [u64; 2],
     pub meter: Meter,
+    /// Of the other end, before any number of this one is known.
+    pub heard_ack: Option<(u64, bool)>,
+    /// How many subflows hold payload that cannot be placed before their initial sequence number is known.
+    pub waits: u32,
 }
 
 /// Beyond it a number is damage.
@@ -65,6 +70,15 @@ impl Level {
         wide && self.wide && self.acked == Some(ack.wrapping_sub(self.origin).wrapping_add(BASE))
     }
 
+    /// A stretch of payload: relative number of its first byte, bytes that are new, and bytes that were here. None: it cannot be.
+    pub fn place(&mut self, stretch: Stretch) -> Option<(u64, u64, u64)> {
+        let relative = self.relative(stretch.dsn, stretch.wide)?;
+        // Data from before the capture's first is new, and not remembered.
+        let before = if self.floor_known { 0 } else { BASE.saturating_sub(relative).min(stretch.length) };
+        let found = self.ranges.insert(relative + before, relative + stretch.length);
+        Some((relative, found.new + before, found.seen))
+    }
+
     /// The data sequence number itself.
     pub fn absolute(&self, relative: u64) -> u64 {
         let number = self.origin.wrapping_add(relative.wrapping_sub(BASE));
@@ -75,9 +89,9 @@ impl Level {
         }
     }
 
-    /// The number that comes next, as it would be sent.
-    pub fn top(&self) -> u64 {
-        self.absolute(self.ranges.top())
+    /// The number that comes next, as it would be sent, or the last that the other end named; and whether it has 64 bits.
+    pub fn top(&self) -> Option<(u64, bool)> {
+        self.known.then(|| (self.absolute(self.ranges.top()), self.wide)).or(self.heard_ack)
     }
 }
 
@@ -93,6 +107,8 @@ pub struct Connection {
     pub levels: [Level; 2],
     pub fallback: bool,
     pub uncertain: bool,
+    /// Packets of it came too late to be put into the order of time.
+    pub disordered: bool,
     /// Time of its first SYN.
     pub syn: Option<i64>,
 }
@@ -108,6 +124,7 @@ impl Connection {
             levels: Default::default(),
             fallback: false,
             uncertain: false,
+            disordered: false,
             syn: None,
         }
     }

@@ -1,14 +1,14 @@
 //! The connection's own sequence space: what each segment adds to it, and what its DATA_ACK says (RFC 8684 §3.3).
 
 use crate::account::Taken;
-use crate::bins::Owner;
+use crate::bins::{Bin, Owner};
 use crate::connection::Level;
 use crate::engine::Engine;
 use crate::events::{Event, Kind};
 use crate::flow::{Joined, Side};
-use crate::numbers::BASE;
 use crate::options::{Map, Options};
 use crate::out::Out;
+use crate::ranges::Found;
 use crate::segment::Segment;
 use crate::table::Place;
 
@@ -30,6 +30,9 @@ impl Engine {
         if fresh {
             self.heard_first(map, data_fin, place, time);
         }
+        if !self.flows[place.flow as usize].sides[usize::from(place.side)].late.is_empty() {
+            self.place_late(place);
+        }
     }
 
     #[inline(never)]
@@ -41,7 +44,7 @@ impl Engine {
         }
         let levels = &self.connections[flow.connection as usize].levels;
         if flow.joined == Joined::None && levels.iter().all(|level| !level.known) {
-            self.find_alike(map, place, time);
+            self.find_alike(map.dsn, map.wide, place, time);
         }
         let flow = &self.flows[place.flow as usize];
         let direction = usize::from(place.side ^ u8::from(flow.flip));
@@ -89,8 +92,99 @@ impl Engine {
         let flow = &self.flows[place.flow as usize];
         let me = &flow.sides[usize::from(place.side)];
         let whole = flow.handshake.established.is_some() && flow.capable && me.mappings.knows_initial();
-        if whole && !segment.cut && !options.multipath && !me.mappings.any() {
+        // The first byte: what is behind it may have its mapping in a packet that was lost.
+        let first = Some(segment.sequence) == me.initial.map(|initial| initial.wrapping_add(1));
+        if whole && first && !segment.cut && !options.multipath && !me.mappings.any() {
             self.fall_back(place, time, Kind::FallbackNoMapping);
+            self.settle(place, true);
+        }
+    }
+
+    /// Payload whose mapping came behind it, each in the bin in which it came.
+    #[cold]
+    fn place_late(&mut self, place: Place) {
+        let Engine { out, flows, connections, .. } = self;
+        let flow = &mut flows[place.flow as usize];
+        let me = &mut flow.sides[usize::from(place.side)];
+        let level = &mut connections[flow.connection as usize].levels[usize::from(place.side ^ u8::from(flow.flip))];
+        let mut left = Vec::new();
+        for late in std::mem::take(&mut me.late) {
+            let (mut at, mut placed) = (late.start, Placed::default());
+            while at < late.end {
+                let stretch = me.mappings.stretch(at, late.end);
+                let length = stretch.map_or_else(|| me.mappings.hole(at, late.end).max(1), |stretch| stretch.length);
+                match stretch.and_then(|stretch| level.place(stretch)) {
+                    Some((relative, new, seen)) => {
+                        if at == late.first {
+                            placed.dsn = Some(level.absolute(relative));
+                        }
+                        placed.goodput += new;
+                        placed.seen += seen;
+                    }
+                    None => left.push(Late { start: at, end: at + length, ..late }),
+                }
+                at += length;
+            }
+            out.late(me, late, Bin { goodput: placed.goodput, reinjected: placed.seen, ..Bin::default() }, placed.dsn);
+        }
+        me.late = left;
+        if me.waits && me.mappings.knows_initial() {
+            me.waits = false;
+            level.waits = level.waits.saturating_sub(1);
+        }
+    }
+
+    /// No mapping comes any more: payload that waits for one has none, or needs none.
+    pub fn settle(&mut self, place: Place, plain: bool) {
+        let Engine { out, flows, connections, .. } = self;
+        let flow = &mut flows[place.flow as usize];
+        let level = &mut connections[flow.connection as usize].levels[usize::from(place.side ^ u8::from(flow.flip))];
+        flow.sides[usize::from(place.side)].settle(out, level, plain);
+    }
+}
+
+/// Payload that came before its mapping.
+#[derive(Clone, Copy, Debug)]
+pub struct Late {
+    start: u64,
+    end: u64,
+    time: i64,
+    /// Where its packet begins, and its place in the table `packets`.
+    first: u64,
+    row: usize,
+}
+
+impl Late {
+    /// What is left of it before and behind the other.
+    fn without(self, other: &Late) -> impl Iterator<Item = Late> {
+        let before = Late { end: self.end.min(other.start), ..self };
+        let behind = Late { start: self.start.max(other.end), ..self };
+        [before, behind].into_iter().filter(|part| part.start < part.end)
+    }
+}
+
+impl Side {
+    #[inline(never)]
+    fn settle(&mut self, out: &mut Out, level: &mut Level, plain: bool) {
+        for late in std::mem::take(&mut self.late) {
+            let length = late.end - late.start;
+            let bin = if plain { Bin { goodput: length, ..Bin::default() } } else { Bin { unmapped: length, ..Bin::default() } };
+            out.late(self, late, bin, None);
+        }
+        if std::mem::take(&mut self.waits) {
+            level.waits = level.waits.saturating_sub(1);
+        }
+    }
+}
+
+impl Out {
+    /// What became of payload that had waited.
+    fn late(&mut self, side: &mut Side, late: Late, bin: Bin, dsn: Option<u64>) {
+        side.meter.late(bin, late.time, &mut self.bins, Owner::Subflow(side.place.flow, side.place.side), &self.limits, &mut self.bounded);
+        if let Some(row) = self.packets.as_mut().and_then(|rows| rows.get_mut(late.row)) {
+            row.goodput += bin.goodput as u32;
+            row.reinjected += bin.reinjected as u32;
+            row.dsn = row.dsn.or(dsn);
         }
     }
 }
@@ -149,7 +243,7 @@ impl At<'_> {
             }
             None => {
                 let (start, end, seen) = (taken.start, taken.end, taken.found.seen);
-                let found = self.mapped_anywhere(start, end);
+                let found = self.mapped_anywhere(start, end, taken.found);
                 taken.goodput = found.goodput;
                 taken.unmapped = found.unmapped;
                 taken.dsn = found.dsn;
@@ -159,36 +253,65 @@ impl At<'_> {
     }
 
     #[inline(never)]
-    fn mapped_anywhere(&mut self, start: u64, end: u64) -> Placed {
-        let level = &mut *self.mine;
+    fn mapped_anywhere(&mut self, start: u64, end: u64, found: Found) -> Placed {
         let mut placed = Placed::default();
         let mut at = start;
         while at < end {
             let Some(stretch) = self.me.mappings.stretch(at, end) else {
                 let hole = self.me.mappings.hole(at, end).max(1);
+                let late = Late { start: at, end: at + hole, time: self.time, first: start, row: 0 };
+                let unmapped = hole - self.wait(late, found);
+                self.out.late(self.me, late, Bin { unmapped, ..Bin::default() }, None);
                 placed.unmapped += hole;
                 at += hole;
                 continue;
             };
-            let first = at == start;
-            at += stretch.length;
-            let Some(relative) = level.relative(stretch.dsn, stretch.wide) else {
-                placed.unmapped += stretch.length;
-                continue;
-            };
-            if first {
-                placed.dsn = Some(level.absolute(relative));
+            match self.mine.place(stretch) {
+                Some((relative, new, seen)) => {
+                    if at == start {
+                        placed.dsn = Some(self.mine.absolute(relative));
+                    }
+                    placed.goodput += new;
+                    placed.seen += seen;
+                }
+                None => {
+                    let late = Late { start: at, end: at + stretch.length, time: self.time, first: start, row: usize::MAX };
+                    self.out.late(self.me, late, Bin { unmapped: stretch.length, ..Bin::default() }, None);
+                    placed.unmapped += stretch.length;
+                }
             }
-            // Data from before the capture's first is new, and not remembered.
-            let before = if level.floor_known { 0 } else { BASE.saturating_sub(relative).min(stretch.length) };
-            let found = level.ranges.insert(relative + before, relative + stretch.length);
-            placed.goodput += found.new + before;
-            placed.seen += found.seen;
+            at += stretch.length;
         }
-        if level.ranges.bound(self.out.limits.intervals) {
+        if self.mine.ranges.bound(self.out.limits.intervals) {
             self.out.no_room("intervals");
         }
         placed
+    }
+
+    /// Its mapping may come. How many bytes of it are kept for that: none that wait already, or were here before.
+    fn wait(&mut self, late: Late, found: Found) -> u64 {
+        if found.new == 0 || self.me.hopeless {
+            return 0;
+        }
+        let mut parts = vec![late];
+        if found.seen > 0 {
+            for known in &self.me.late {
+                parts = parts.into_iter().flat_map(|part| part.without(known)).collect();
+            }
+        }
+        if (self.me.late.len() + parts.len()) as u64 > self.out.limits.unmapped {
+            self.me.settle(self.out, self.mine, false);
+            self.me.hopeless = !self.me.mappings.knows_initial();
+            self.out.no_room("unmapped");
+            return 0;
+        }
+        if !self.me.waits && !self.me.mappings.knows_initial() {
+            self.me.waits = true;
+            self.mine.waits += 1;
+        }
+        let row = self.out.packets.as_ref().map_or(0, Vec::len);
+        self.me.late.extend(parts.iter().map(|part| Late { row, ..*part }));
+        parts.iter().map(|part| part.end - part.start).sum()
     }
 
     #[inline(always)]
@@ -197,7 +320,12 @@ impl At<'_> {
         if level.acknowledged(ack, wide) {
             return;
         }
-        let Some(ack) = level.relative(ack, wide) else { return };
+        let Some(ack) = level.relative(ack, wide) else {
+            if !level.known {
+                level.heard_ack = Some((ack, wide));
+            }
+            return;
+        };
         let Some(before) = level.acked else {
             level.acked = Some(ack);
             return;
@@ -207,7 +335,8 @@ impl At<'_> {
         }
         level.acked = Some(ack);
         let data = level.fin.map_or(ack, |fin| ack.min(fin));
-        let unseen = level.ranges.skip_to(data);
+        // What was seen and cannot be placed yet is not unseen.
+        let unseen = if level.waits == 0 { level.ranges.skip_to(data) } else { 0 };
         let bin = self.out.bin(&mut level.meter, self.time, Owner::Connection(self.connection, 1 - self.direction));
         bin.acked += data.saturating_sub(before);
         bin.unseen += unseen;

@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 
+use crate::bins::Owner;
 use crate::connection::Connection;
+use crate::copies::Copies;
 use crate::fields::be16;
-use crate::flow::Flow;
+use crate::flow::{Flow, Side};
 use crate::frame::{ip_in, Inside, ETHERNET, IPV4};
 use crate::limits::Limits;
 use crate::options::{self, Options};
 use crate::out::Out;
 use crate::problems::Kind;
-use crate::segment::{parse, Parsed, Segment, ACK, FIN, RST, SYN};
+use crate::segment::{parse, Parsed, Segment, Sum, ACK, FIN, RST, SYN};
 use crate::sink::Sink;
-use crate::table::Table;
+use crate::table::{Place, Table};
 use crate::usual;
 
 /// What a file format's reader gives.
@@ -23,6 +25,26 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
     /// Length on the wire.
     pub original: u32,
+}
+
+/// How a file is read. What the reading finds out may ask for another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// In the order of time, not in that of the file.
+    pub sorted: bool,
+    /// What was captured twice counts once.
+    pub once: bool,
+}
+
+impl Frame<'_> {
+    /// As of all its bytes.
+    pub fn checksum(&self) -> Sum {
+        let Inside::Ip(ip) = ip_in(self.link_type, self.bytes) else { return Sum::Unknown };
+        match parse(self.bytes.get(ip..).unwrap_or_default(), u64::from(self.original).saturating_sub(ip as u64)) {
+            Parsed::Tcp(segment) => segment.sum,
+            _ => Sum::Unknown,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -40,10 +62,16 @@ pub struct Engine {
     pub other_packets: u64,
     pub first_time: Option<i64>,
     pub last: i64,
+    pub reading: Reading,
+    /// A packet is older than the one before, in a file that is read in its own order: the rest is not looked at.
+    disordered: bool,
+    /// TCP's checksum in the frame at hand, of which some is left out.
+    pub sum: Sum,
+    copies: Copies,
 }
 
 impl Engine {
-    pub fn new(limits: Limits, width: i64, packets: bool) -> Self {
+    pub fn new(limits: Limits, width: i64, packets: bool, reading: Reading) -> Self {
         Engine {
             out: Out::new(limits, width, packets),
             flows: Vec::new(),
@@ -56,12 +84,24 @@ impl Engine {
             other_packets: 0,
             first_time: None,
             last: 0,
+            reading,
+            disordered: false,
+            sum: Sum::Unknown,
+            copies: Copies::default(),
         }
     }
 
+    /// How the file should have been read, when all of it was.
+    pub fn better(&self) -> Reading {
+        // Too much for a path that loses and doubles now and then; whether they are copies the next reading tells.
+        let often = |side: &Side| side.meter.total.duplicate_packets >= 4 && u64::from(side.meter.total.duplicate_packets) * 4 >= side.meter.total.packets;
+        let twice = self.flows.iter().flat_map(|flow| &flow.sides).any(often);
+        Reading { sorted: self.reading.sorted || self.disordered, once: self.reading.once || twice }
+    }
+
     #[inline(never)]
-    fn any(&mut self, bytes: &[u8], original: u32, ip: usize, time: i64) {
-        if let Some(segment) = self.dissect(bytes, original, ip) {
+    fn any(&mut self, bytes: &[u8], wire: u32, time: i64) {
+        if let Some(segment) = self.dissect(bytes, wire) {
             let options = options::parse(segment.options);
             self.segment(segment, options, time);
         }
@@ -79,9 +119,9 @@ impl Engine {
         None
     }
 
-    /// Any IP packet; `original` is the frame's length on the wire, `ip` the packet's place in it.
-    fn dissect<'a>(&mut self, bytes: &'a [u8], original: u32, ip: usize) -> Option<Segment<'a>> {
-        match parse(bytes, u64::from(original).saturating_sub(ip as u64)) {
+    /// Any IP packet; `wire` is its length there. Some programs say less than they captured.
+    fn dissect<'a>(&mut self, bytes: &'a [u8], wire: u32) -> Option<Segment<'a>> {
+        match parse(bytes, u64::from(wire).max(bytes.len() as u64)) {
             Parsed::Tcp(segment) => return Some(segment),
             Parsed::Other => self.other_packets += 1,
             Parsed::Fragment => self.strange(Kind::Fragment),
@@ -97,22 +137,55 @@ impl Engine {
         self.out.problem(kind);
     }
 
+    /// True: the packet counts for nothing, and why is told.
+    #[cold]
+    fn left_out(&mut self, segment: &Segment, options: &Options, place: Place, time: i64, damaged: bool) -> bool {
+        let flow = &mut self.flows[place.flow as usize];
+        let side = &mut flow.sides[usize::from(place.side)];
+        if self.reading.once && self.copies.has(segment, options, time, &mut side.id) {
+            self.out.problem(Kind::CapturedTwice);
+            return true;
+        }
+        // Its receiver leaves out what came damaged. Where most are wrong, who wrote the file has changed the packets.
+        if damaged {
+            self.out.problem(Kind::BadChecksum);
+            if side.checksums[Sum::Wrong as usize] <= side.checksums[Sum::Right as usize] {
+                return true;
+            }
+        }
+        self.connections[flow.connection as usize].disordered |= time < self.last;
+        false
+    }
+
     /// By value, and copies for what is called rarely: what nobody has the address of stays in registers.
     #[inline(always)]
     fn segment(&mut self, segment: Segment, options: Options, time: i64) {
-        self.tcp_packets += 1;
         if segment.cut {
             self.out.problem(Kind::CutHeaders);
-        } else if options.bad {
+        } else if options.bad || segment.beyond {
             self.out.problem(Kind::BadHeaders);
         }
         let place = match self.table.find(segment.key) {
             Some(place) if segment.flags & SYN == 0 => place,
             known => match self.open(&{ segment }, time, known) {
                 Some(place) => place,
-                None => return,
+                None => {
+                    self.tcp_packets += 1;
+                    return;
+                }
             },
         };
+        let flow = &mut self.flows[place.flow as usize];
+        let side = &mut flow.sides[usize::from(place.side & 1)];
+        side.hops = segment.hops;
+        // One of them is unknown.
+        let sum = segment.sum as usize | self.sum as usize;
+        side.checksums[sum % 4] += 1;
+        let unlike = self.reading.once | (time < self.last) | (sum == Sum::Wrong as usize);
+        if unlike && self.left_out(&{ segment }, &{ options }, place, time, sum == Sum::Wrong as usize) {
+            return;
+        }
+        self.tcp_packets += 1;
         let flow = &mut self.flows[place.flow as usize];
         flow.end = flow.end.max(time);
         let mappings = &flow.sides[usize::from(place.side & 1)].mappings;
@@ -137,9 +210,25 @@ impl Engine {
         }
     }
 
+    /// A packet is older than the one before. True: it is not looked at.
+    #[cold]
+    fn late(&mut self) -> bool {
+        if self.reading.sorted {
+            self.out.problem(Kind::OutOfOrder);
+        } else {
+            self.disordered = true;
+            self.last = i64::MAX;
+        }
+        self.disordered
+    }
+
     /// Ends all bins.
     pub fn finish(&mut self) {
-        use crate::bins::Owner;
+        for number in 0..self.flows.len() as u32 {
+            for side in 0..2 {
+                self.settle(Place { flow: number, side }, false);
+            }
+        }
         for (number, flow) in self.flows.iter_mut().enumerate() {
             for (side, one) in flow.sides.iter_mut().enumerate() {
                 self.out.close(&mut one.meter, Owner::Subflow(number as u32, side as u8));
@@ -188,10 +277,11 @@ impl Sink for Engine {
         let time = frame.time;
         if self.first_time.is_none() {
             self.first_time = Some(time);
-        } else if time.saturating_add(1_000_000_000) < self.last {
-            self.out.problem(Kind::TimeWentBack);
         }
-        self.last = time;
+        if time < self.last && self.late() {
+            return;
+        }
+        self.last = time.max(self.last);
         let ip = if frame.link_type == ETHERNET && be16(frame.bytes, 12) == Some(IPV4) {
             14
         } else {
@@ -201,10 +291,11 @@ impl Sink for Engine {
             }
         };
         let bytes = frame.bytes.get(ip..).unwrap_or_default();
+        let wire = frame.original.saturating_sub(ip as u32);
         // The same steps twice: once for the usual packet, with all that it is known to be, and once for any.
-        match usual::segment(bytes).and_then(|segment| Some((segment, usual::options(segment.options)?))) {
+        match usual::segment(bytes, wire).and_then(|segment| Some((segment, usual::options(segment.options)?))) {
             Some((segment, options)) => self.segment(segment, options, time),
-            None => self.any(bytes, frame.original, ip, time),
+            None => self.any(bytes, wire, time),
         }
     }
 

@@ -1,12 +1,14 @@
 //! One subflow: what each of its two ends sent, and how it was opened.
 
 use crate::bins::Meter;
+use crate::data_level::Late;
 use crate::echoes::{Patience, Pending};
 use crate::mapping::Mappings;
 use crate::numbers::first;
 use crate::ranges::{Found, Ranges};
 use crate::samples::Values;
 use crate::segment::Key;
+use crate::table::Place;
 use crate::unacknowledged::Unacknowledged;
 
 /// One end as a sender.
@@ -14,6 +16,8 @@ use crate::unacknowledged::Unacknowledged;
 pub struct Side {
     /// A sequence number of it is known, and `top` is the highest.
     pub begun: bool,
+    /// Which one it is.
+    pub place: Place,
     pub top: u64,
     /// First number that may come: below it is what passed before the capture began, or damage.
     pub floor: u64,
@@ -35,6 +39,18 @@ pub struct Side {
     /// What blocks beyond it said then.
     pub seen_sacked: u64,
     pub mappings: Mappings,
+    /// Payload that came before its mapping, in the order of its coming.
+    pub late: Vec<Late>,
+    /// The connection's DATA_ACKs wait for it.
+    pub waits: bool,
+    /// There was more of it than is kept, and the initial sequence number is not known: no more is.
+    pub hopeless: bool,
+    /// Time to live of its packets.
+    pub hops: u8,
+    /// IP's identification of its first packet.
+    pub id: Option<u16>,
+    /// How many checksums were what `Sum` says.
+    pub checksums: [u64; 4],
     pub scale: Option<u8>,
     pub mss: Option<u16>,
     pub address_id: Option<u8>,

@@ -41,6 +41,7 @@ pub fn connections(engine: &Engine, verdict: &Verdict) -> Table {
     table.add_some("handshake_rtt_ns", rows.iter().map(|row| row.1.handshake.rtt()));
     table.add("vantage", verdict.vantages.iter().copied());
     table.add("uncertain", rows.iter().map(|row| row.0.uncertain));
+    table.add("disordered", rows.iter().map(|row| row.0.disordered));
     table.add("fallback", rows.iter().map(|row| row.0.fallback));
     table.add("closed_by", rows.iter().map(|row| closed_by(row.0, &members(row.0))));
     table.add("subflows", rows.iter().map(|row| row.0.members.len() as u32));

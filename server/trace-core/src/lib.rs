@@ -10,6 +10,7 @@ mod bins;
 mod capture;
 mod columns;
 mod connection;
+mod copies;
 mod data_level;
 mod echoes;
 mod engine;

@@ -13,6 +13,10 @@ pub struct Mappings {
     initial: Option<u64>,
     /// Bounds of it where no SYN was seen: at least, at most.
     bounds: Option<(u64, u64)>,
+    /// Until then: the mapping that was heard before, whether packets came that were inside theirs, and what was heard where.
+    before: Option<Map>,
+    inside: bool,
+    early: VecDeque<(Map, u64)>,
     /// The newest, and all, oldest first.
     newest: Option<Mapping>,
     known: VecDeque<Mapping>,
@@ -74,20 +78,33 @@ impl Mappings {
         }
         if self.initial.is_none() {
             self.narrow(map, start, end);
+            if !self.early.iter().any(|(known, _)| *known == map) {
+                self.early.push_back((map, start));
+            }
+            if self.early.len() as u64 > most {
+                self.early.pop_front();
+            }
         }
         let Some(initial) = self.initial else { return fresh };
+        for (early, at) in std::mem::take(&mut self.early) {
+            self.add(early, at, initial, most);
+        }
+        self.add(map, start, initial, most);
+        fresh
+    }
+
+    fn add(&mut self, map: Map, start: u64, initial: u64, most: u64) {
         // The option's number is relative and has 32 bits: the one nearest to this packet.
         let from = expand(start, (initial as u32).wrapping_add(map.ssn));
         let mapping = Mapping { start: from, end: from.saturating_add(u64::from(map.length)), dsn: map.dsn, wide: map.wide };
         if self.known.back() == Some(&mapping) || self.known.iter().any(|known| *known == mapping) {
-            return fresh;
+            return;
         }
         if self.known.len() as u64 >= most {
             self.known.pop_front();
         }
         self.known.push_back(mapping);
         self.newest = Some(mapping);
-        fresh
     }
 
     /// A packet with an option lies inside its mapping: that bounds where the mapping begins.
@@ -102,9 +119,12 @@ impl Mappings {
             Some((low, high)) if least <= high && most >= low => (low.max(least), high.min(most)),
             _ => (least, most),
         };
+        self.inside |= self.bounds.is_some_and(|(_, before)| before != most);
         self.bounds = Some((low, high));
-        if low == high {
-            self.initial = Some(low);
+        // Version 0 has a mapping on its first packet only: there each says where all begin.
+        let again = self.before.replace(map).is_some_and(|before| before != map);
+        if low == high || (again && !self.inside) {
+            self.initial = Some(high);
         }
     }
 

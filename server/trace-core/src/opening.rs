@@ -33,6 +33,8 @@ impl Engine {
         flow.joined = joined;
         flow.flip = flip;
         flow.opener_known = opens || answer;
+        flow.sides[0].place = Place { flow: number, side: 0 };
+        flow.sides[1].place = Place { flow: number, side: 1 };
         let one = &mut self.connections[connection as usize];
         flow.number = one.members.len() as u32;
         one.members.push(number);
@@ -94,10 +96,6 @@ impl Engine {
         let mut said = Vec::new();
         if !each(segment.options, |one| said.push(one)) && !segment.cut {
             self.out.problem(crate::problems::Kind::BadHeaders);
-        }
-        let connection = self.flows[place.flow as usize].connection as usize;
-        if options.multipath {
-            self.connections[connection].multipath |= options.rare && segment.flags & SYN == 0;
         }
         if segment.flags & SYN != 0 {
             self.syn(segment, options, &said, place, time);

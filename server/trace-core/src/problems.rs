@@ -16,10 +16,15 @@ pub enum Kind {
     TimeWentBack,
     NoTime,
     NoRoom,
+    CompressedByXz,
+    CompressedByBzip2,
+    BadChecksum,
+    CapturedTwice,
+    OutOfOrder,
 }
 
 /// Names of the kinds, in order of their codes.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 16] = [
     "not_a_capture",
     "cut_file",
     "bad_record",
@@ -31,6 +36,11 @@ pub const NAMES: [&str; 11] = [
     "time_went_back",
     "no_time",
     "no_room",
+    "compressed_by_xz",
+    "compressed_by_bzip2",
+    "bad_checksum",
+    "captured_twice",
+    "out_of_order",
 ];
 
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::capture::{read, Form};
 use crate::columns::Table;
-use crate::engine::Engine;
+use crate::engine::{Engine, Reading};
 use crate::limits::Limits;
 use crate::together::Gathered;
 use crate::{events, identities, mapped, problems, tables, verdict};
@@ -20,14 +20,30 @@ struct Analysed {
     tables: [(&'static str, Table); 7],
 }
 
-fn analyse_all(bytes: &[u8], limits: Limits, width: i64, packets: bool) -> Analysed {
-    let mut engine = Engine::new(limits, width, packets);
-    let form = read(bytes, &mut engine);
-    made(form, engine)
+/// Reads the files, and once more where the first reading tells that another one is right: nearly none is then read twice.
+fn analyse_all(files: &[&[u8]], several: bool, limits: &Limits, width: i64, packets: bool) -> Analysed {
+    let mut reading = Reading { sorted: several, once: false };
+    loop {
+        let mut engine = Engine::new(limits.clone(), width, packets, reading);
+        let mut all = Form::default();
+        let mut add = |form: Form| all = Form { bytes: all.bytes + form.bytes, format: all.format.or(form.format), ..form };
+        if reading.sorted {
+            let mut gathered = Gathered::new(&mut engine, several);
+            files.iter().for_each(|bytes| add(read(bytes, &mut gathered)));
+            gathered.tell();
+        } else {
+            files.iter().for_each(|bytes| add(read(bytes, &mut engine)));
+        }
+        engine.finish();
+        let better = engine.better();
+        if better == reading {
+            return made(all, engine);
+        }
+        reading = better;
+    }
 }
 
-fn made(form: Form, mut engine: Engine) -> Analysed {
-    engine.finish();
+fn made(form: Form, engine: Engine) -> Analysed {
     let verdict = verdict::decide(&engine);
     let tables = [
         ("connections", identities::connections(&engine, &verdict)),
@@ -101,7 +117,7 @@ fn analyse<'py>(
     let limits = checked(bin_ns, limits)?;
     let analysed = python.detach(|| -> std::io::Result<Analysed> {
         let file = mapped::open(&path)?;
-        Ok(analyse_all(file.as_deref().unwrap_or_default(), limits, bin_ns, packets))
+        Ok(analyse_all(&[file.as_deref().unwrap_or_default()], false, &limits, bin_ns, packets))
     })?;
     as_python(python, &analysed, bin_ns)
 }
@@ -113,7 +129,7 @@ fn analyse_bytes<'py>(
     python: Python<'py>, content: &[u8], bin_ns: i64, packets: bool, limits: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = checked(bin_ns, limits)?;
-    let analysed = python.detach(|| analyse_all(content, limits, bin_ns, packets));
+    let analysed = python.detach(|| analyse_all(&[content], false, &limits, bin_ns, packets));
     as_python(python, &analysed, bin_ns)
 }
 
@@ -125,16 +141,9 @@ fn analyse_together<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let limits = checked(bin_ns, limits)?;
     let analysed = python.detach(|| -> std::io::Result<Analysed> {
-        let mut gathered = Gathered::new(limits.clone());
-        let mut all = Form::default();
-        for path in &paths {
-            let file = mapped::open(path)?;
-            let form = gathered.file(file.as_deref().unwrap_or_default());
-            all = Form { format: all.format.or(form.format), bytes: all.bytes + form.bytes, ..all };
-        }
-        let mut engine = Engine::new(limits, bin_ns, packets);
-        gathered.tell(&mut engine);
-        Ok(made(all, engine))
+        let files = paths.iter().map(|path| mapped::open(path)).collect::<std::io::Result<Vec<_>>>()?;
+        let files: Vec<&[u8]> = files.iter().map(|file| file.as_deref().unwrap_or_default()).collect();
+        Ok(analyse_all(&files, true, &limits, bin_ns, packets))
     })?;
     as_python(python, &analysed, bin_ns)
 }

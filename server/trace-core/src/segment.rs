@@ -1,4 +1,5 @@
-//! From an IP packet to the TCP segment in it. Lengths are those that the headers say: the capture may hold less.
+//! From an IP packet to the TCP segment in it, also inside other IP packets and GTP-U. Lengths are those that the headers say: the capture may
+//! hold less, and the wire never held more than its own length.
 
 use crate::fields::{be16, be32, head};
 
@@ -67,8 +68,75 @@ pub struct Segment<'a> {
     /// TCP payload, as the headers say.
     pub payload: u32,
     pub options: &'a [u8],
+    /// IPv4's identification; 0 in IPv6.
+    pub id: u16,
+    /// Time to live, or hop limit.
+    pub hops: u8,
+    pub sum: Sum,
     /// The snaplen took a part of the options.
     pub cut: bool,
+    /// IP's length is more than the wire had.
+    pub beyond: bool,
+}
+
+/// What TCP's checksum says, where the whole packet is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sum {
+    #[default]
+    Unknown,
+    Right,
+    /// Of the pseudo header alone: the sender's network card does the rest, behind the capture.
+    Begun,
+    Wrong,
+}
+
+/// Larger packets were put together from several; whose checksum they have differs.
+pub const LARGEST_ON_WIRE: usize = 1600;
+
+/// RFC 9293 §3.1. Of the addresses, and of TCP's header and payload, whose length is `length`: the sums of their words, each with its bytes
+/// exchanged, which RFC 1071 §2 allows. `said`: the checksum, likewise.
+#[inline(always)]
+pub fn checksum(addresses: u64, bytes: u64, length: usize, said: u16) -> Sum {
+    let ends = addresses + u64::from(u16::from_le_bytes([0, TCP]));
+    let pseudo = ends + u64::from((length as u16).swap_bytes());
+    if folded(pseudo + bytes) == 0xffff {
+        Sum::Right
+    } else if said == 0 {
+        // Not filled in at all.
+        Sum::Unknown
+    } else if said == folded(pseudo) || said == folded(ends) {
+        Sum::Begun
+    } else {
+        Sum::Wrong
+    }
+}
+
+/// The carries are kept above the words.
+#[inline(always)]
+pub fn ones(bytes: &[u8]) -> u64 {
+    let mut sum = 0;
+    let words = bytes.chunks_exact(8);
+    let rest = words.remainder();
+    for word in words {
+        let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
+        sum += (word & 0xffff_ffff) + (word >> 32);
+    }
+    let (four, two) = (rest.len() & 4, rest.len() & 6);
+    if let Some(word) = rest.get(..4) {
+        sum += u64::from(u32::from_le_bytes(word.try_into().unwrap_or_default()));
+    }
+    if let Some([a, b]) = rest.get(four..four + 2) {
+        sum += u64::from(u16::from_le_bytes([*a, *b]));
+    }
+    sum + rest.get(two).map_or(0, |byte| u64::from(*byte))
+}
+
+#[inline(always)]
+fn folded(sum: u64) -> u16 {
+    let sum = (sum & 0xffff_ffff) + (sum >> 32);
+    let sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + (sum >> 32);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    ((sum & 0xffff) + (sum >> 16)) as u16
 }
 
 #[derive(Debug)]
@@ -83,102 +151,216 @@ pub enum Parsed<'a> {
     Bad,
 }
 
-/// `original`: bytes of the IP packet on the wire, for packets too long for their length field.
+/// What of a packet's own header its TCP segment needs.
+struct Outer<'a> {
+    ip: &'a [u8],
+    /// Where its own header ends.
+    own: usize,
+    total: u64,
+    /// In the header, both.
+    ends: &'a [u8],
+    key: [u64; 4],
+    six: u64,
+    id: u16,
+    hops: u8,
+    beyond: bool,
+    /// The checksum is of this packet, with these addresses.
+    summed: bool,
+}
+
+/// `original`: bytes of the IP packet on the wire; its length field says no more.
 #[inline(always)]
 pub fn parse(ip: &[u8], original: u64) -> Parsed<'_> {
+    parse_at(ip, original, 0)
+}
+
+/// `depth`: how many packets are around this one.
+fn parse_at(ip: &[u8], original: u64, depth: u8) -> Parsed<'_> {
     match ip.first() {
-        Some(first) if first >> 4 == 4 => ipv4(ip, original),
-        Some(first) if first >> 4 == 6 => ipv6(ip, original),
+        _ if depth > MOST_AROUND => Parsed::Other,
+        Some(first) if first >> 4 == 4 => ipv4(ip, original, depth),
+        Some(first) if first >> 4 == 6 => ipv6(ip, original, depth),
         Some(_) => Parsed::Bad,
         None => Parsed::Cut,
     }
 }
 
+const MOST_AROUND: u8 = 4;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
 /// RFC 791 §3.1.
 #[inline(always)]
-fn ipv4(ip: &[u8], original: u64) -> Parsed<'_> {
+fn ipv4(ip: &[u8], original: u64, depth: u8) -> Parsed<'_> {
     let Some(header) = head::<20>(ip) else { return Parsed::Cut };
-    if header[9] != 6 {
-        return Parsed::Other;
-    }
     let own = usize::from(header[0] & 15) * 4;
     let said = u64::from(u16::from_be_bytes([header[2], header[3]]));
     // 0: longer than the field can say (segmentation is left to the card).
-    let total = if said == 0 { original } else { said };
+    let total = if said == 0 { original } else { said.min(original) };
     if own < 20 || total < own as u64 {
-        return Parsed::Bad;
+        return if matches!(header[9], TCP | UDP | 4 | 41) { Parsed::Bad } else { Parsed::Other };
     }
-    if u16::from_be_bytes([header[6], header[7]]) & 0x1fff != 0 {
-        return Parsed::Fragment;
+    let fragment = u16::from_be_bytes([header[6], header[7]]);
+    if fragment & 0x1fff != 0 {
+        return if header[9] == TCP { Parsed::Fragment } else { Parsed::Other };
     }
     let [.., a, b, c, d, e, f, g, h] = *header;
-    let addresses = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
-    tcp(ip, own, total - own as u64, [addresses, 0, 0, 0], 0)
+    let outer = Outer {
+        ip,
+        own,
+        total,
+        ends: &header[12..],
+        key: [u64::from_be_bytes([a, b, c, d, e, f, g, h]), 0, 0, 0],
+        six: 0,
+        id: u16::from_be_bytes([header[4], header[5]]),
+        hops: header[8],
+        beyond: said > original,
+        summed: header[6] & MORE_FRAGMENTS == 0,
+    };
+    outer.inside(header[9], depth)
 }
 
+/// In the sixth octet.
+pub const MORE_FRAGMENTS: u8 = 0x20;
+
 /// RFC 8200 §3 and §4.
-fn ipv6(ip: &[u8], original: u64) -> Parsed<'_> {
+fn ipv6(ip: &[u8], original: u64, depth: u8) -> Parsed<'_> {
     let Some(header) = head::<40>(ip) else { return Parsed::Cut };
     let said = u64::from(u16::from_be_bytes([header[4], header[5]]));
     let mut next = header[6];
-    let mut at = 40_usize;
+    let word = |from: usize| u64::from_be_bytes(header[from..from + 8].try_into().unwrap_or_default());
+    let mut outer = Outer {
+        ip,
+        own: 40,
+        // 0: a jumbogram, or longer than the field can say.
+        total: if said == 0 { original } else { (said + 40).min(original) },
+        ends: &header[8..],
+        key: [word(8), word(16), word(24), word(32)],
+        six: SIX,
+        id: 0,
+        hops: header[7],
+        beyond: said + 40 > original,
+        summed: true,
+    };
     // Each takes eight bytes at least; nobody sends more than a few.
     for _ in 0..16 {
+        let at = outer.own;
         match next {
-            6 => {
-                // 0: a jumbogram, or longer than the field can say.
-                let total = if said == 0 { original } else { said + 40 };
-                let Some(left) = total.checked_sub(at as u64) else { return Parsed::Bad };
-                let word = |from: usize| u64::from_be_bytes(header[from..from + 8].try_into().unwrap_or_default());
-                return tcp(ip, at, left, [word(8), word(16), word(24), word(32)], SIX);
-            }
             // Hop-by-hop, routing, destination options, mobility, host identity, shim.
             0 | 43 | 60 | 135 | 139 | 140 => {
                 let (Some(following), Some(units)) = (ip.get(at), ip.get(at + 1)) else { return Parsed::Cut };
+                // Routing: the checksum has the last address, which the header may not have yet.
+                outer.summed &= next != 43;
                 next = *following;
-                at += (usize::from(*units) + 1) * 8;
+                outer.own += (usize::from(*units) + 1) * 8;
             }
             44 => {
                 let (Some(following), Some(offset)) = (ip.get(at), be16(ip, at + 2)) else { return Parsed::Cut };
                 if offset & 0xfff8 != 0 {
                     return Parsed::Fragment;
                 }
+                outer.summed &= offset & 1 == 0;
                 next = *following;
-                at += 8;
+                outer.own += 8;
             }
             51 => {
                 let (Some(following), Some(units)) = (ip.get(at), ip.get(at + 1)) else { return Parsed::Cut };
                 next = *following;
-                at += (usize::from(*units) + 2) * 4;
+                outer.own += (usize::from(*units) + 2) * 4;
             }
-            _ => return Parsed::Other,
+            _ => return outer.inside(next, depth),
         }
     }
     Parsed::Bad
 }
 
-/// RFC 9293 §3.1. `length`: of header and payload.
-#[inline(always)]
-fn tcp(ip: &[u8], at: usize, length: u64, addresses: [u64; 4], six: u64) -> Parsed<'_> {
-    let Some(bytes) = ip.get(at..) else { return Parsed::Cut };
-    let Some(header) = head::<20>(bytes) else { return Parsed::Cut };
-    let own = usize::from(header[12] >> 4) * 4;
-    if own < 20 || length < own as u64 {
-        return Parsed::Bad;
+impl<'a> Outer<'a> {
+    /// By the protocol behind its header.
+    #[inline(always)]
+    fn inside(&self, protocol: u8, depth: u8) -> Parsed<'a> {
+        if protocol == TCP { self.tcp() } else { self.around(protocol, depth) }
     }
-    let ports = u64::from(be32(header, 0).unwrap_or_default());
-    let options = &bytes[20..own.min(bytes.len())];
-    let [a, b, c, d] = addresses;
-    Parsed::Tcp(Segment {
-        key: Key([a, b, c, d, ports | six]),
-        sequence: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
-        acknowledgement: u32::from_be_bytes([header[8], header[9], header[10], header[11]]),
-        flags: u16::from_be_bytes([header[12] & 1, header[13]]),
-        window: u16::from_be_bytes([header[14], header[15]]),
-        payload: u32::try_from(length - own as u64).unwrap_or(u32::MAX).min(MOST_PAYLOAD),
-        options,
-        cut: options.len() < own - 20,
-    })
+
+    /// RFC 2003, RFC 4213, RFC 2473; GTP-U.
+    #[cold]
+    fn around(&self, protocol: u8, depth: u8) -> Parsed<'a> {
+        let at = match protocol {
+            4 | 41 => Some(self.own),
+            UDP => gtp_u(self.ip, self.own),
+            _ => None,
+        };
+        let Some(at) = at else { return Parsed::Other };
+        match (self.ip.get(at..), self.total.checked_sub(at as u64)) {
+            (Some(ip), Some(left)) => parse_at(ip, left, depth + 1),
+            (None, _) => Parsed::Cut,
+            (_, None) => Parsed::Bad,
+        }
+    }
+
+    fn checksum(&self) -> Sum {
+        let whole = usize::try_from(self.total).ok().filter(|total| *total <= LARGEST_ON_WIRE);
+        let Some(bytes) = whole.and_then(|total| self.ip.get(self.own..total)) else { return Sum::Unknown };
+        let said = be16(bytes, 16).unwrap_or_default().swap_bytes();
+        checksum(ones(self.ends), ones(bytes), bytes.len(), said)
+    }
+
+    /// RFC 9293 §3.1.
+    #[inline(always)]
+    fn tcp(&self) -> Parsed<'a> {
+        let Some(length) = self.total.checked_sub(self.own as u64) else { return Parsed::Bad };
+        let Some(bytes) = self.ip.get(self.own..) else { return Parsed::Cut };
+        let Some(header) = head::<20>(bytes) else { return Parsed::Cut };
+        let own = usize::from(header[12] >> 4) * 4;
+        if own < 20 || length < own as u64 {
+            return Parsed::Bad;
+        }
+        let ports = u64::from(be32(header, 0).unwrap_or_default());
+        let options = &bytes[20..own.min(bytes.len())];
+        let [a, b, c, d] = self.key;
+        let whole = self.summed && !self.beyond;
+        Parsed::Tcp(Segment {
+            key: Key([a, b, c, d, ports | self.six]),
+            sequence: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
+            acknowledgement: u32::from_be_bytes([header[8], header[9], header[10], header[11]]),
+            flags: u16::from_be_bytes([header[12] & 1, header[13]]),
+            window: u16::from_be_bytes([header[14], header[15]]),
+            payload: u32::try_from(length - own as u64).unwrap_or(u32::MAX).min(MOST_PAYLOAD),
+            options,
+            id: self.id,
+            hops: self.hops,
+            sum: if whole { self.checksum() } else { Sum::Unknown },
+            cut: options.len() < own - 20,
+            beyond: self.beyond,
+        })
+    }
+}
+
+/// Where the user's packet begins in a G-PDU (3GPP TS 29.281 §5.1); None: it is something else. `at`: of the UDP header.
+fn gtp_u(ip: &[u8], at: usize) -> Option<usize> {
+    const PORT: u16 = 2152;
+    if be16(ip, at)? != PORT && be16(ip, at + 2)? != PORT {
+        return None;
+    }
+    let flags = *ip.get(at + 8)?;
+    // Version 1, GTP and not GTP', message 255.
+    if flags & 0xf0 != 0x30 || *ip.get(at + 9)? != 255 {
+        return None;
+    }
+    let mut from = at + 16;
+    if flags & 7 != 0 {
+        let mut next = *ip.get(from + 3)?;
+        from += 4;
+        // §5.2.1: extension headers, as far as there are any, in units of four bytes, the kind of the next one last.
+        while flags & 4 != 0 && next != 0 {
+            let units = usize::from(*ip.get(from)?);
+            if units == 0 {
+                return None;
+            }
+            from += units * 4;
+            next = *ip.get(from - 1)?;
+        }
+    }
+    Some(from)
 }
 
 /// More than any host puts into one packet.

@@ -66,7 +66,7 @@ impl Hash for Key {
 }
 
 /// A subflow's number and which of its ends sent this: 0 its opener.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     pub flow: u32,
     pub side: u8,

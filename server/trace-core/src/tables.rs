@@ -42,6 +42,9 @@ pub fn totals(engine: &Engine, verdict: &Verdict) -> Table {
 }
 
 fn quantiles(engine: &Engine, verdict: &Verdict, row: &Made) -> (Option<i64>, Option<i64>) {
+    if row.rtt.samples == 0 {
+        return (None, None);
+    }
     let of = |number: u32| {
         let flow = &engine.flows[number as usize];
         flow.sides[usize::from(row.direction ^ u8::from(flow.flip))].values[usize::from(row.method)].kept()

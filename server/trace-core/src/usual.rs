@@ -4,22 +4,23 @@
 
 use crate::fields::{be16, be32, be64, head};
 use crate::options::{Map, Options};
-use crate::segment::{Key, Segment};
+use crate::segment::{checksum, ones, Key, Segment, Sum, LARGEST_ON_WIRE, MORE_FRAGMENTS};
 
 /// An IPv4 header without options, TCP's, and its timestamps.
 const HEADERS: usize = 20 + 20 + 12;
 
-/// From the IP packet's first byte on.
+/// From the IP packet's first byte on. `wire`: its bytes there.
 #[inline(always)]
-pub fn segment(ip: &[u8]) -> Option<Segment<'_>> {
+pub fn segment(ip: &[u8], wire: u32) -> Option<Segment<'_>> {
     let header = head::<HEADERS>(ip)?;
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
     let own = usize::from(header[32] >> 4) * 4;
     // Version and length, protocol, and that it is no later part of a fragment.
     let known = header[0] == 0x45 && header[9] == 6 && be16(header, 6)? & 0x1fff == 0;
-    if !known || own < 32 || total < 20 + own {
+    if !known || own < 32 || total < 20 + own || total as u32 > wire {
         return None;
     }
+    let whole = ip.get(HEADERS..total).filter(|_| total <= LARGEST_ON_WIRE && header[6] & MORE_FRAGMENTS == 0);
     Some(Segment {
         key: Key([be64(header, 12)?, 0, 0, 0, u64::from(be32(header, 20)?)]),
         sequence: be32(header, 24)?,
@@ -28,7 +29,15 @@ pub fn segment(ip: &[u8]) -> Option<Segment<'_>> {
         window: be16(header, 34)?,
         payload: (total - 20 - own) as u32,
         options: ip.get(40..20 + own)?,
+        id: be16(header, 4)?,
+        hops: header[8],
+        sum: whole.map_or(Sum::Unknown, |rest| {
+            let word = |at: usize| u64::from(u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]));
+            let bytes = (20..HEADERS).step_by(4).map(word).sum::<u64>() + ones(rest);
+            checksum(word(12) + word(16), bytes, total - 20, u16::from_le_bytes([header[36], header[37]]))
+        }),
         cut: false,
+        beyond: false,
     })
 }
 
@@ -76,6 +85,8 @@ mod tests {
     use crate::options;
     use crate::segment::{parse, Parsed};
 
+    const WIRE: u64 = 100;
+
     /// An IP packet with these options and ten bytes of payload, of which two are captured.
     fn packet(options: &[u8]) -> Vec<u8> {
         let own = 20 + options.len() as u8;
@@ -98,8 +109,8 @@ mod tests {
     fn it_is_what_field_by_field_gives() {
         for told in usual_options() {
             let ip = packet(&told);
-            let Parsed::Tcp(expected) = parse(&ip, 0) else { panic!("no segment") };
-            assert_eq!(segment(&ip), Some(expected));
+            let Parsed::Tcp(expected) = parse(&ip, WIRE) else { panic!("no segment") };
+            assert_eq!(segment(&ip, WIRE as u32), Some(expected));
             assert_eq!(super::options(&told), Some(options::parse(&told)));
         }
     }
@@ -120,8 +131,8 @@ mod tests {
     }
 
     fn same_or_nothing(ip: &[u8]) {
-        let Some(found) = segment(ip) else { return };
-        let Parsed::Tcp(expected) = parse(ip, 0) else { panic!("no segment in {ip:?}") };
+        let Some(found) = segment(ip, WIRE as u32) else { return };
+        let Parsed::Tcp(expected) = parse(ip, WIRE) else { panic!("no segment in {ip:?}") };
         assert_eq!(found, expected, "{ip:?}");
         if let Some(options) = super::options(found.options) {
             assert_eq!(options, options::parse(found.options), "{ip:?}");

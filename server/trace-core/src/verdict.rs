@@ -1,6 +1,8 @@
 //! What is decided when the whole file was read: which connections there are, at which end the capture was made, which RTT counts.
 
 use crate::engine::Engine;
+use crate::samples::Values;
+use crate::segment::Sum;
 
 /// Codes of `vantage`.
 pub const UNKNOWN: u8 = 0;
@@ -19,7 +21,7 @@ pub struct Verdict {
     pub remaining: Vec<u32>,
     pub vantages: Vec<u8>,
     /// Of each direction, the method.
-    pub methods: Vec<[usize; 2]>,
+    pub methods: Vec<Option<[usize; 2]>>,
 }
 
 pub fn decide(engine: &Engine) -> Verdict {
@@ -37,61 +39,59 @@ pub fn decide(engine: &Engine) -> Verdict {
         }
     }
     let vantages: Vec<u8> = remaining.iter().map(|old| vantage(engine, *old)).collect();
-    let methods = remaining.iter().zip(&vantages).map(|(old, vantage)| methods(engine, *old, *vantage)).collect();
+    let methods = vantages.iter().map(|vantage| methods(*vantage)).collect();
     Verdict { numbers, remaining, vantages, methods }
 }
 
-/// The end whose part of the handshake is shorter is near; without one, the end towards which the smallest delay was seen.
+/// Of all samples of one kind the delay that few are shorter than: a single one may be a mistake.
+const SHORT_PERCENT: usize = 5;
+
+/// The end towards which the smaller delay was seen, in handshakes or behind them: who is near answers at once. Where delays tell nothing: the
+/// end whose checksums the network card fills in behind the capture; whose packets no router has passed on; behind which packets get lost.
 fn vantage(engine: &Engine, connection: u32) -> u8 {
     let members = &engine.connections[connection as usize].members;
-    let flows = || members.iter().map(|member| &engine.flows[*member as usize]);
-    for flow in flows() {
-        if let Some((answer, established)) = flow.handshake.to_answer().zip(flow.handshake.to_established()) {
-            if answer != established {
-                return if (answer > established) != flow.flip { OPENER } else { RESPONDER };
-            }
-        }
-    }
     let mut towards: [Option<i64>; 2] = [None; 2];
-    for flow in flows() {
+    let [mut begun, mut first_hop, mut loss] = [[false; 2]; 3];
+    for flow in members.iter().map(|member| &engine.flows[*member as usize]) {
+        let opener = usize::from(flow.flip);
+        let mut seen = |end: usize, delay: Option<i64>| {
+            towards[end] = towards[end].into_iter().chain(delay).min();
+        };
+        seen(1 - opener, flow.handshake.to_answer());
+        seen(opener, flow.handshake.to_established());
         for (side, one) in flow.sides.iter().enumerate() {
+            let own = side ^ opener;
             // Acknowledgements come from the other end, echoes from this one.
-            for (method, end) in [(BY_ACK, 1 - side), (BY_TIMESTAMP, side)] {
-                let sums = one.meter.total.rtt[method];
-                if sums.samples > 0 {
-                    let end = end ^ usize::from(flow.flip);
-                    towards[end] = Some(towards[end].map_or(sums.least, |least| least.min(sums.least)));
-                }
+            for (method, end) in [(BY_ACK, 1 - own), (BY_TIMESTAMP, own)] {
+                seen(end, Values::quantile(&mut one.values[method].kept(), SHORT_PERCENT));
             }
+            begun[own] |= one.checksums[Sum::Begun as usize] > 0;
+            first_hop[own] |= matches!(one.hops, 64 | 128 | 255) && flow.sides[1 - side].hops > 0;
+            let total = &one.meter.total;
+            loss[own] |= total.duplicate > 0 && total.hole_fill == 0;
+            loss[1 - own] |= total.hole_fill > 0 && total.duplicate == 0;
         }
     }
-    match towards {
-        [Some(opener), Some(responder)] if opener < responder => OPENER,
-        [Some(opener), Some(responder)] if opener > responder => RESPONDER,
-        _ => UNKNOWN,
+    if let [Some(opener), Some(responder)] = towards {
+        if opener != responder {
+            return if opener < responder { OPENER } else { RESPONDER };
+        }
     }
+    for near in [begun, first_hop, loss] {
+        match near {
+            [true, false] => return OPENER,
+            [false, true] => return RESPONDER,
+            _ => {}
+        }
+    }
+    UNKNOWN
 }
 
-fn methods(engine: &Engine, connection: u32, vantage: u8) -> [usize; 2] {
+/// None: which of them saw the whole path cannot be told.
+fn methods(vantage: u8) -> Option<[usize; 2]> {
     match vantage {
-        OPENER => [BY_ACK, BY_TIMESTAMP],
-        RESPONDER => [BY_TIMESTAMP, BY_ACK],
-        _ => std::array::from_fn(|direction| larger(engine, connection, direction)),
+        OPENER => Some([BY_ACK, BY_TIMESTAMP]),
+        RESPONDER => Some([BY_TIMESTAMP, BY_ACK]),
+        _ => None,
     }
-}
-
-/// The method whose smallest sample is larger: the other one sees the near end only.
-fn larger(engine: &Engine, connection: u32, direction: usize) -> usize {
-    let mut least: [Option<i64>; 2] = [None; 2];
-    for member in &engine.connections[connection as usize].members {
-        let flow = &engine.flows[*member as usize];
-        let side = &flow.sides[direction ^ usize::from(flow.flip)];
-        for (method, place) in least.iter_mut().enumerate() {
-            let sums = side.meter.total.rtt[method];
-            if sums.samples > 0 {
-                *place = Some(place.map_or(sums.least, |least| least.min(sums.least)));
-            }
-        }
-    }
-    usize::from(least[BY_TIMESTAMP] > least[BY_ACK])
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import product
 from statistics import median as middle
 
@@ -22,7 +23,7 @@ from tandem_server.analysis.papers.network_events import (
     windows,
 )
 from tandem_server.analysis.papers.quantiles import Box, box, cdf
-from tandem_server.analysis.papers.recovery import Recovery, factor_per_2_db, recovery
+from tandem_server.analysis.papers.recovery import factor_per_2_db, recovery
 
 
 def test_a_median_of_three_has_the_interval_that_counting_gives():
@@ -132,19 +133,56 @@ def series(*pairs: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([t for t, _ in pairs]), np.array([v for _, v in pairs])
 
 
-def test_recovery_is_when_the_rtt_is_back_within_the_factor():
-    t, v = series((6, 50), (8, 60), (9, 52), (10, 70), (11, 400), (12, 100), (13, 78), (14, 200))
-    # Median before 10 s: 52; one and a half times that is 78, which is back.
-    assert recovery(t, v, 10.0) == Recovery(52.0, 400.0, 3.0)
-    assert recovery(t[:6], v[:6], 10.0) == Recovery(52.0, 400.0, None)
+def sampled(rtt_ms: Callable[[float], float | None], end_s: float = 60.0) -> tuple[np.ndarray, np.ndarray]:
+    """Ten samples a second from 0 on; none where the function says so."""
+    return series(*((n / 10, v) for n in range(round(end_s * 10)) if (v := rtt_ms(n / 10)) is not None))
 
 
-def test_recovery_without_a_rise_is_at_once_and_without_samples_none():
-    assert recovery(*series((8, 50), (10, 60), (11, 75)), 10.0) == Recovery(50.0, 75.0, 0.0)
-    assert recovery(*series((8.1, 50), (10, 60), (11, 75)), 10.0) is None  # it has hardly begun
-    assert recovery(*series((1, 50), (11, 60)), 10.0) is None
-    assert recovery(*series((8, 50)), 10.0) is None
-    assert recovery(*series((8, 50), (10, math.nan)), 10.0) is None
+def felt(
+    rtt_ms: Callable[[float], float | None], next_s: float = math.inf, end_s: float = 60.0
+) -> tuple[float | None, str, float, float]:
+    """Of an event at 20 s: t_R, why not, the peak, how much was silence."""
+    found = recovery(*sampled(rtt_ms, end_s), 20.0, next_s, end_s)
+    assert found.level_ms == 50.0
+    t_r = None if math.isnan(found.t_r_s) else pytest.approx(found.t_r_s)
+    return t_r, found.why, found.peak_ms, pytest.approx(found.silent_s)
+
+
+def test_recovery_is_held_and_a_dip_within_a_spike_is_none() -> None:
+    assert felt(lambda t: 600 if 20.1 <= t < 32 and not 21 <= t < 21.1 else 50) == (12.0, "", 600, 0)
+    assert felt(lambda t: 75.01 if 20 <= t < 22 else 75 if 22 <= t < 23 else 50) == (2.0, "", 75.01, 0)
+    assert felt(lambda t: 75 if t > 20 else 50) == (0.0, "", 75, 0)  # exactly the factor never left
+    assert felt(lambda t: 50 if t < 25.1 else 600) == (0.0, "", 50, 0)  # nor what rises too late to be the event's
+
+
+def test_silence_is_out_of_range() -> None:
+    assert felt(lambda t: None if 20 <= t < 26 else 900 if 26 <= t < 30 else 50) == (10.0, "", 900, 6.0)
+    assert felt(lambda t: None if 20 <= t < 26 else 50) == (6.0, "", 50, 6.0)
+    assert felt(lambda t: 200 if 20 <= t < 21 else None if 21.5 <= t < 25 else 50) == (5.0, "", 200, 3.6)
+    assert felt(lambda t: None if 20 <= t < 20.8 else 50) == (0.0, "", 50, 0)
+
+
+def test_a_recovery_that_is_not_seen_says_why() -> None:
+    assert felt(lambda t: 50 if t < 20 else 600) == (None, "run_ended", 600, 0)
+    assert felt(lambda t: 50 if t < 20 else 600, end_s=90.0) == (None, "not_recovered", 600, 0)
+    assert felt(lambda t: 50 if t < 24 else None) == (None, "silent_to_end", 50, pytest.approx(36.1))
+    assert felt(lambda _: 50, end_s=24.9) == (None, "run_ended", 50, 0)  # it might have risen yet
+    assert felt(lambda _: 50, end_s=25.0) == (0.0, "", 50, 0)
+    assert felt(lambda t: 600 if 20 <= t < 22 else 50, end_s=22.9) == (None, "run_ended", 600, 0)
+
+
+def test_the_next_event_ends_what_is_the_first_ones() -> None:
+    """A drop at 20 s and a handover at 23.5 s, whose 700 ms are not the drop's."""
+    both = [300 if 20 <= n / 10 < 22 else 700 if 23.5 <= n / 10 < 31 else 50 for n in range(600)]
+    assert felt(lambda t: both[round(t * 10)], next_s=23.5) == (2.0, "", 300, 0)
+    assert felt(lambda t: 300 if 20 <= t < 23.5 else 700 if 23.5 <= t < 31 else 50, next_s=23.5) == (
+        None, "next_event", 300, 0,
+    )  # fmt: skip
+
+
+def test_without_samples_before_there_is_no_recovery() -> None:
+    assert recovery(*sampled(lambda t: None if t < 20 else 50), 20.0, math.inf, 60.0).why == "no_sample_before"
+    assert recovery(*sampled(lambda t: None if t < 18.1 else 50), 20.0, math.inf, 60.0).why == "just_begun"
 
 
 def test_the_papers_factor_for_two_decibels():

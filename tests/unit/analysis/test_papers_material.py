@@ -7,11 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.papers import measured
-from tandem_server.analysis.papers.material import Material, Span, _joined
+from tandem_server.analysis.papers.capture_bins import bins_of_capture
+from tandem_server.analysis.papers.material import Bins, Material, Span, _joined
 from tandem_server.analysis.papers.measured import Setting
+from tandem_server.analysis.papers.network_events import NetworkEvent
 from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.analysis.tables.facts import gather
+from tandem_server.report.figures.papers.mohan_3_classes import _whole
 
 
 def setting(roles=None, shape=None, paths=("a", "b")) -> Setting:
@@ -122,3 +126,37 @@ def test_a_runs_captures_go_before_the_senders_records_and_a_note_says_so():
     assert [m.at_best(run)[0].end for run in ("r1", "r2")] == ["capture", "server"]
     assert m.source(["r1", "r2", "r2"]) == "RTT: bins of the captures (runs: 1), the sender’s records (runs: 1)."
     assert m.source(["r2"]) == "RTT: the sender’s records (runs: 1)."
+
+
+def test_t_r_of_the_senders_records_knows_silence_and_the_next_event():
+    """The kernel repeats its estimate while nothing is acknowledged: from 10 s for 6 s, then 900 ms for 4 s; a handover at 40 s."""
+    t = np.arange(0, 60, 0.1)
+    silent = (t >= 10) & (t < 16)
+    rtt = np.where((t >= 16) & (t < 20) | (t > 41), 900.0, 50.0)
+    series = SubflowSeries("r", "1", "server", "a", "A", t, np.where(silent, 0.0, 1e6), rtt)
+    drop, handover = NetworkEvent(10.0, "A", "drop", -9.0), NetworkEvent(40.0, "A", "handover")
+    m = Material(flows={("r", "server"): [series]}, events=[drop, NetworkEvent(12.0, "B", "handover"), handover])
+    (best,) = m.at_best("r")
+    felt = m.recovery("r", best, drop)
+    assert (felt.t_r_s, felt.peak_ms, felt.silent_s) == (pytest.approx(10), 900, pytest.approx(6))
+    assert felt.seen_s == 30
+    assert m.recovery("r", best, handover).why == "run_ended"
+
+
+def test_bytes_in_flight_are_summed_before_their_median_is_taken():
+    """One subflow's bins are full when the other's are empty. A bin without a packet holds what was in flight before."""
+    second = 1_000_000_000
+    start = np.array([1, 2, 3, 1, 3, 1, 2]) * second
+    columns = {
+        "subflow": np.array([0, 0, 0, 1, 1, np.nan, np.nan]),
+        "direction": np.array([1, 1, 1, 1, 1, 1, 1]),
+        "bin_start_utc_ns": start,
+        "in_flight_mean_bytes": np.array([0.0, 1.0, 9.0, 9.0, 0.0, np.nan, np.nan]),
+        "reorder_queue_max_bytes": np.array([np.nan] * 5 + [70.0, 80.0]),
+    }
+    flight, queue = bins_of_capture("r", None, columns, Clock(second), whole=True)
+    assert (flight.path, flight.t_s.tolist(), flight.in_flight_bytes.tolist()) == ("", [0, 1, 2], [9, 10, 9])
+    assert (queue.path, queue.t_s.tolist(), queue.reorder_queue_bytes.tolist()) == (None, [0, 1], [70, 80])
+    t, nothing = np.arange(3.0), np.full(3, np.nan)
+    apart = [Bins("r", "a", t, np.array([0.0, 0, 9]), nothing), Bins("r", "b", t, np.array([9.0, 0, 0]), nothing)]
+    assert _whole(apart) == {"r": 9}

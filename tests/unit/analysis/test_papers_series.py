@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tandem_server.analysis.papers.series import around, by_second, differences, means, of_operators, utilisation
+from tandem_server.analysis.papers.series import (
+    around,
+    by_second,
+    differences,
+    means,
+    of_operators,
+    summed,
+    utilisation,
+)
 from tandem_server.analysis.recorded import SubflowSeries
 
 
@@ -30,7 +38,25 @@ def test_subflows_of_one_operator_add_up_and_the_least_rtt_counts():
     assert of_operators(found, "goodput_bit_per_s") == {"A": {0: 10.0}, "B": {0: 1.0}}
     assert of_operators(found, "rtt_ms") == {"A": {0: 40.0}, "B": {0: 90.0}}
     assert differences(of_operators(found, "rtt_ms")) == [50.0]
-    assert differences({"A": {0: 40.0}, "B": {1: 90.0}}) == []
+    assert differences({"A": {0: 40.0}, "B": {1: 90.0}}) == [50.0]
+    assert differences({"A": {}, "B": {1: 90.0}}) == differences({}) == []
+
+
+def test_seconds_in_which_one_subflow_is_silent_count_with_its_worse_round_trip():
+    a = dict.fromkeys(range(10), 50.0)
+    assert differences({"A": a, "B": {2: 60.0, 6: 900.0, 7: 80.0}}) == [10, 850, 850, 850, 850, 30, 30, 30]
+    assert differences({"A": {0: 50.0, 9: 50.0}, "B": {0: 60.0, 9: 70.0}}) == [10, 20]  # nothing is known of both
+
+
+def test_sums_are_taken_at_each_time_and_hold_over_gaps():
+    times, total = summed([
+        (np.array([0.0, 0.1, 0.2, 0.4]), np.array([10.0, 20.0, np.nan, 40.0])),
+        (np.array([0.3, 0.2]), np.array([7.0, 5.0])),
+        (np.array([0.0]), np.array([np.nan])),
+    ])  # fmt: skip
+    assert times.tolist() == [0, 0.1, 0.2, 0.3, 0.4]
+    assert total.tolist() == [10, 20, 25, 27, 40]
+    assert [len(column) for column in summed([])] == [0, 0]
 
 
 def test_utilisation_is_over_the_best_seconds():

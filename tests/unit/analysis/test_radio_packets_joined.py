@@ -113,20 +113,34 @@ def test_both_modems_at_one_second_are_marked_and_kept(other, both):
     assert [row["other_event_s"] for row in records(made)] == [pytest.approx(other - 20)] * 2
 
 
-def test_without_samples_before_or_after_there_is_no_t_r():
+def test_without_samples_before_there_is_no_t_r():
     event = radio((20.0, "a", -6.0))
     rows = [
         only(joined(event, flows(("a", 0)), binned((always(1000), rtt)), RULE))
         for rtt in (
             lambda t: None if t < 20 else 90.0,
             lambda t: None if t < 18.1 else 50.0,
-            lambda t: 50.0 if t < 20 else None,
         )
     ]
-    assert [row["why"] for row in rows] == ["no_sample_before", "just_begun", "no_sample_after"]
-    assert [row["t_r_s"] for row in rows] == [row["rtt_peak_ms"] for row in rows] == [None] * 3
-    assert [row["during_s"] for row in rows] == [5.0] * 3
-    assert [row["goodput_loss"] for row in rows] == [0.0] * 3
+    assert [row["why"] for row in rows] == ["no_sample_before", "just_begun"]
+    assert [row["t_r_s"] for row in rows] == [row["rtt_peak_ms"] for row in rows] == [None] * 2
+    assert [row["during_s"] for row in rows] == [5.0] * 2
+    assert [row["goodput_loss"] for row in rows] == [0.0] * 2
+
+
+@pytest.mark.parametrize(("event", "during"), [(20.0, 40.0), (21.0, 39.0)])
+def test_a_subflow_that_an_event_silences_for_good_is_out_of_range_to_the_end(event, during):
+    """A's last packet is at 20.1 s; polls tell the event when they come. B goes on to 60 s."""
+    both = binned((always(1000), always(50.0)), (always(1000), always(60.0)))
+    there = (both.flow == 1) | (both.place <= 200)
+    columns = (both.flow, both.place, both.goodput_bytes, both.rtt_mean_ms, both.rtt_max_ms)
+    data = Binned(WIDTH_NS, 0, *(column[there] for column in columns))
+    of = flows(("a", 0), ("b", 0))
+    of.end_ns[0] = 20_100_000_000
+    row = only(joined(radio((event, "a", None)), of, data, RULE))
+    assert (row["why"], row["t_r_s"], row["during_s"]) == ("silent_to_end", None, pytest.approx(during))
+    assert row["silent_s"] == pytest.approx(during, abs=0.06)
+    assert row["goodput_loss"] == pytest.approx(1, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -176,13 +190,13 @@ def test_it_is_the_figures_recovery_of_the_bins_middles():
     events = radio(*((float(t), "a", -6.0) for t in drawn.uniform(5, 130, 40)))
     made = joined(events, flows(*(("a", n) for n in range(4)), seconds=200.0), data, Rule(0.0, 1.5))
     compared = 0
+    times = [*sorted(events.t_ns / 1e9), math.inf]
     for row in records(made):
-        if row["why"] in ("next_event", "run_ended"):
-            continue
         mine = data.flow == int(row["run"].removeprefix("run-"))
-        found = recovery((data.place[mine] + 0.5) / 10, data.rtt_mean_ms[mine], row["t_s"])
-        assert found is not None
-        assert (row["rtt_before_ms"], row["t_r_s"]) == (pytest.approx(found.level_ms), pytest.approx(found.t_r_s))
+        next_s = next(t for t in times if t > row["t_s"])
+        found = recovery((data.place[mine] + 0.5) / 10, data.rtt_mean_ms[mine], row["t_s"], next_s, 200.0)
+        assert (row["rtt_before_ms"], row["why"]) == (pytest.approx(found.level_ms), found.why)
+        assert (row["t_r_s"] is None and found.why) or row["t_r_s"] == pytest.approx(found.t_r_s)
         assert row["rtt_peak_ms"] == pytest.approx(found.peak_ms + 1)
         compared += 1
     assert compared > 20

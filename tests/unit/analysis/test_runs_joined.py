@@ -1,10 +1,16 @@
+import gc
+import math
+
 import numpy as np
 import pytest
 
 from tandem_server.analysis.clock import Clock
-from tandem_server.analysis.recorded import Recorded, SubflowSeries, name_by_run
+from tandem_server.analysis.influx_source import InfluxSource
+from tandem_server.analysis.recorded import Recorded, SubflowSeries, load, name_by_run
 from tandem_server.analysis.runs import join
+from tandem_server.analysis.source import Row
 from tandem_server.analysis.truth import Link, Truth
+from tandem_server.store import Series
 
 S = 10**9
 CLOCK = Clock(0, 0)
@@ -80,3 +86,52 @@ def test_only_a_run_over_one_path_names_a_series_without_one():
     recorded = Recorded(subflows=[series("x", None, [40, 50]), series("m", None, [60])])
     name_by_run(recorded, {"x": ["a"], "m": ["a", "b"]}, OPERATORS)
     assert [(s.path, s.operator) for s in recorded.subflows] == [("a", "A"), (None, None)]
+
+
+class Weeks:
+    """A database whose answers come in pieces; ``held``: how many records and pieces there are when the next piece is asked for."""
+
+    def __init__(self, pieces: int, rows: int) -> None:
+        self.pieces, self.size, self.held, self.asked = pieces, rows, [], []
+        self._before = self._alive()
+
+    def parts(self, influxql: str, _params: object = None):
+        self.asked.append(influxql)
+        if '"radio"' in influxql:
+            names, tags = ["rsrp_dbm", "eci"], {"path": "a", "driver": "quectel"}
+        elif '"subflow"' in influxql or 'SELECT "seq"' in influxql:
+            names, tags = ["rtt_ms", "seq"], {"run": "r", "end": "server", "subflow": "1", "path": "a"}
+        else:
+            return
+        for n in range(self.pieces):
+            # The later half first: series of one path come one after the other, whatever their times.
+            first = (n + self.pieces // 2) % self.pieces * self.size
+            rows = [[(first + k) * S, -90.0 if k else None, 1000 + first] for k in range(self.size)]
+            yield Series("m", {**tags, "boot": f"b{n % 2}"}, ["time", *names], rows)
+            del rows
+            self.held.append(self._alive() - self._before)
+
+    def _alive(self) -> int:
+        gc.collect()
+        return sum(isinstance(one, Row | Series) for one in gc.get_objects())
+
+
+def test_records_pass_one_by_one_into_columns():
+    store = Weeks(pieces=8, rows=50)
+    found = load(InfluxSource(store), "probe-1", Clock(0), OPERATORS, None, None)
+    radio, (flow,) = found.radio["a"], found.subflows
+    assert radio.t_s.tolist() == flow.t_s.tolist() == [float(t) for t in range(400)]
+    assert (radio.operator, radio.driver, flow.operator) == ("A", "quectel", "A")
+    assert (radio.eci[0], radio.eci[75]) == (1000, 1050)
+    assert math.isnan(radio.rsrp_dbm[50])
+    assert math.isnan(radio.sinr_db[0])
+    assert radio.pci == [None] * 400
+    assert len(store.held) == 16
+    assert max(store.held) <= 3  # the piece that was read last, and its last record
+    assert all("SELECT *" not in asked for asked in store.asked)
+
+
+def test_numbers_of_records_are_held_as_numbers():
+    store = Weeks(pieces=4, rows=50)
+    found = InfluxSource(store).numbers("subflow", "probe-1", {"b0"})
+    assert (found.dtype, len(found), max(store.held)) == (np.int64, 200, 1)

@@ -207,7 +207,7 @@ class Rehearsal:
         config = parse(text, self.folder / "config.toml")
         server = replace(config.server, ca_file=self.gateway.ca, token_file=self.gateway.token_file)
         # The doubles' records go over whatever route there is: there are no such interfaces here.
-        paths = tuple(replace(p, interface="lo") if p.name == "a" else p for p in config.paths)
+        paths = tuple(replace(p, interface="lo", day_bytes=10**12) if p.name == "a" else p for p in config.paths)
         settings = {"seconds": 1.0, "pause_s": 0.05, "minimum_gap_s": 3600.0, **runs}
         return replace(config, server=server, paths=paths, runs=replace(config.runs, **settings), drain_s=60.0)
 

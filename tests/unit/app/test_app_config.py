@@ -72,7 +72,7 @@ BAD = [
     ("seconds = 8.0", "seconds = 8.0\nseconds = 9.0", "no TOML:", "seconds = 9.0"),
     ('name = "probe-1"', 'name = "pro be"', "probe.name: 'pro be' is no probe's name; mend: use lower-case"),
     ('name = "probe-1"', 'name = "Probe_1"', "probe.name: 'Probe_1' is no probe's name"),
-    ('operator = "B"', 'operator = "B\\\\"', "is longer than 64 or has a backslash; mend: the network's name"),
+    ('operator = "B"', 'operator = "B\\\\"', "holds a backslash, which no tag may; mend: the network's name"),
     ('name = "probe-1"', 'name = ""', "the text is empty"),
 ]
 

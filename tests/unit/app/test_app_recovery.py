@@ -1,5 +1,6 @@
 """The ladder wired into the collector: a silent modem's steps, its recovery and its giving up reach the database as events."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from https_gateway import Gateway
 from tandem.app import real_modems
 from tandem.app.config import PathConfig
 from tandem.app.config_modem import RecoveryConfig
+from tandem.app.pairs import Pairs
 from tandem.app.parts import PathChange
 from tandem.app.real_modems import ModemActions, modem_poller
 from tandem.modem.recovery_usb import UsbPlace
@@ -21,8 +23,8 @@ from tandem.schema.line_protocol import Point
 class Actions:
     """Only ``possible`` can be done here."""
 
-    def __init__(self, *possible: str) -> None:
-        self.possible = possible
+    def __init__(self, *possible: str, meanwhile: Callable[[], None] = lambda: None) -> None:
+        self.possible, self.meanwhile = possible, meanwhile
         self.done: list[str] = []
         self.noted = 0
 
@@ -31,6 +33,7 @@ class Actions:
 
     def do(self, step: str) -> str:
         self.done.append(step)
+        self.meanwhile()
         if step not in self.possible:
             raise CannotStepError("no port")
         return "radio switched off and on"
@@ -65,6 +68,39 @@ def test_a_silent_modem_is_taken_up_the_ladder_and_all_of_it_is_recorded(tmp_pat
     assert by_kind["recovery_step", "cfun"].fields["took_ms"] >= 0
     assert by_kind["recovered", "cfun"].tags["path"] == "a"
     assert actions["b"].done == []
+
+
+def began_again(pairs: Pairs) -> bool:
+    try:
+        return bool(pairs.request("download", {}))
+    except ValueError:
+        return False
+
+
+def test_no_run_begins_while_a_modem_is_interrupted_and_no_modem_is_while_a_run_goes_on(
+    tmp_path: Path, gateway: Gateway
+) -> None:
+    collector, refused = Rehearsal(tmp_path, gateway, "long"), []
+
+    def measure() -> None:
+        if collector.supervisor.pairs.running:
+            return
+        with pytest.raises(ValueError, match="a modem is being recovered; try again when it has ended"):
+            collector.supervisor.pairs.request("download", {})
+        refused.append(len(actions["a"].done))
+
+    actions = {"a": Actions("cfun", meanwhile=measure), "b": Actions()}
+    settings = RecoveryConfig(True, 0.2, ("at", "cfun"), 600.0)
+    collector.rewired(replace(collector.config, recovery=settings), actions=lambda path, _poller: actions[path.name])
+    collector.start()
+    pair = collector.supervisor.pairs.request("download", {})
+    collector.pollers["a"].poll(None, failure="no_answer")
+    collector.until(lambda: actions["a"].done == ["at"])
+    assert not collector.supervisor.pairs.hold()
+    collector.supervisor.pairs.cancel(pair)
+    collector.until(lambda: refused == [2])
+    collector.until(lambda: began_again(collector.supervisor.pairs))
+    assert collector.stop()
 
 
 def test_each_kind_of_modem_is_taken_up_its_own_ladder(tmp_path: Path, gateway: Gateway) -> None:

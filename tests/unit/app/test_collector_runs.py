@@ -1,6 +1,8 @@
 """The collector's runs, with doubles for modems, kernel and experiment: pairs, captures, manifests, failures."""
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from https_gateway import Gateway
 
 from tandem.app.experiment_process import ExperimentProcess
 from tandem.app.status_socket import ask
+from tandem.cli.view.plain import summary
 
 
 def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_path: Path, gateway: Gateway) -> None:
@@ -120,6 +123,51 @@ def test_stopping_in_the_middle_of_a_run_keeps_what_was_measured(
     assert account(tmp_path)["records"]["pending"] == 0
 
 
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [(None, "path b has 0 MB of its SIM's limits left, a pair takes 20 MB"), (0, "day_bytes of path b is 0")],
+    ids=["default", "none"],
+)
+def test_what_a_sim_may_carry_a_day_ends_what_movement_starts_and_the_radio_goes_on(
+    tmp_path: Path, gateway: Gateway, limit: int | None, words: str
+) -> None:
+    day = datetime.now(UTC).date()
+    days = {d.isoformat(): {"received": 320_000_000, "sent": 10_000_000} for d in (day, day + timedelta(days=1))}
+    spent = {"format": "tandem-account/1", "paths": {"b": days if limit is None else {}}, "counters": {}}
+    (tmp_path / "account.json").write_text(json.dumps(spent))
+    collector = Rehearsal(tmp_path, gateway)
+    paths = tuple(replace(p, day_bytes=limit) if p.name == "b" else p for p in collector.config.paths)
+    collector.rewired(replace(collector.config, paths=paths, runs=replace(collector.config.runs, seconds=8.0))).start()
+    collector.pollers["a"].poll(-70.0)
+    collector.until(lambda: any(e["kind"] == "mobility_start" for e in collector.supervisor.live.status()["events"]))
+    status = collector.supervisor.answers.status()
+    assert words in status["radio_only"]
+    assert status["day_limit_bytes"] == {"a": 10**12, "b": 322_580_645 if limit is None else 0}
+    assert "only the radio is measured: " in summary(status)
+    assert status["run"] is None
+    collector.supervisor.pairs.request("download", {})  # a person's word
+    collector.until(lambda: bool(collector.supervisor.live.status()["finished"]))
+    assert collector.stop()
+    assert {m["trigger"] for m in manifests(tmp_path)} == {"request"}
+
+
+@pytest.mark.parametrize("pairing", ["sequential", "simultaneous"])
+def test_a_run_that_could_not_start_is_a_record_and_a_manifest_with_its_reason(
+    tmp_path: Path, gateway: Gateway, pairing: str
+) -> None:
+    missing = {"experiment": lambda _name: [str(tmp_path / "no such program")]}
+    collector = Rehearsal(tmp_path, gateway, parts=missing, on_mobility_start=pairing).start()
+    collector.pollers["a"].poll(-70.0)
+    gateway.until(lambda: len(gateway.manifests) == 3)
+    assert collector.stop()
+    reasons = [str(m["failure"]["reason"]) for m in manifests(tmp_path)]
+    told = [p for p in points(gateway) if p.measurement == "run" and p.fields["ok"] is False]
+    assert sorted(str(p.fields["failure"]) for p in told) == sorted(reasons)
+    alone = "another run of its pair could not be started"
+    assert all("it could not be started: [Errno 2]" in r or (pairing == "simultaneous" and r == alone) for r in reasons)
+    assert len([p for p in points(gateway) if p.measurement == "run_begun"]) == 3
+
+
 def test_never_two_pairs_at_once(tmp_path: Path, gateway: Gateway) -> None:
     collector = Rehearsal(tmp_path, gateway, "long").start()
     socket = tmp_path / "status.sock"
@@ -150,8 +198,13 @@ def test_a_run_that_cannot_be_started_ends_the_others_of_its_pair(
     pair = collector.supervisor.answers.request("download", {"pairing": "simultaneous"})
     collector.until(lambda: collector.supervisor.answers.done(pair) is not None)
     done = collector.supervisor.answers.done(pair)
-    assert (done["runs"], done["ok"]) == (begun, False)
-    assert [m["id"] for m in manifests(tmp_path)] == begun
+    assert (done["runs"][0], done["ok"]) == (begun[0], False)
+    reasons = {m["id"]: m["failure"]["reason"] for m in manifests(tmp_path)}
+    assert [reasons[run] for run in done["runs"]] == [
+        "stopped",
+        "it could not be started: [Errno 11] Resource temporarily unavailable",
+        "another run of its pair could not be started",
+    ]
     assert collector.captures.running == []
     collector.stop()
 

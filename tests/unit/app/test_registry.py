@@ -3,6 +3,7 @@
 import contextlib
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,38 @@ def test_what_is_described_is_what_was_declared() -> None:
 def test_one_that_cannot_say_what_it_is_is_named(tmp_path: Path, name: str, code: str, what: str) -> None:
     with pytest.raises(RegistryError, match=what):
         own(tmp_path, name, code).describe(name)
+
+
+SAYS = """
+import json, pathlib, time
+here = pathlib.Path(__file__).parent
+with (here / "asked").open("a") as asked: asked.write(".")
+while (here / "wait").exists(): time.sleep(0.01)
+print(json.dumps({"name": "mine", "version": VERSION, "parameters": []}))
+"""
+
+
+def test_a_persons_own_is_asked_once_and_again_when_it_changed_and_meanwhile_nobody_waits(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    registry = own(tmp_path, "mine", SAYS.replace("VERSION", "1"))
+    (mine / "wait").touch()
+    assert not registry.ready("mine")
+    assert not registry.ready("mine")
+    (mine / "wait").unlink()
+    until = time.monotonic() + 60
+    while not registry.ready("mine"):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert [registry.describe("mine").version for _ in range(3)] == [1, 1, 1]
+    assert (mine / "asked").read_text() == "."
+    (mine / "__main__.py").write_text(SAYS.replace("VERSION", "2222"))
+    assert registry.describe("mine").version == 2222
+    (mine / "__main__.py").write_text("raise SystemExit('no')")
+    while not registry.ready("mine"):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    with pytest.raises(RegistryError, match="ended with status 1: no"):
+        registry.describe("mine")
 
 
 def test_one_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

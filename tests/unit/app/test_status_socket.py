@@ -1,9 +1,11 @@
 """The status socket: watchers, requests, nonsense, and watchers that do not read."""
 
+import errno
 import json
 import os
 import socket
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,12 +24,19 @@ class FakeAnswers:
         self.filler = ""
         self.ended: dict[str, dict[str, Any]] = {}
         self.wake: Callable[[], None] = lambda: None
+        self.broken: Exception | None = None
+        self.described = threading.Event()
 
     def status(self) -> dict[str, Any]:
         self.count += 1
+        if self.broken is not None:
+            raise self.broken
         return {"type": "status", "count": self.count, "run": None, "filler": self.filler}
 
     def request(self, experiment: str, parameters: dict[str, Any]) -> str:
+        if experiment == "slow":
+            assert self.described.wait(60)
+            return "pair-2"
         if experiment != "download":
             raise ValueError(f"unknown experiment {experiment!r}")
         if parameters.get("at_once"):
@@ -41,7 +50,9 @@ class FakeAnswers:
         return "pair-1"
 
     def campaign(self, request: dict[str, Any]) -> dict[str, Any]:
-        raise ValueError(f"no campaign is {request['action']}")
+        if request["action"] == "stop":
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), "campaigns/active.json")
+        raise RuntimeError(f"no campaign is {request['action']}")
 
     def done(self, pair: str) -> dict[str, Any] | None:
         return self.ended.get(pair)
@@ -120,6 +131,41 @@ def test_a_request_that_cannot_be_is_refused(served: Served) -> None:
     assert answer == {"type": "refused", "reason": "unknown experiment 'teleport'"}
     (answer,) = ask(served.path, {"op": "start", "experiment": "download", "parameters": []}, 60)
     assert answer["type"] == "refused"
+
+
+def test_a_card_that_takes_nothing_refuses_the_request_and_the_socket_lives(served: Served) -> None:
+    (answer,) = ask(served.path, {"op": "campaign", "action": "stop"}, 60)
+    reason = "campaigns/active.json: Read-only file system; mend: a writable folder with room"
+    assert answer == {"type": "refused", "reason": reason}
+    (answer,) = ask(served.path, {"op": "campaign", "action": "idle"}, 60)
+    assert answer["type"] == "error"
+    served.answers.broken = ZeroDivisionError()
+    watcher = ask(served.path, {"op": "watch"}, 60)
+    assert list(watcher) == []
+    served.answers.broken = None
+    assert [a["type"] for a in ask(served.path, {"op": "status"}, 60)] == ["status"]
+
+
+def test_while_an_experiment_is_asked_what_it_takes_others_are_answered(served: Served) -> None:
+    begun = ask(served.path, {"op": "start", "experiment": "slow"}, 60)
+    told: list[dict[str, Any]] = []
+    follower = threading.Thread(target=lambda: told.append(next(begun)))
+    follower.start()
+    assert [a["type"] for a in ask(served.path, {"op": "status"}, 60)] == ["status"]
+    assert told == []
+    served.answers.described.set()
+    follower.join(60)
+    assert told == [{"type": "accepted", "pair": "pair-2"}]
+
+
+def test_it_leaves_no_descriptor_behind_and_may_be_woken_at_any_time(tmp_path: Path) -> None:
+    before = set(Path("/proc/self/fd").iterdir())
+    for _ in range(3):
+        served = Served(tmp_path / "status.sock")
+        list(ask(served.path, {"op": "status"}, 60))
+        served.server.stop()
+        served.server.wake()
+    assert len(set(Path("/proc/self/fd").iterdir()) - before) == 0
 
 
 def converse(path: Path, content: bytes) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from tandem.app.config_plan import PlanConfig
 from tandem.app.config_traces import TracesConfig
 from tandem.app.traces.allowance import left_today
 from tandem.app.traces.night import begins_in
-from tandem.app.traces.policy import PathSight, Sight, decide
+from tandem.app.traces.policy import PathSight, Sight, decide, intended
 from tandem.app.traces.spent import Spent
 from tandem.app.traces.spent import parse as parse_spent
 from tandem.export import LEAST_LEFT_BYTES
@@ -49,6 +49,44 @@ def test_it_says_what_it_waits_for(more: dict[str, Any], reason: str) -> None:
     permit = decide(RULES, sight(**more))
     assert (permit.paths, permit.reason) == ((), reason)
     assert permit.again_s > 0
+
+
+@pytest.mark.parametrize(
+    ("rules", "wifi", "go", "words"),
+    [
+        (
+            RULES,
+            True,
+            True,
+            "from 01:00 to 05:00 when the radio has been still for 2.0 h, over wlan, which costs no SIM anything",
+        ),
+        (
+            RULES,
+            False,
+            False,
+            'stay on the kit, every path has a SIM; [traces] over = "any" sends them from 01:00 to 05:00',
+        ),
+        (
+            TracesConfig(over="any"),
+            False,
+            True,
+            "over the SIMs, a day at most a 50 MB, b 50 MB, of a told plan ([path.plan]) 50%",
+        ),
+        (
+            TracesConfig(over="any", night=None, still_for_s=0),
+            True,
+            True,
+            "go up at any time, over wlan, which costs no SIM anything, else",
+        ),
+        (TracesConfig(enabled=False), True, False, "[traces] enabled is false"),
+    ],
+)
+def test_it_says_what_goes_up_when_and_at_what_cost(rules: TracesConfig, wifi: bool, go: bool, words: str) -> None:
+    paths = parse(GOOD + ('[[path]]\nname = "wlan"\ninterface = "wlan0"\n' if wifi else ""), Path("c.toml")).paths
+    goes, said = intended(rules, paths)
+    assert goes is go
+    assert words in said
+    assert len(said) < 280, "it has to fit into a line of the check"
 
 
 def test_a_persons_wish_overrules_night_and_quiet_but_no_measurement_and_no_budget() -> None:

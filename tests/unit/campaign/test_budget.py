@@ -55,6 +55,8 @@ def test_what_was_spent_at_an_unknown_time_counts_as_now():
     spending.add({"a": 600}, None)
     assert "200 bytes left" in spending.refuses({"a": 300}, utc_s(2026, 6, 1))[0]
     assert spending.refuses({"a": 200}, utc_s(2026, 6, 1)) is None
+    held = spending.refuses({"a": 200}, utc_s(2026, 6, 1), {"a": 199})
+    assert held == ("a: its SIM's day_bytes have 199 left, the run takes 200", 86400.0)
     assert spending.forecast("a", None).at_reset_bytes is None
 
 

@@ -65,6 +65,55 @@ def test_a_negative_repeat_lasts_until_the_next_row_and_the_last_until_the_end()
     assert [(2 * start, 2 * long) for start, long in times(found)] == list(zip(starts, lengths, strict=True))
 
 
+def test_a_timeline_is_cut_at_the_end_of_its_period():
+    def of(rows, duration):
+        content = (
+            f'<SegmentTemplate media="$Time$" timescale="2"><SegmentTimeline>{rows}</SegmentTimeline></SegmentTemplate>'
+        )
+        return times(only(one_period(representation(content), duration=f'mediaPresentationDuration="{duration}"')))
+
+    assert of('<S t="0" d="20" r="99"/>', "PT25S") == [(0, 10), (10, 10), (20, 5)]
+    assert of('<S t="0" d="20" r="999999999999999999"/>', "PT20S") == [(0, 10), (10, 10)]
+    assert of('<S t="0" d="20" r="1"/><S d="7" r="8"/><S d="3"/>', "PT25S") == [
+        (0, 10),
+        (10, 10),
+        (20, 3.5),
+        (23.5, 1.5),
+    ]
+    assert of('<S t="0" d="20" r="-1"/><S t="90" d="20"/>', "PT25S") == [(0, 10), (10, 10), (20, 5)]
+    assert of('<S t="0" d="20" r="1"/>', "PT20.0000001S") == [(0, 10), (10, 10)]
+
+
+def test_an_element_may_have_as_many_children_as_it_has_lines():
+    rows = "\n".join('<S d="1"/>' for _ in range(5000))
+    content = f'<SegmentTemplate media="$Number$"><SegmentTimeline>\n{rows}\n</SegmentTimeline></SegmentTemplate>'
+    found = only(one_period(representation(content), duration='mediaPresentationDuration="PT5000S"'))
+    assert len(found.segments) == 5000
+    listed = "\n".join(f'<SegmentURL media="{n}"/>' for n in range(3000))
+    assert names(only(one_period(representation(f'<SegmentList duration="1">\n{listed}\n</SegmentList>'))))[-1] == "59"
+
+
+def test_a_duration_has_as_many_decimals_as_it_likes():
+    for seconds in ("604.0399780273438", "604." + "0" * 200 + "1"):
+        found = parse(one_period(representation(), duration=f'mediaPresentationDuration="PT{seconds}S"'), URL)
+        assert found.duration_s == pytest.approx(float(seconds))
+
+
+def test_the_namespace_as_drafts_of_2011_wrote_it_is_read_and_another_one_is_named():
+    """Their initialization may be in a SegmentBase beside the list."""
+    content = (
+        '<SegmentBase><Initialization sourceURL="i.mp4"/></SegmentBase>'
+        '<SegmentList duration="30"><SegmentURL media="a"/><SegmentURL media="b"/></SegmentList>'
+    )
+    document = one_period(representation(content))
+    assert b"urn:mpeg:dash:schema:mpd:2011" in document
+    found = only(document.replace(b"urn:mpeg:dash:schema:mpd:2011", b"urn:mpeg:DASH:schema:MPD:2011"))
+    assert (names(found), found.initialization) == (["a", "b"], Resource(HERE + "i.mp4"))
+    other = document.replace(b"urn:mpeg:dash:schema:mpd:2011", b"urn:3GPP:ns:PSS:AdaptiveHTTPStreamingMPD:2009")
+    with pytest.raises(MpdError, match="AdaptiveHTTPStreamingMPD:2009'; read is 'urn:mpeg:dash:schema:mpd:2011'"):
+        only(other)
+
+
 def test_a_list_with_ranges_and_one_without_media():
     content = (
         '<BaseURL>all.mp4</BaseURL><SegmentList duration="20"><Initialization range="0-99"/>'
@@ -212,7 +261,9 @@ def test_what_cannot_be_played_is_one_line(document, reason):
     ],
 )
 def test_a_timeline_that_cannot_be(rows, reason):
-    content = f'<SegmentTemplate media="$Time$"><SegmentTimeline>{rows}</SegmentTimeline></SegmentTemplate>'
+    content = (
+        f'<SegmentTemplate media="$Time$" timescale="1000"><SegmentTimeline>{rows}</SegmentTimeline></SegmentTemplate>'
+    )
     with pytest.raises(MpdError, match=reason):
         parse(one_period(representation(content)), URL)
 

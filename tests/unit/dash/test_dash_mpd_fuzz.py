@@ -100,12 +100,16 @@ def test_equal_segments_fill_the_period_without_a_gap(timescale, duration, start
 def test_a_timeline_is_what_its_rows_add_up_to(rows, timescale):
     inside = "".join(f'<S d="{d}" r="{r}"/>' for d, r in rows)
     content = f'<SegmentTemplate media="$Time$" timescale="{timescale}"><SegmentTimeline>{inside}</SegmentTimeline></SegmentTemplate>'
-    (period,) = parse(one_period(representation(content)), URL).periods
+    (period,) = parse(one_period(representation(content), duration=""), URL).periods
     durations = [d for d, r in rows for _ in range(r + 1)]
     starts = [sum(durations[:index]) for index in range(len(durations))]
     segments = period.video.representations[0].segments
     assert [s.media.url.removeprefix(HERE) for s in segments] == [str(start) for start in starts]
     assert [s.duration_s for s in segments] == [d / timescale for d in durations]
+    (of_a_minute,) = parse(one_period(representation(content)), URL).periods
+    cut = of_a_minute.video.representations[0].segments
+    assert [s.media for s in cut] == [s.media for s in segments[: len(cut)]]
+    assert sum(s.duration_s for s in cut) == pytest.approx(min(60, sum(durations) / timescale))
 
 
 @given(st.text(max_size=60), st.integers(0, 10**18))

@@ -137,11 +137,13 @@ def test_its_counts_are_right_and_within_bounds_whatever_happens(steps):
 
 def test_known_ones_are_bounded_by_probe_and_in_all():
     door = Door(DoorBounds(known=3, known_per_probe=2, new_per_minute=10**6))
-    made = [door.admit(Peer(n), ("192.0.2.1", 1024 + n)) for n in range(4)]
-    assert [door.is_known(one, "probe-1") for one in made[:3]] == [True, True, False]
-    assert door.admit(Peer(9), ("192.0.2.1", 9000)) is None
+    made = [door.admit(Peer(n), ("192.0.2.1", 1024 + n)) for n in range(5)]
+    shown = [door.is_known(one, probe) for one, probe in zip(made, ["1", "1", "1", "2", "3"], strict=True)]
+    assert shown == [True, True, False, True, False]
+    assert (door.known, door.strangers) == (3, 2)  # who is over its share takes no place of the others
+    assert not door.is_known(made[3], "1")
     door.left(made[0])
-    assert door.admit(Peer(9), ("192.0.2.1", 9000)) is not None
+    assert door.is_known(made[2], "1")
 
 
 def test_an_address_of_good_tokens_makes_room_last():

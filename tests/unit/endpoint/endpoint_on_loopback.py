@@ -12,9 +12,12 @@ import threading
 import time
 from pathlib import Path
 
+from tandem.experiment.control import Session
 from tandem.mptcp_abi import IPPROTO_MPTCP
 from tandem.schema.line_protocol import parse
+from tandem_server.cli.bounds import Bounds, measurement_bounds
 from tandem_server.cli.tls import make
+from tandem_server.door import Door
 from tandem_server.endpoint.listener import Acceptor, listen
 from tandem_server.endpoint.measurement import Measurement
 from tandem_server.endpoint.paths import PathPeer
@@ -41,8 +44,24 @@ def request(target, session=""):
 
 def head(method, target, session="", *lines):
     """A request's head; ``lines``: more headers."""
-    first = f"{method} {target} HTTP/1.1", "Host: x", f"X-Tandem-Session: {session}"
+    first = f"{method} {target} HTTP/1.1", "Host: x", f"X-Tandem-Session: {claim(method, target, session)}"
     return "\r\n".join([*first, *lines, "", ""]).encode()
+
+
+OPENED = {}
+"""As their probe knows them: the sessions of all tables here, by id."""
+
+
+def claim(method, target, session):
+    """Of an open session's next connection; of what is none, as it is."""
+    return OPENED[session].claim(target, method) if session in OPENED else session
+
+
+class KnownTable(SessionTable):
+    def open(self, *args, **named):
+        session = super().open(*args, **named)
+        OPENED[session.id] = Session(session.id, session.key, "a")
+        return session
 
 
 @contextlib.contextmanager
@@ -80,22 +99,21 @@ class Shelf:
 
 
 class Endpoint:
-    def __init__(self, registry, limits, content=None, pages=None):
+    def __init__(self, registry, limits, content=None, pages=None, door=None):
         self.registry, self.shelf = registry, Shelf()
-        self.sessions = SessionTable(registry, limits)
+        self.sessions = KnownTable(registry, limits)
         self.recorder = Recorder(lambda: self.shelf)
         self.listener = listen("127.0.0.1", 0)
         self.port = self.listener.getsockname()[1]
         tls_listener = listen("127.0.0.1", 0)
         self.tls_port = tls_listener.getsockname()[1]
         self.measurement = Measurement(self.sessions, limits, self.recorder, "boot-1", content, contexts()[0], pages)
-        self.acceptor = Acceptor(
-            self.listener,
-            self.measurement.serve,
-            limits.connections,
-            limits.connections_per_address,
-            [(tls_listener, self.measurement.serve_tls)],
+        self.door = Door(door or measurement_bounds(Bounds()))
+        # Sessions are in this process here: nobody asks for them, so that all connections stay strangers.
+        serve, serve_tls = (
+            lambda *them, each=each: each(*them[:4]) for each in (self.measurement.serve, self.measurement.serve_tls)
         )
+        self.acceptor = Acceptor(self.listener, serve, self.door, [(tls_listener, serve_tls)])
         self._stopped = threading.Lock()
         if not any(probe.name == "probe-1" for probe in registry.probes.all()):
             registry.probes.add("probe-1")

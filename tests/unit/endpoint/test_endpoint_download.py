@@ -1,12 +1,12 @@
 """Downloads over real sockets on loopback: exact, bounded, accounted."""
 
-import contextlib
 import time
 import zlib
 
 import pytest
 from endpoint_on_loopback import head, read_answer, request, wait_until
 
+from tandem_server.door import DoorBounds
 from tandem_server.endpoint import download
 
 
@@ -121,13 +121,9 @@ def test_whoami_within_a_session_tells_of_the_handshake(endpoint):
     assert session.live == 0
 
 
-def test_one_address_gets_so_many_connections_and_then_503(endpoint):
-    here = endpoint(connections_per_address=2)
-    with here.connect(), here.connect(), here.connect() as third:
-        assert read_answer(third)[0] == 503
-
-    def served():
-        with contextlib.suppress(ConnectionResetError):  # a 503 that was said before the request was read may be lost
-            return here.get("/v1/whoami")[0] == 200
-
-    wait_until(served)
+def test_the_oldest_that_asks_for_nothing_makes_room(endpoint):
+    here = endpoint(door=DoorBounds(strangers=2))
+    with here.connect("tcp") as oldest, here.connect() as second, here.connect():
+        assert (oldest.recv(1), second.fileno() > 0) == (b"", True)
+        assert here.get("/v1/whoami")[0] == 200
+        assert second.recv(1) == b""

@@ -44,12 +44,6 @@ def test_an_answer_without_a_session_is_small(endpoint):
         assert (told + segments_bytes) / (len(asked) + segments_bytes) < 2.5, asked
 
 
-def test_a_busy_endpoint_says_so_in_fewer_bytes_than_a_handshake(endpoint):
-    here = endpoint(connections_per_address=1)
-    with here.connect("tcp"), here.connect("tcp") as second:
-        assert received(second) <= 120
-
-
 @pytest.mark.parametrize("payload", [1, 1000, 1_000_000])
 def test_with_a_session_no_more_payload_than_its_budget_comes(endpoint, payload):
     here = endpoint(session_bytes=payload)

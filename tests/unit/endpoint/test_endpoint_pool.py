@@ -6,7 +6,6 @@ import os
 import resource
 import signal
 import socket
-import sqlite3
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -51,7 +50,7 @@ class Pooled(Endpoint):
         self.pool = Pool(command, 2, self.sessions)
         listener = listen("127.0.0.1", 0)
         self.port = listener.getsockname()[1]
-        self.acceptor = Acceptor(listener, self.pool.serve, limits.connections, limits.connections_per_address)
+        self.acceptor = Acceptor(listener, self.pool.serve, self.door)
 
     def idle(self):
         """Two processes, and no connection at either."""
@@ -154,17 +153,6 @@ def test_a_process_that_dies_takes_its_connections_and_no_session(here):
     assert session.summaries[0]["end"] == "process died"
     wait_until(lambda: len(here.pool.pids) == 2 and not set(here.pool.pids) & set(before), "both started again")
     assert len(here.get("/v1/download?bytes=5000", session.id, "tcp")[2]) == 5000
-
-
-def test_a_registry_that_cannot_be_read_is_an_answer(here, monkeypatch):
-    session = here.session("tcp")
-
-    def active(_name):
-        raise sqlite3.OperationalError("disk I/O error")
-
-    monkeypatch.setattr(here.registry.probes, "active", active)
-    status, _, told = here.get("/v1/download?bytes=5000", session.id, "tcp")
-    assert (status, told) == (503, {"error": "the endpoint's registry cannot be read now: disk I/O error"})
 
 
 def test_a_process_without_descriptors_left_goes_on_with_the_connections_that_it_has(fresh):

@@ -4,10 +4,13 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
-from endpoint_on_loopback import full_disk, wait_until
+from endpoint_on_loopback import PATIENCE_S, full_disk, request, wait_until
 
+from tandem.experiment.control import Session
+from tandem_server.endpoint.request import Ask, BadRequest, read_claim, read_head
 from tandem_server.endpoint.sessions import Limits, Refused, SessionTable, Share
 
 
@@ -24,6 +27,36 @@ def table(registry):
 
 def opened(table, probe="probe-1", payload_bytes=None, seconds=None):
     return table.open(probe, "run-1", "mptcp", "a", {}, payload_bytes, seconds)
+
+
+def claimed(session, number, key=None, target="/v1/download?bytes=5"):
+    """As the endpoint reads what a probe wrote."""
+    probe = Session(session.id, key or session.key, "a", {}, iter([number]))
+    return read_claim(read_head(request(target, probe.claim(target))))
+
+
+def test_a_connection_is_admitted_by_its_own_mac_once(table):
+    sessions, ask = table(connections_per_session=10_000), Ask(None, None)
+    session, another = opened(sessions), opened(sessions)
+    for number in (1, 3, 2, 5000, 3977):
+        assert sessions.admit(claimed(session, number), ask, False) is session
+    good = claimed(session, 6000)
+    for wrong in (
+        claimed(session, 3),  # shown before
+        claimed(session, 3976),  # so old that nobody remembers
+        claimed(session, 6000, another.key),
+        replace(good, session=another.id),
+        replace(good, number=6001),
+        replace(good, line=good.line.replace("bytes=5", "bytes=6")),
+        replace(good, mac="0" * 32),
+    ):
+        with pytest.raises(BadRequest, match="no open session") as refused:
+            sessions.admit(wrong, ask, False)
+        assert refused.value.status == 403
+    assert sessions.admit(good, ask, False) is session
+    for number in range(6001, 9200):
+        sessions.admit(claimed(session, number), ask, False)
+    assert len(session._numbers) <= 2048
 
 
 def test_threads_never_get_more_than_the_budget_together(table):
@@ -102,11 +135,58 @@ def test_a_session_is_its_probes_only_and_ends_once(table, registry):
     assert (row.sent_bytes, row.ended_why) == (5, "closed")
 
 
-def test_a_revoked_probes_session_opens_nothing(table, registry):
+def test_a_revoked_probes_session_ends_with_the_next_look(table, registry):
+    sessions = table()
+    session, others = opened(sessions), opened(sessions, "probe-2")
+    registry.probes.revoke("probe-1")
+    sessions.sweep()
+    assert (sessions.get(session.id), session.over()) == (None, True)
+    assert sessions.get(others.id) is others
+    assert [row.ended_why for row in registry.sessions.all()] == ["revoked", None]
+
+
+def test_a_connection_is_admitted_while_the_registry_does_not_answer(table, registry, monkeypatch):
     sessions = table()
     session = opened(sessions)
-    registry.probes.revoke("probe-1")
-    assert sessions.get(session.id) is None
+    waiting, go_on = threading.Event(), threading.Event()
+
+    def stuck(*_):
+        waiting.set()
+        assert go_on.wait(PATIENCE_S)
+        raise sqlite3.OperationalError("disk I/O error")
+
+    for each, name in ((registry.sessions, "open"), (registry.sessions, "end"), (registry.probes, "active")):
+        monkeypatch.setattr(each, name, stuck)
+    with ThreadPoolExecutor(2) as threads:
+        opening = threads.submit(opened, sessions, "probe-2")
+        waiting.wait(PATIENCE_S)
+        try:
+            assert (
+                threads.submit(sessions.admit, claimed(session, 1), Ask(None, None), False).result(PATIENCE_S)
+                is session
+            )
+        finally:
+            go_on.set()
+        with pytest.raises(sqlite3.Error):
+            opening.result()
+    assert session.live == 1
+
+
+def test_opening_waits_for_nobody_elses_capture(table):
+    class Slow:
+        """A tcpdump that does not stop."""
+
+        def finish(self, _peers):
+            assert go_on.wait(PATIENCE_S)
+
+    go_on, sessions = threading.Event(), table(sessions_per_probe=1)
+    lapsed = opened(sessions)
+    lapsed.capture, lapsed.deadline_s = Slow(), 0.0
+    with ThreadPoolExecutor(1) as threads:
+        try:
+            assert threads.submit(opened, sessions).result(PATIENCE_S).probe == "probe-1"
+        finally:
+            go_on.set()
 
 
 def test_sessions_lapse_when_unused_or_over(table, registry):
@@ -114,6 +194,7 @@ def test_sessions_lapse_when_unused_or_over(table, registry):
     unused = opened(sessions)
     wait_until(lambda: sessions.get(unused.id) is None)
     busy = opened(sessions)
+    sessions.sweep()
     assert [row.ended_why for row in registry.sessions.all()] == ["expired", None]
     busy.enter()
     assert not busy.lapsed(time.monotonic() + 60)
@@ -151,5 +232,6 @@ def test_an_end_that_a_full_disk_refuses_is_written_later(table, registry):
         assert registry.sessions.all()[0].ended_utc_ns is None
     with pytest.raises(Refused, match="700 of its 1000"):
         opened(sessions, payload_bytes=301)
+    sessions.sweep()
     assert (registry.sessions.all()[0].ended_why, registry.sessions.all()[0].sent_bytes) == ("closed", 700)
     opened(sessions, payload_bytes=300)

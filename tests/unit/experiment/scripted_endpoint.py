@@ -110,7 +110,7 @@ class ScriptedEndpoint:
         if method == "POST":
             self.opened.append(json.loads(body))
             status = self.script.session_status
-            answer = {"session": f"s{len(self.opened)}"} if status == 201 else {"error": "as told"}
+            answer = {"session": f"s{len(self.opened)}", "key": "00" * 32} if status == 201 else {"error": "as told"}
             self._json(connection, status, answer)
         else:
             self.closed.append(target.rsplit("/", 1)[1])

@@ -6,8 +6,9 @@ import pytest
 
 from tandem.experiment.parameters import ParameterError
 from tandem.experiment.reachability.journal import COLUMNS, JOURNAL, Journal, write_table
-from tandem.experiment.reachability.resolvers import find, nmcli, resolv_conf, resolvectl, told
+from tandem.experiment.reachability.request import resolvers_told
 from tandem.experiment.reachability.tables import summary
+from tandem.mptcp.resolvers import find, nmcli, resolv_conf, resolvectl
 
 
 def answer(*addresses, status="ok", ms=10.0):
@@ -130,4 +131,4 @@ def test_resolvers_as_the_programs_print_them(tmp_path):
 @pytest.mark.parametrize("given", [{"c": ["1.1.1.1"]}, {"a": []}, {"a": "1.1.1.1"}, {"a": ["nonsense"]}, {"a": [1]}])
 def test_resolvers_that_are_none_are_refused(given):
     with pytest.raises(ParameterError, match="resolvers"):
-        told(given, ["a", "b"])
+        resolvers_told(given, ["a", "b"])

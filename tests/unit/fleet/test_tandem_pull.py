@@ -165,6 +165,22 @@ def test_a_forged_tag_runs_nothing_and_a_true_one_after_it_is_taken(fleet):
     assert fleet.pull() == (0, "tandem-pull: fleet-3 taken")
 
 
+def test_who_can_push_but_not_sign_keeps_no_release_back(fleet):
+    """Tags with numbers of their own making above every true one: unsigned ones, and a true one under another name."""
+    fleet.release(1)
+    assert fleet.pull()[0] == 0
+    fleet.release(2)
+    fleet.git("tag", "fleet-999999999")
+    fleet.git("update-ref", "refs/tags/fleet-999999998", "refs/tags/fleet-1")
+    fleet.push()
+    status, said = fleet.pull()
+    assert (status, "passed over: fleet-999999998 is the signed tag 'fleet-1'" in said) == (0, True), fleet.told
+    assert "passed over: fleet-999999999 is not signed" in fleet.told
+    status, said = fleet.pull()
+    assert (status, "fleet-999999999 is not signed" in said) == (1, True)
+    assert fleet.lines() == ["release 1 fleet-1", "release 2 fleet-2"]
+
+
 def test_an_older_release_is_not_brought_back(fleet):
     fleet.release(1)
     fleet.release(2)
@@ -224,10 +240,10 @@ def test_a_configuration_that_cannot_work(fleet):
 
 
 @given(st.text(), st.lists(st.integers(0, 10**9 - 1)))
-def test_the_highest_number_among_any_refs(noise, numbers):
+def test_the_numbers_among_any_refs(noise, numbers):
     refs = noise.replace("fleet", "other") + "\n" + "\n".join(f"refs/tags/fleet-{n}" for n in numbers)
-    found = tandem_pull.newest(refs, "fleet")
-    assert (found[0] if found else None) == max(numbers, default=None)
+    found = tandem_pull.numbered(refs, "fleet")
+    assert [number for number, _ in found] == sorted(numbers, reverse=True)
 
 
 @given(st.text())

@@ -198,15 +198,15 @@ def test_a_modem_is_lost_after_five_seconds_and_usable_with_its_first_answer() -
     assert (later.fields["polls_ok"], later.fields["polls_failed"], later.fields["period_s"]) == (0, 0, 60.0)
 
 
-def test_an_error_is_an_answer_and_a_repeated_answer_is_a_sickness() -> None:
+def test_an_error_is_an_answer_and_so_is_a_repeated_one() -> None:
     modems = ModemStates(["a"], 0)
     for second in range(20):
         modems.polled(Poll(second * S, "cme_error 10"))
     assert state(modems)[0] == "usable"
     for second in range(20, 40):
         modems.polled(Poll(second * S, stale=True))
-    assert modems.told(40 * S)["a"]["sickness"] == "stale"
-    assert state(modems)[0] == "lost"
+    assert modems.told(40 * S)["a"]["sickness"] is None
+    assert state(modems)[0] == "usable"
 
 
 def test_a_step_whose_event_comes_after_the_modem_is_back_changes_no_state() -> None:

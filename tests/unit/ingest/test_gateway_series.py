@@ -1,5 +1,6 @@
 """The gateway's own series: what each process counted adds up, says why lines were rejected, and outlasts a database that is away."""
 
+import threading
 import time
 from array import array
 
@@ -9,11 +10,15 @@ from hypothesis import strategies as st
 from serve_on_loopback import Server, await_ready, command, end, lay_out, start
 
 from tandem.schema.line_protocol import parse
+from tandem_server.derived import series as derived
 from tandem_server.ingest import gateway_series
 from tandem_server.ingest.gateway_series import GatewaySeries
 from tandem_server.ingest.meter import Meter, quantile
 from tandem_server.ingest.own_lines import own_line
-from tandem_server.store import StoreDown
+from tandem_server.ingest.rolling_series import RollingSeries
+from tandem_server.registry import Registry
+from tandem_server.store import Influx, StoreDown
+from tandem_server.store.preparing import Kept
 
 TAKEN = ("requests", "lines_accepted", "lines_rejected", "received_bytes")
 COUNTED = (*TAKEN, "answers_429", "answers_503", "answers_refused")
@@ -128,6 +133,52 @@ def test_a_minute_that_the_database_did_not_take_comes_later(monkeypatch):
     before = len(store.lines)
     series.write()
     assert len(store.lines) - before == 2  # the newest
+
+
+class Faulty(Away):
+    """A fault that nobody thought of, once."""
+
+    def __init__(self):
+        super().__init__()
+        self.failed = threading.Event()
+
+    def write(self, lines):
+        if not self.failed.is_set():
+            self.failed.set()
+            raise KeyError("nobody thought of it")
+        return super().write(lines)
+
+
+def test_a_fault_ends_one_minute_and_not_the_series():
+    store, meter = Faulty(), Meter()
+    meter.answered("probe-1", 200, 7)
+    with GatewaySeries(store, meter, 1, period_s=1):
+        assert store.failed.wait(60)
+    assert any(line.startswith("gateway,") for line in store.lines)
+
+
+def test_a_fault_ends_one_round_and_not_the_roll_ups_or_the_derived_series(tmp_path, monkeypatch):
+    monkeypatch.setattr(derived, "PERIOD_S", 0.01)
+
+    def faulty(again):
+        rounds = iter([KeyError("nobody thought of it")])
+
+        def turn(*_, **__):
+            for fault in rounds:
+                raise fault
+            again.set()
+
+        return turn
+
+    with Registry(tmp_path / "registry.sqlite") as registry, Influx("http://127.0.0.1:1", "t", "u", "p") as store:
+        for series, turn in (
+            (RollingSeries(registry, store, Kept(), settle_s=0.03), "_round"),
+            (derived.DerivedSeries(registry, store), "turn"),
+        ):
+            again = threading.Event()
+            monkeypatch.setattr(series, turn, faulty(again))
+            with series:
+                assert again.wait(60), turn
 
 
 def test_hours_that_get_their_points_late_are_told():

@@ -24,7 +24,7 @@ class Slow:
     def ping(self):
         return ""
 
-    def write(self, lines):
+    def write(self, lines, **_):
         self.let.wait()
         self.stored += lines
         return []

@@ -20,7 +20,7 @@ class Writes:
         self.down = self.blames = False
         self.let.set()
 
-    def write(self, lines):
+    def write(self, lines, **_):
         self.begun.set()
         self.let.wait()
         self.calls.append(list(lines))
@@ -34,7 +34,7 @@ class Writes:
 
 def together(commit, requests):
     async def run():
-        asked = (commit.store(lines, sum(map(len, lines))) for lines in requests)
+        asked = (commit.store(f"probe-{i}", lines, sum(map(len, lines))) for i, lines in enumerate(requests))
         return await asyncio.gather(*asked, return_exceptions=True)
 
     return asyncio.run(run())
@@ -68,9 +68,9 @@ def test_nobody_is_told_before_the_write_has_ended():
 
     async def run():
         commit = GroupCommit(database.write, wait_s=0.0, writers=1)
-        first = asyncio.ensure_future(commit.store(["a"], 1))
+        first = asyncio.ensure_future(commit.store("one", ["a"], 1))
         await asyncio.to_thread(database.begun.wait, 60)
-        second = asyncio.ensure_future(commit.store(["b"], 1))
+        second = asyncio.ensure_future(commit.store("two", ["b"], 1))
         await asyncio.sleep(0.02)
         assert not first.done()
         assert not second.done()

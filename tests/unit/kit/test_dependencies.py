@@ -1,6 +1,10 @@
 """What is used is pinned, what is installed is what is pinned, and its licence is known."""
 
+import configparser
+import re
+import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -8,6 +12,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[3] / "requirements"))
 
 import audit
+
+REPOSITORY = audit.HERE.parent
 
 
 def test_the_lists_are_whole():
@@ -67,3 +73,37 @@ def test_what_was_not_looked_up_is_no_clean_bill():
     assert audit.advisories(told) == (["c 2: X-1"], ["b: not found"])
     for nothing in ("", "[]", "{}", "Traceback"):
         assert audit.advisories(nothing)[1]
+
+
+def test_holes_are_looked_for_in_every_crate(monkeypatch):
+    asked = []
+
+    def run(command, cwd, **_):
+        asked.append(cwd)
+        return subprocess.CompletedProcess(command, 1, "a hole", "")
+
+    monkeypatch.setattr(audit.shutil, "which", lambda program: program if program == "cargo-audit" else None)
+    monkeypatch.setattr(audit.subprocess, "run", run)
+    faults, unasked = audit.known_holes()
+    assert [f"{crate.relative_to(REPOSITORY)}" for crate in asked] == ["firmware/bench/link", "server/trace-core"]
+    assert faults == [f"cargo-audit in {crate}: a hole" for crate in ("firmware/bench/link", "server/trace-core")]
+    assert ["pip-audit" in one for one in unasked] == [True]
+
+
+def test_what_the_server_requires_it_uses_and_whose_inside_it_uses_stays_as_it_is():
+    wanted = tomllib.loads((REPOSITORY / "server/pyproject.toml").read_text())["project"]["dependencies"]
+    names = [re.match(r"[\w-]+", one)[0] for one in wanted]
+    every = "".join(file.read_text() for file in (REPOSITORY / "server/src").rglob("*.py"))
+    assert [name for name in names if name != "tandem-probe" and not re.search(rf"(?m)^\s*(from|import) {name}\b", every)] == [
+        "uvloop", "httptools",
+    ]  # fmt: skip
+    (uvicorn,) = (one for one in wanted if one.startswith("uvicorn"))
+    assert re.fullmatch(r"uvicorn==\d+\.\d+\.\*", uvicorn)
+
+
+def test_ansible_is_told_of_folders_that_are_there():
+    folder = REPOSITORY / "ansible"
+    told = configparser.ConfigParser()
+    told.read(folder / "ansible.cfg")
+    named = ("roles_path", "library", "action_plugins", "module_utils", "filter_plugins")
+    assert [key for key in named if key in told["defaults"] and not (folder / told["defaults"][key]).is_dir()] == []

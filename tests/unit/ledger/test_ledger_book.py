@@ -2,9 +2,11 @@
 
 import time
 
+import numpy as np
 import pytest
 from told import Probe, S, file_of, ledger, queries_of, receive
 
+from tandem_server.ledger import records
 from tandem_server.ledger.as_json import as_json
 from tandem_server.ledger.table import WIDTH, lines
 
@@ -195,6 +197,20 @@ def test_a_new_card_begins_at_1_again_and_both_add_up(registry, store):
     }
     again = {a.spool: a.arrived for a in ledger(registry, store).accounts}
     assert again == {"aaaaaaaaaaaa": 36, "bbbbbbbbbbbb": 17}
+
+
+def test_numbers_after_a_gap_are_looked_at_a_few_hours_at_a_time(store, monkeypatch):
+    monkeypatch.setattr(records, "_AT_ONCE", 30)
+    probe = Probe(now_ns=time.time_ns() // (86_400 * S) * 86_400 * S - 86_400 * S)
+    for _ in range(7):
+        probe.polls(10)
+        probe.now_ns += 3600 * S
+    probe.lost(1)
+    probe.polls(1)
+    probe.send(store)
+    parts = list(records.RecordCounts(store).numbers("probe-1", None, 0, probe.seq, None))
+    assert [len(part) for part in parts] == [30, 30, 11]
+    assert sorted(np.concatenate(parts)) == [*range(1, 71), 72]
 
 
 def test_a_gap_and_a_double_do_not_hide_each_other(told):

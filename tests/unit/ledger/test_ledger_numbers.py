@@ -2,11 +2,13 @@
 
 import itertools
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_server.ledger.numbers import (
     BootCount,
+    Found,
     account_of,
     account_untold,
     how_many,
@@ -31,6 +33,23 @@ def test_gaps_and_numbers_part_the_whole(found, first, last):
     assert named == whole - found
     assert how_many(gaps) == len(named)
     assert all(a[1] + 1 < b[0] for a, b in itertools.pairwise(gaps))
+
+
+@given(st.lists(st.lists(st.integers(1, 40), max_size=20), max_size=6), st.integers(1, 10), st.integers(0, 50))
+def test_numbers_that_come_in_parts_are_the_same_as_all_at_once(parts, first, last):
+    found, every = Found(), [n for part in parts for n in part]
+    for part in parts:
+        found.add(np.array(part, dtype=np.int64))
+    assert (found.counted, len(found), found.lowest) == (len(every), len(set(every)), min(every, default=None))
+    assert found.missing(first, last) == ranges_missing(every, first, last)
+
+
+def test_a_long_spool_without_gaps_is_held_as_one_range():
+    found = Found()
+    for n in range(0, 1000, 100):
+        for third in range(3):  # as measurements have them
+            found.add(np.arange(n + third, n + 100, 3))
+    assert (len(found), len(found._starts)) == (1000, 1)
 
 
 @given(st.lists(st.sampled_from(["arrived", "rejected", "dropped", "lost", "waiting"]), max_size=60))

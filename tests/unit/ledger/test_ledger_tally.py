@@ -225,7 +225,7 @@ def test_the_series_tell_campaigns_records_and_traces(registry, store):
     probe = Probe()
     put(registry, probe.run("run-1", campaign={"name": "chen"}))
     put(registry, probe.run("run-2", campaign={"name": "chen"}, failure={"reason": "x", "retry": False}))
-    put(registry, probe.run("run-3", campaign={"name": "no\ntag\\"}, files=[file_of("captures/c", b"c")]))
+    put(registry, probe.run("run-3", campaign={"name": 'no"tag'}, files=[file_of("captures/c", b"c")]))
     short = probe.run("run-4")
     put(registry, short)
     probe.lines.pop()

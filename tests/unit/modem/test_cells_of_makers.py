@@ -35,6 +35,7 @@ def read(family: str, *lines: str, model: str = "") -> Reading:
         ('^HCSQ:"WCDMA",58,48,66', "ecno_db", None),
         ('^HCSQ:"NR",77,236,31', "rsrp_dbm", -64.0),
         ('^HCSQ:"NR",77,236,31', "sinr_db", 27.0),
+        ('^HCSQ:"NR",77,236,31', "rsrq_db", None),
         ('^HCSQ:"GSM",60', "rssi_dbm", -61.0),
     ],
 )
@@ -77,7 +78,8 @@ def test_printed_and_coded_levels_of_different_technologies_are_not_mixed() -> N
         ("94552843,211,LTE B3,1300", None, None, Cell(None, 94552843, 211, 3, 1300)),
         ("6699,94552843,211,LTE B3,1300", None, None, Cell(6699, 94552843, 211, 3, 1300)),
         ("tac:6699,cellid:94552843,pci:211,band:3", AREA_FIRST, None, Cell(6699, 94552843, 211, 3)),
-        ("300,211,LTE B3,1300", None, None, Cell()),
+        ("300,211,LTE B3,1300", None, None, Cell(None, None, None, 3, 1300)),
+        ("0XFFFE,0XFFFFFFFF,0X00000000,LTE B3,1600", None, None, Cell(None, None, None, 3, 1600)),
         ("300,211,LTE B3,1300", None, 300, Cell(None, 300, 211, 3, 1300)),
         ("94552843,211,LTE B3,1300", AREA_FIRST, None, Cell()),
         ("6699,94552843,211,LTE B3,1300", CELL_FIRST, None, Cell()),
@@ -177,6 +179,25 @@ def test_an_index_of_bandwidth_beside_a_plain_band() -> None:
     assert (found.band, found.bandwidth_mhz) == (7, 20.0)
 
 
+@pytest.mark.parametrize(
+    ("model", "heading", "printed", "width"),
+    [
+        ("FM350-GL", "", 75, 15.0),
+        ("FM350-GL", "", 100, 20.0),
+        ("FM160-CN", "", 100, 100.0),
+        ("", "NR service cell:", 100, 100.0),
+        ("", "", 500, 100.0),
+        ("", "", 100, None),
+        ("", "", 90, 90.0),
+        ("FM350-GL", "", 7, None),
+    ],
+)
+def test_the_unit_of_nr_bandwidth_in_gtccinfo(model: str, heading: str, printed: int, width: float | None) -> None:
+    row = f"1,9,460,01,DE10,0CD7C80121,99240,2,5078,{printed},60,70,70,65"
+    lines = [line for line in ("+GTCCINFO:", heading, row) if line]
+    assert read("fibocom", *lines, model=model).bandwidth_mhz == width
+
+
 def test_rows_with_the_prefix_before_each() -> None:
     row = "+GTCCINFO: 1,4,250,1,91DC,00111EE03,3250,116,107,100,14,47,47,22"
     assert read("fibocom", row, model="FM350-GL").eci == 0x111EE03
@@ -242,13 +263,14 @@ _VALUE = st.one_of(
     st.integers(-2000, 2**36).map(str), st.sampled_from(["", "-", "FFFF", "0xFFFFFFFF", "LTE", "NR", "4G", "1,9"])
 )
 _NAMES = ("^HCSQ", "^MONSC", "+ZRSSI", "+ZCELLINFO", "+ZCAINFO", "+ZPAS", "+BMTCELLINFO", "+XMCI", "+XCESQ", "+XLEC",
-          "+GTCCINFO", "^SMONI", "_OWCTI", "_OSIGQ", "RAT", "lte_rsrp")  # fmt: skip
+          "+GTCCINFO", "^HFREQINFO", "%XMONITOR", "+EEMLTESVC", "+CCED", "+SQNMONI",
+          "^SMONI", "_OWCTI", "_OSIGQ", "RAT", "lte_rsrp")  # fmt: skip
 
 
 @given(st.lists(st.tuples(st.sampled_from(_NAMES), st.lists(_VALUE, max_size=16)), max_size=4))
 def test_any_values_give_quantities_of_one_technology(rows: list[tuple[str, list[str]]]) -> None:
     lines = [f"{name}: {','.join(row)}" for name, row in rows]
-    for family in ("huawei", "zte", "mikrotik", "broadmobi", "fibocom", "cinterion", "option"):
+    for family in ("huawei", "zte", "mikrotik", "broadmobi", "fibocom", "cinterion", "foxconn", "chipset", "option"):
         found = read(family, *lines)
         if found.rat in ("GSM", "WCDMA"):
             assert (found.rsrp_dbm, found.eci, found.tac, found.nr_rsrp_dbm) == (None,) * 4

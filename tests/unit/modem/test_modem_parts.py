@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from tandem.at.dialogue import Response
 from tandem.at.grammar import Final
 from tandem.modem.base import Identity, Reading
+from tandem.modem.errands import Errands
 from tandem.modem.identification import identify
 from tandem.modem.poll import in_range
 from tandem.modem.registry import choose
@@ -33,13 +37,43 @@ def test_due_times_stay_on_their_grid_and_never_lie_behind(delays: list[int]) ->
 
 
 def test_a_repeated_answer_is_stale_only_beyond_what_the_modem_did_before() -> None:
-    staleness = Staleness(floor_s=10)
-    assert [staleness.feed("x", t * SECOND) for t in (0, 5, 10, 11, 40)] == [False, False, False, True, True]
-    assert not staleness.feed("y", 41 * SECOND)
-    assert not staleness.feed("y", 81 * SECOND), "it repeated itself for 40 s before, and answered something new"
-    assert staleness.feed("y", 82 * SECOND)
+    staleness, level = Staleness(floor_s=10), Reading(rsrp_dbm=-97.0)
+    assert [staleness.feed("x", level, t * SECOND) for t in (0, 5, 10, 11, 40)] == [False, False, False, True, True]
+    assert not staleness.feed("y", level, 41 * SECOND)
+    assert not staleness.feed("y", level, 81 * SECOND), "it repeated itself for 40 s before, and answered something new"
+    assert staleness.feed("y", level, 82 * SECOND)
     staleness.forget()
-    assert not staleness.feed("y", 83 * SECOND)
+    assert not staleness.feed("y", level, 83 * SECOND)
+
+
+@pytest.mark.parametrize("says_little", [None, Reading("searching", rsrp_dbm=-120.0), Reading(rssi_dbm=-71.0, eci=1)])
+def test_no_service_and_coarse_values_are_never_stale(says_little: Reading | None) -> None:
+    staleness = Staleness()
+    assert not any(staleness.feed("x", says_little, t * 60 * SECOND) for t in range(60))
+
+
+def test_a_wake_while_errands_are_closed_hits_no_descriptor_that_was_reused(monkeypatch: pytest.MonkeyPatch) -> None:
+    errands, reused = Errands(), []
+    close = os.close
+
+    def closed_and_reused(descriptor: int) -> None:
+        close(descriptor)
+        reused.append(os.eventfd(0, os.EFD_NONBLOCK))
+        assert reused[0] == descriptor
+        waker = threading.Thread(target=errands.wake)
+        waker.start()
+        wakers.append(waker)
+        waker.join(0.2)  # it has written before the mend, and waits for the lock since
+
+    wakers: list[threading.Thread] = []
+    monkeypatch.setattr("tandem.modem.errands.os.close", closed_and_reused)
+    errands.close()
+    monkeypatch.undo()
+    wakers[0].join(60)
+    with pytest.raises(BlockingIOError):
+        os.eventfd_read(reused[0])
+    os.close(reused[0])
+    errands.wake()
 
 
 def test_identity_from_plain_answers() -> None:
@@ -57,7 +91,26 @@ def test_identity_from_ati_where_the_others_are_refused_and_no_serial_number_in_
     assert identify([*refused, Response("ATI", lines, OK)]) == Identity("huawei", "E3372", "21.180")
     unlabelled = ("861234567890123", "Quectel", "EC25", "EC25EFAR06")
     assert identify([*refused, Response("ATI", unlabelled, OK)]) == Identity("Quectel", "EC25", "EC25EFAR06")
+    mixed = ("Quectel", "EC25", "Revision: EC25EFAR06", "SVN: 01")
+    assert identify([*refused, Response("ATI", mixed, OK)]) == Identity("Quectel", "EC25", "EC25EFAR06")
     assert choose("auto", identify(refused)).name == "generic"
+
+
+@pytest.mark.parametrize(
+    ("manufacturer", "model", "family"),
+    [
+        ("INCORPORATED", "A7670E-FASE", "simcom"),
+        ("INCORPORATED", "A7672E-LASC", "simcom"),
+        ("SIMCOM INCORPORATED", "A7600E-LNSE", "simcom"),
+        ("QUALCOMM INCORPORATED", "1", "generic"),
+        ("QUALCOMM", "T99W175", "foxconn"),
+        ("DELL", "DW5930e", "foxconn"),
+        ("TD Tech Ltd", "MT5700M-CN", "huawei"),
+        ("Sierra Wireless, Incorporated", "EM7455", "sierra"),
+    ],
+)
+def test_makers_that_hide_behind_anothers_name_are_known(manufacturer: str, model: str, family: str) -> None:
+    assert choose("auto", Identity(manufacturer, model)).name == family
 
 
 @pytest.mark.parametrize(

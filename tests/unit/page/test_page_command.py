@@ -7,6 +7,7 @@ import pytest
 from test_page_har import whole
 
 from tandem_server.cli.main import main
+from tandem_server.content.page import recording
 
 
 @pytest.fixture
@@ -95,3 +96,23 @@ def test_a_hostile_list_names_its_line(config, capsys, tmp_path):
     status, _, err = said(capsys, "record", "--list", file, "--config", config)
     assert status == 2
     assert "names:2" in err
+
+
+@pytest.mark.parametrize(
+    ("named", "url", "answered_by", "refused"),
+    [
+        ("http://a.test/", "http://127.0.0.1:8086/query", None, True),
+        ("http://a.test/", "http://[::ffff:127.0.0.1]/", None, True),
+        ("http://a.test/", "http://localhost/", None, True),
+        ("http://a.test/", "http://169.254.169.254/latest", None, True),
+        ("http://a.test/", "http://1.1.1.1/", None, False),
+        ("http://a.test/", "http://a.test/", "10.0.0.1", True),  # what its name was resolved to has changed
+        ("http://a.test/", "http://a.test/", "[2606:4700::1111]", False),
+        ("http://127.0.0.1:8000/", "http://127.0.0.1:8000/x", "127.0.0.1", False),
+        ("http://127.0.0.1:8000/", "http://127.0.0.1:8086/x", None, True),
+        ("http://a.test/", "data:text/plain,x", None, False),
+    ],
+)
+def test_a_page_leads_to_public_addresses_and_where_it_was_named(monkeypatch, named, url, answered_by, refused):
+    monkeypatch.setattr(recording, "getproxies", dict)
+    assert (recording._Public(named).fault(url, answered_by) is not None) == refused

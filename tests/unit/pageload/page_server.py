@@ -75,4 +75,4 @@ def request(port, tmp_path, **more):
     return read_request(check(PARAMETERS, given))
 
 
-SESSION = Session("s" * 8, "a")
+SESSION = Session("s" * 8, bytes(32), "a")

@@ -95,7 +95,9 @@ def test_a_collector_that_says_nothing_is_the_one_line_to_mend(config: Path, mon
     assert states["collector"] == "fail"
     assert not report.ok
     told = {label for label, state in states.items() if state == "fail"}
-    assert told <= {"collector", "server", "disk"}, told  # there is no server here, and the paths are not told to be up
+    assert told <= {"collector", "server", "disk", "metrics"}, (
+        told
+    )  # there is no server here, and the paths are not told to be up
 
 
 def test_the_tokens_copy_of_a_service_that_does_not_run(tmp_path: Path, config: Path) -> None:

@@ -14,7 +14,14 @@ from tandem.app.preflight.facts import Disk, Measured, Server, Tunnel
 from tandem.app.preflight.lines import Line, ready, settled
 from tandem.app.preflight.machine import collector_line, machine_lines
 from tandem.app.preflight.modems import modem_lines
-from tandem.app.preflight.network import measured_lines, path_lines, plan_lines, server_lines, tunnel_lines
+from tandem.app.preflight.network import (
+    measured_lines,
+    metrics_line,
+    path_lines,
+    plan_lines,
+    server_lines,
+    tunnel_lines,
+)
 from tandem.app.preflight.tunnel import judged
 
 CONFIG = """
@@ -82,7 +89,8 @@ class Kit:
         }
         self.sims = {"a": {"left_bytes": 9e9, "expected_bytes": 1e9, "sure": True, "reset": "2026-12-01"}}
         self.disk = Disk(Room(20 * 10**9, 10**9, 10**6, 10**3))
-        self.server = Server(None, None, False, "0.1.0", "good", "probe-1", "0.1.0", None, 0.3)
+        self.server = Server(None, None, False, "0.1.0", "good", "probe-1", "0.1.0", None, 0.3, "1")
+        self.no_metrics_save: str | None = "1"
         self.measured = Measured(None, {p: dict(ROW) for p in "ab"}, {p: copy.deepcopy(NATIVE) for p in "ab"})
         self.tunnel: Tunnel | None = Tunnel(True, "fresh")
 
@@ -142,6 +150,7 @@ class Kit:
                 *measured_lines(self.config, self.measured, self.server),
                 *machine_lines(self.config, self.status, self.disk, self.server.clock_off_s),
                 *server_lines(self.config, self.server, "0.1.0" if self.status else None),
+                metrics_line(self.no_metrics_save, self.server),
                 *plan_lines(self.config, self.sims),
                 *tunnel_lines(self.tunnel),
             ]
@@ -156,6 +165,11 @@ def test_a_good_kit_is_ready_and_every_line_says_something() -> None:
     assert ready(lines)
     assert {line.state for line in lines} == {"pass", "skipped"}
     assert all(line.finding for line in lines)
+    told = {line.label: line.finding for line in lines}
+    assert told["budget:b"] == "at most 323 MB a day (day_bytes is not told); no plan is told ([path.plan])"
+    assert told["uploads"].startswith(
+        '0 MB wait; captures and results stay on the kit, every path has a SIM; [traces] over = "any" sends them'
+    )
 
 
 NO_PIN = {"state": "the SIM wants its PIN", "named": None, "failure": None}
@@ -210,6 +224,8 @@ FAULTS: dict[str, tuple[Any, set[str]]] = {
         lambda k: k.at_server("HTTP 401: no good token; mend: x", "control channel: HTTP 401", **REVOKED),
         {"token"},
     ),
+    "this kernel's transfers inherit": (lambda k: setattr(k, "no_metrics_save", "0"), {"metrics"}),
+    "the server's transfers inherit": (lambda k: k.at_server(no_metrics_save="0"), {"metrics"}),
     "the token of another kit": (lambda k: k.at_server(probe="probe-7"), {"token"}),
     "the SIM's plan is used up": (lambda k: k.sims["a"].update(left_bytes=0), {"budget:a"}),
     "the SIM's plan will not last": (lambda k: k.sims["a"].update(expected_bytes=2e10), {"budget:a"}),
@@ -243,7 +259,7 @@ def test_a_fault_fails_its_own_line_and_no_other_also_where_no_collector_runs() 
 def test_every_line_there_is_has_a_fault_here() -> None:
     from tandem.app.preflight.lines import TITLES
 
-    assert {label.partition(":")[0] for _, labels in FAULTS.values() for label in labels} == set(TITLES)
+    assert {label.partition(":")[0] for _, labels in FAULTS.values() for label in labels} == set(TITLES) - {"uploads"}
 
 
 @given(st.sampled_from(["modems", "paths", "clock", "position", "health", "spool"]))

@@ -5,14 +5,18 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tandem.app.health.all_wrong import all_that_is_wrong
+from tandem.app.health.modems import ModemStates
 from tandem.app.recovering import Recovering
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
@@ -32,6 +36,8 @@ class Rescue:
 
     folder: Path
     settings: RecoverySettings
+    tick: dict[str, Any] = field(default_factory=lambda: TICK)
+    period_s: float = 0.3
     polls: list[Poll] = field(default_factory=list)
     events: list[Record] = field(default_factory=list)
     usb_is_there: bool = True
@@ -40,7 +46,7 @@ class Rescue:
         self._changed = threading.Condition()
         timeline = self.folder / "t.jsonl"
         header = {"format": "tandem-timeline/1", "operator": "A", "tick_s": 0.1, "duration_s": 0.1}
-        timeline.write_text(json.dumps(header) + "\n" + json.dumps(TICK) + "\n")
+        timeline.write_text(json.dumps(header) + "\n" + json.dumps(self.tick) + "\n")
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "tandem_bench", "modem", "--family", "generic", "--timeline", str(timeline)),
@@ -50,7 +56,7 @@ class Rescue:
             text=True,
         )
         assert self.process.stdout.readline().startswith("ready")
-        self.poller = Poller("a", "A", str(self.folder / "tty"), "auto", 0.3, self._polled)
+        self.poller = Poller("a", "A", str(self.folder / "tty"), "auto", self.period_s, self._polled)
         self.recovering = Recovering(self.settings, {"a": self}, {"a": "A"}, self._happened)
         self.recovering.start()
         self.poller.start()
@@ -161,3 +167,35 @@ def test_a_sim_that_asks_for_its_pin_stops_the_ladder(rescue: Make) -> None:
     count, steps = len(locked.polls), len(locked.events)
     locked.wait(lambda: len(locked.polls) >= count + 4)
     assert locked.kinds()[steps - 1 :] == [("recovery_step", "at")]
+
+
+@pytest.mark.parametrize(
+    ("tick", "stale"), [(TICK, True), ({**TICK, "registered": False}, False)], ids=["still", "no_service"]
+)
+def test_a_modem_whose_answers_do_not_change_for_an_hour_is_left_alone(
+    tick: dict[str, Any], stale: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leapt_ns = (
+        0  # each poll brings the clock 40 s forward; how long an answer may take stays real, and is no matter here
+    )
+    clock = SimpleNamespace(
+        monotonic_ns=lambda: time.monotonic_ns() + leapt_ns, monotonic=lambda: (time.monotonic_ns() + leapt_ns) / 1e9
+    )
+    monkeypatch.setattr("tandem.modem.poller.DEADLINE_SHARE", 1000.0)
+    monkeypatch.setattr("tandem.modem.poller.time", clock)
+    monkeypatch.setattr("tandem.app.recovering.time", clock)
+    kit = Rescue(tmp_path, RecoverySettings(), tick, 0.05)
+    try:
+        health, seen = ModemStates(["a"], clock.monotonic_ns()), 0
+        for turn in range(90):
+            kit.wait(lambda turn=turn: len(kit.polls) > turn)
+            leapt_ns += 40_000_000_000
+            for poll in kit.polls[seen:]:
+                health.polled(poll)
+                assert not all_that_is_wrong({"modem_health": health.told(clock.monotonic_ns())})
+            seen = len(kit.polls)
+        last = kit.polls[-1]
+        assert last.began_monotonic_ns - kit.polls[0].began_monotonic_ns > 3500e9
+        assert (kit.events, last.failure, last.stale) == ([], None, stale)
+    finally:
+        kit.close()

@@ -4,6 +4,7 @@ import sqlite3
 import stat
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -62,6 +63,30 @@ def test_threads_write_at_once(registry):
     with ThreadPoolExecutor(3) as threads:
         list(threads.map(registry.probes.add, [f"probe-{number}" for number in range(75)]))
     assert len(registry.probes.all()) == 75
+
+
+def test_threads_that_have_ended_leave_no_file_open(registry):
+    def opened():
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    registry.probes.add("probe-1")
+    before = opened()
+    for _ in range(50):
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(registry.probes.active, "probe-1").result()
+    assert opened() == before
+
+
+def test_what_a_failed_write_began_is_gone(registry):
+    def fail():
+        with registry._write() as connection:
+            connection.execute("INSERT INTO probes (name, token_sha256, created_utc_ns) VALUES ('probe-9', x'00', 0)")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    registry.probes.add("probe-1")
+    assert [probe.name for probe in registry.probes.all()] == ["probe-1"]
 
 
 def test_a_file_that_is_no_registry_is_refused_in_one_line(tmp_path):

@@ -10,6 +10,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from synthetic_scenario import PATHS, START_MONOTONIC_NS, START_UTC_NS, Scenario
 
 from tandem.schema.line_protocol import Point, encode_point
@@ -51,7 +52,9 @@ class MemorySource:
     points: list[tuple[str, int | None, Row]] = field(default_factory=list)
     lost: set[int] = field(default_factory=set)
 
-    def rows(self, measurement: str, probe: str, start_utc_ns: int | None, end_utc_ns: int | None) -> list[Row]:
+    def rows(
+        self, measurement: str, probe: str, start_utc_ns: int | None, end_utc_ns: int | None, _fields: object = None
+    ) -> list[Row]:
         low, high = start_utc_ns or 0, end_utc_ns or 2**63
         return [
             row
@@ -59,8 +62,8 @@ class MemorySource:
             if name == measurement and row.tags["probe"] == probe and low <= row.utc_ns <= high and seq not in self.lost
         ]
 
-    def numbers(self, measurement: str, probe: str, boots: set[str]) -> list[int]:
-        return [
+    def numbers(self, measurement: str, probe: str, boots: set[str]) -> np.ndarray:
+        found = [
             seq
             for name, seq, row in self.points
             if name == measurement
@@ -69,6 +72,7 @@ class MemorySource:
             and row.tags["probe"] == probe
             and row.tags["boot"] in boots
         ]
+        return np.array(found, dtype=np.int64)
 
 
 class Synthetic:

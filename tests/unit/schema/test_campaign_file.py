@@ -236,6 +236,29 @@ def test_one_event_or_several():
         assert parse(text, "c.toml").steps[0].trigger.event == kinds
 
 
+SET = GOOD.replace("[step.trigger]", '[step.sysctl]\n"net.ipv4.tcp_no_metrics_save" = 0\nX\n[step.trigger]', 1)
+
+
+def test_a_step_sets_a_short_list_of_sysctls():
+    told = parse(SET.replace("X", '"net.ipv4.tcp_rmem" = "4096 131072 6291456"'), "c.toml").steps[0]
+    assert told.sysctl == {"net.ipv4.tcp_no_metrics_save": 0, "net.ipv4.tcp_rmem": "4096 131072 6291456"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *('"net.ipv4.ip_forward" = 1', '"net.ipv4.tcp_sack" = 2', '"net.ipv4.tcp_sack" = "1"', '"kernel.panic" = 1'),
+        *(
+            f'"net.ipv4.tcp_rmem" = "{v}"'
+            for v in ("4096", "1 2 3", "9000 8000 9999", "4096 8192 99999999999", "4096 8192 9000;x")
+        ),
+    ],
+)
+def test_and_no_other_nor_another_value(wrong):
+    with pytest.raises(CampaignError, match=r"^c\.toml:\d+: .*; mend: "):
+        parse(SET.replace("X", wrong), "c.toml")
+
+
 def test_more_runs_than_a_probe_can_hold():
     values = str(list(range(1, 151)))
     many = GOOD.replace("bytes = [1000, { log_uniform = [100, 5000] }]", f"bytes = {values}\nseconds = {values}")

@@ -12,8 +12,8 @@ from tandem.schema.metrics import COMMON_TAGS, MEASUREMENTS, Field
 from tandem.schema.record import Record, RecordError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-TAG = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), min_size=1, max_size=20).filter(
-    lambda text: not text.endswith("\\")
+TAG = st.text(
+    st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"], exclude_characters='\\"'), min_size=1, max_size=20
 )
 # Lines made of what the grammar is made of reach far more of the reader than arbitrary text does.
 PIECES = st.lists(
@@ -103,13 +103,13 @@ def test_a_broken_line_is_refused_by_name(line, reason):
 
 
 def test_text_with_every_special_character_survives():
-    record = Record.make("event", {"kind": "handover", "path": "a, b=c\\d"}, {"detail": 'say "no\\", twice'}, 5)
+    record = Record.make("event", {"kind": "handover", "path": "a, b=c"}, {"detail": 'say "no\\", twice'}, 5)
     point = parse(encode(record, {"probe": "p"}, 1, 2))
-    assert point.tags["path"] == "a, b=c\\d"
+    assert point.tags["path"] == "a, b=c"
     assert point.fields["detail"] == 'say "no\\", twice'
 
 
 def test_a_tag_that_line_protocol_cannot_carry_is_refused():
-    for value in ("ends in \\", "two\nlines"):
+    for value in ("ends in \\", "two\nlines", 'a "quote"', "an \x1b[0m escape", "long" * 100):
         with pytest.raises(RecordError):
             encode(Record("event", {"kind": value}, {"detail": "x"}, 5), {}, 1, 2)

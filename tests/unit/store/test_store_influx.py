@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tandem_server.store import Influx, QueryError, StoreDown
-from tandem_server.store.series import AnswerError, read_answer
+from tandem_server.store.series import AnswerError, joined, read_parts
 
 NOW = 1_700_000_000 * 10**9
 
@@ -73,6 +73,26 @@ def test_big_answers_come_whole(store):
     assert series.column("v") == list(range(25_000))
 
 
+def test_an_answer_is_handed_on_while_it_is_sent(grumpy):
+    """The database sends its second piece when the first one was read here: whoever waited for the whole answer would never get it."""
+    piece = {
+        "results": [{"series": [{"name": "m", "tags": {"k": "x"}, "columns": ["time", "v"], "values": [[1, 2]] * 9}]}]
+    }
+    Grumpy.lines, Grumpy.more = [json.dumps(piece).encode() + b"\n"] * 3, threading.Semaphore(1)
+    with Influx(f"http://127.0.0.1:{grumpy.server_port}", "tandem", "u", "p", timeout_s=60.0) as client:
+        parts = client.parts('SELECT "v" FROM "m"')
+        for _ in range(3):
+            assert next(parts).rows == [[1, 2]] * 9
+            Grumpy.more.release()
+        assert list(parts) == []
+        for _ in range(12):
+            Grumpy.more.release()
+        (series,) = client.query('SELECT "v" FROM "m"')
+        assert len(series.rows) == 27
+        next(client.parts('SELECT "v" FROM "m"'))  # the rest is not wanted; the client is still good
+        assert len(client.query('SELECT "v" FROM "m"')[0].rows) == 27
+
+
 def test_placeholders_keep_values_out_of_the_statement(store):
     store.write([f"safe,k=it's v=1 {NOW}"])
     assert store.query('SELECT "v" FROM "safe" WHERE "k" = $k', {"k": "it's"})[0].column("v") == [1]
@@ -98,10 +118,20 @@ class Grumpy(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     status, body, asked = 400, b"", 0
+    lines, more = (), threading.Semaphore()
 
     def do_POST(self):
         type(self).asked += 1
         self.rfile.read(int(self.headers["Content-Length"]))
+        if self.lines:
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for line in [*self.lines, b""]:
+                self.more.acquire()
+                with contextlib.suppress(OSError):
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
+            return
         self.send_response(self.status)
         self.send_header("Content-Length", str(len(self.body)))
         self.end_headers()
@@ -117,7 +147,7 @@ def grumpy():
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
-    Grumpy.asked = 0
+    Grumpy.asked, Grumpy.lines = 0, ()
     yield server
     server.shutdown()
     server.server_close()
@@ -166,5 +196,5 @@ JSON = st.recursive(
 @given(st.lists(st.one_of(st.binary(max_size=40), JSON.map(lambda v: json.dumps(v).encode())), max_size=3))
 def test_any_answer_is_read_or_refused(documents):
     with contextlib.suppress(AnswerError):
-        for series in read_answer(documents):
+        for series in joined(read_parts(documents)):
             assert all(len(row) == len(series.columns) for row in series.rows)

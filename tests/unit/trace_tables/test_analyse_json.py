@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import ipaddress
+import lzma
 
 import pytest
-from captures import ACK, CLIENT, EPOCH, MS, SERVER, SYN, S, Wire, pcap
+import scenes
+from captures import ACK, CLIENT, EPOCH, MS, SERVER, SYN, Packet, S, Wire, dss, ipv4, pcap, udp
 from folders import fill, plain, run, told, two_subflows
-from scenes import C0, S0, Multipath
+from scenes import C0, S0, Multipath, plain_download
 
 KEYS = [
-    *("file", "version", "start_utc_ns", "duration_s", "bytes", "goodput_bit_per_s", "reorder_queue_max_bytes"),
-    *("fallback", "subflows", "events"),
+    *("file", "multipath", "version", "vantage", "uncertain", "disordered", "one_direction"),
+    *("start_utc_ns", "duration_s", "bytes", "goodput_bit_per_s", "reorder_queue_max_bytes", "unmapped_bytes"),
+    *("unseen_bytes", "fallback", "subflows", "events"),
 ]
 
 
@@ -23,12 +27,19 @@ def test_a_plain_download_at_the_client(tmp_path):
     events = connection.pop("events")
     assert connection == {
         "file": str(path),
+        "multipath": False,
         "version": None,
+        "vantage": "opener",
+        "uncertain": False,
+        "disordered": False,
+        "one_direction": False,
         "start_utc_ns": EPOCH,
         "duration_s": 0.25,
         "bytes": 5500,
         "goodput_bit_per_s": 5500 * 8 / 0.25,
         "reorder_queue_max_bytes": 2000,
+        "unmapped_bytes": 0,
+        "unseen_bytes": 0,
         "fallback": False,
         "subflows": [
             {
@@ -119,7 +130,7 @@ def test_the_table_for_people(tmp_path):
     assert done.stderr == ""
     connection, first, second = done.stdout.splitlines()[2:]
     assert connection.split() == ["2026-01-01", "00:00:00.000", "MPTCP", "v1", "0.205", "s", "4.00", "kB", "0.156", "Mbit/s",
-                                  "2.00", "kB", str(path)]  # fmt: skip
+                                  "2.00", "kB", str(path), "captured", "at", "the", "opener"]  # fmt: skip
     assert "10.0.0.1:40000 → 192.0.2.9:443" in first
     assert second.endswith("joined after 140.0 ms  backup")
 
@@ -134,3 +145,70 @@ def test_a_join_alone_is_multipath_of_an_unknown_version(tmp_path):
     (connection,) = told(path)
     assert connection["version"] is None
     assert run(path).stdout.splitlines()[2].split()[2] == "MPTCP"
+
+
+def test_what_limits_the_figures_is_said(tmp_path):
+    """From the midst of a connection, of one way only: the mapping of its first packet is not in the capture, one packet is missing."""
+    scene = Multipath()
+    _, s = scene.open()
+    scene.wire.packets.clear()
+    s(0, S0 + 1, C0 + 1, ACK, 700, dss(ack=scene.to_server))
+    for number in (1, 2, 4):
+        scene.data(s, number * MS, 1000 * number, 1000 * number, 1000)
+    path = tmp_path / "a.pcap"
+    path.write_bytes(pcap(scene.wire.packets))
+    (connection,) = told(path)
+    assert (connection["multipath"], connection["one_direction"], connection["vantage"]) == (True, True, "unknown")
+    assert (connection["bytes"], connection["unmapped_bytes"]) == (3000, 700)
+    assert run(path).stdout.splitlines()[2].endswith("a.pcap  one direction only  700 B without a mapping")
+    s.other()(9 * MS, C0 + 1, S0 + 5001, options=dss(ack=scene.to_client + 1000))
+    s.other()(10 * MS, C0 + 1, S0 + 5001, options=dss(ack=scene.to_client + 5000))
+    path.write_bytes(pcap(scene.wire.packets))
+    assert run(path).stdout.splitlines()[2].endswith("700 B without a mapping  1.00 kB not in the capture")
+
+
+def test_packets_without_tcp_that_can_be_read_are_told(tmp_path):
+    """In VXLAN; and a capture that has none at all is no failure, but said."""
+    inner = bytes(8) + bytes(12) + b"\x08\x00"
+    packets = plain_download().packets
+    hidden = [
+        Packet(p.time_ns, ipv4("198.51.100.1", "198.51.100.2", udp(4789, inner + p.content), protocol=17), 900)
+        for p in packets
+    ]
+    path = tmp_path / "a.pcap"
+    path.write_bytes(pcap(hidden))
+    done = run(path)
+    assert (done.stdout, done.stderr) == ("", f"tandem-server analyse: {path}: 17 packets held no readable TCP\n")
+    path.write_bytes(pcap(packets + hidden[:3]))
+    assert "3 packets held no readable TCP" in run(path).stderr
+    path.write_bytes(pcap([]))
+    assert "0 packets held no readable TCP" in run(path).stderr
+
+
+def test_captures_of_one_interface_each_are_read_together(tmp_path):
+    packets = scenes.two_subflows().wire.packets
+    second = ipaddress.IPv4Address("10.0.1.1").packed
+    paths = [tmp_path / "a.pcap", tmp_path / "b.pcap"]
+    for number, path in enumerate(paths):
+        mine = [p for p in packets if (second in (p.content[12:16], p.content[16:20])) == bool(number)]
+        path.write_bytes(pcap(mine))
+    whole = tmp_path / "whole.pcap"
+    whole.write_bytes(pcap(packets))
+    assert len(told(*paths)) == 2
+    (one,), (expected,) = told(*paths, "--together"), told(whole)
+    assert one.pop("file") == f"{paths[0]} + {paths[1]}"
+    del expected["file"]
+    assert one == expected
+    assert told(tmp_path, "--together", "--out", tmp_path / "out")[0]["bytes"] == 4000
+    again = run(tmp_path, "--together", "--out", tmp_path / "out")
+    assert (again.stdout, "1 of 1 captures" in again.stderr) == ("", True)
+    paths[1].write_bytes(b"no capture at all")
+    done = run(*paths, "--together", status=1)
+    assert f"{paths[1]}: not analysed: not a capture" in done.stderr
+    paths[1].unlink()
+    assert f"{paths[1]}: not analysed: No such file or directory" in run(*paths, "--together", status=1).stderr
+
+
+def test_compressions_that_are_not_read_are_named(tmp_path):
+    (tmp_path / "a.pcap.xz").write_bytes(lzma.compress(plain()))
+    assert "a.pcap.xz: not analysed: compressed by xz; hint: xz -d FILE" in run(tmp_path, status=1).stderr

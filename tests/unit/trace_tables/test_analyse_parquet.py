@@ -116,7 +116,7 @@ def test_killed_between_parts_it_goes_on(tmp_path):
         while seen < 3:
             line = running.stdout.readline()
             assert line, "ended before it was killed"
-            seen += line.rstrip().endswith(".pcap")
+            seen += ".pcap" in line
         running.send_signal(signal.SIGKILL)
         assert running.stdout.read() is not None  # to its end: the processes that it started have ended, too
     kept = tree(out)

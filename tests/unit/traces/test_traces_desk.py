@@ -15,10 +15,11 @@ import pytest
 from trace_desk_here import CHUNK, PLENTY, Place, offered
 
 from tandem.schema.trace import Chunk
+from tandem_server.door import DaySpent, NoRoom
 from tandem_server.ingest import trace_stream
-from tandem_server.ingest.trace_desk import DaySpent, Refused, TooLarge
+from tandem_server.ingest.trace_desk import Refused, TooLarge
 from tandem_server.ingest.trace_stream import Busy
-from tandem_server.ingest.trace_writer import BadBytes, NoOffer, NoRoom, TooLong, WrongOffset
+from tandem_server.ingest.trace_writer import BadBytes, NoOffer, TooLong, WrongOffset
 from tandem_server.registry import NameTaken, TooManyUnfinished
 from tandem_server.store.trace_store import TraceStoreDown
 

@@ -110,6 +110,25 @@ def ipv6(source: str, to: str, inner: bytes, *, protocol: int = 6) -> bytes:
     return head + ipaddress.IPv6Address(source).packed + ipaddress.IPv6Address(to).packed + inner
 
 
+def sum16(content: bytes) -> int:
+    """RFC 1071's, of whole words."""
+    total = sum(struct.unpack(f">{(len(content) + 1) // 2}H", content + bytes(len(content) % 2)))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+def summed(packet: bytes, *, begun: bool = False) -> bytes:
+    """IPv4 without options, its TCP checksum filled in; ``begun``: as the kernel leaves it to the network card."""
+    pseudo = packet[12:20] + struct.pack(">HH", 6, len(packet) - 20)
+    said = sum16(pseudo) if begun else 0xFFFF ^ sum16(pseudo + packet[20:36] + bytes(2) + packet[38:])
+    return packet[:36] + struct.pack(">H", said) + packet[38:]
+
+
+def udp(port: int, inner: bytes) -> bytes:
+    return struct.pack(">HHHH", 40_000, port, 8 + len(inner), 0) + inner
+
+
 @dataclass(frozen=True)
 class Packet:
     """One captured packet: ``bytes`` may be fewer than ``original``."""
@@ -117,6 +136,10 @@ class Packet:
     time_ns: int
     content: bytes
     original: int
+
+    def put(self, at: int, *values: int) -> Packet:
+        """With other octets from there on."""
+        return Packet(self.time_ns, self.content[:at] + bytes(values) + self.content[at + len(values) :], self.original)
 
     def cut(self, snaplen: int) -> Packet:
         return Packet(self.time_ns, self.content[:snaplen], self.original)
@@ -184,7 +207,21 @@ LINKS = {
     "ppp, bare": (9, lambda p: _ppp(p) + p),
     "ppp, shortest": (9, lambda p: _ppp(p)[1:] + p),
     "raw": (101, lambda p: p),
+    "mpls": (1, lambda p: bytes(12) + b"\x88\x47\x00\x06\x40\x40\x00\x07\x81\x40" + p),
+    "snap": (1, lambda p: bytes(12) + struct.pack(">H", len(p) + 8) + b"\xaa\xaa\x03\x00\x00\x00" + _ethertype(p) + p),
+    "ip in ip": (101, lambda p: ipv4("198.51.100.1", "198.51.100.2", p, protocol=4 if p[0] >> 4 == 4 else 41)),
+    "ip in ipv6": (101, lambda p: ipv6("2001:db8:9::1", "2001:db8:9::2", p, protocol=4 if p[0] >> 4 == 4 else 41)),
+    "gtp-u": (101, lambda p: _gtp_u(b"\x30", b"", p)),
+    "gtp-u, extended": (101, lambda p: _gtp_u(b"\x34", b"\x00\x00\x00\x85\x01\x10\x01\x00", p)),
+    "pktap": (258, lambda p: struct.pack("<III", 108, 1, 12) + bytes(96) + p),
+    "radiotap": (127, lambda p: b"\x00\x00\x08\x00" + bytes(4) + b"\x88\x01" + bytes(24) + _SNAP + _ethertype(p) + p),
 }
+_SNAP = b"\xaa\xaa\x03\x00\x00\x00"
+
+
+def _gtp_u(flags: bytes, rest: bytes, packet: bytes) -> bytes:
+    around = flags + struct.pack(">BHI", 255, len(rest) + len(packet), 7) + rest + packet
+    return ipv4("198.51.100.1", "198.51.100.2", udp(2152, around), protocol=17)
 
 
 def framed(packets: Iterable[Packet], link: str) -> list[Packet]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
 import struct
 import threading
@@ -10,7 +12,9 @@ import threading
 import pytest
 from captures import (
     ACK,
+    CLIENT2,
     EPOCH,
+    LINKS,
     MS,
     SYN,
     Packet,
@@ -19,12 +23,17 @@ from captures import (
     block,
     dss,
     enhanced,
+    framed,
     interface,
+    ipaddress,
+    ipv4,
     mss,
     multipath,
     pcap,
     pcapng,
     section,
+    summed,
+    tcp,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,6 +42,7 @@ from scenes import C0, S0, Multipath, plain_download, unknown_option
 
 PACKETS = plain_download().packets
 HEADER = 24
+CLIENT2_RAW = ipaddress.IPv4Address(CLIENT2).packed
 
 
 def problems(made):
@@ -98,6 +108,14 @@ def test_a_broken_compression_keeps_what_came():
     assert 0 < len(made["packets"]) <= len(PACKETS)
 
 
+@pytest.mark.parametrize(
+    ("packed", "kind"), [(lzma.compress, "compressed_by_xz"), (bz2.compress, "compressed_by_bzip2")]
+)
+def test_other_compressions_are_named(packed, kind):
+    made = analyse(packed(pcap(PACKETS)))
+    assert (made["file"]["format"], made["file"]["problems"]) == (None, {kind: 1})
+
+
 def test_a_bomb_stops_at_its_limit():
     bomb = gzip.compress(pcap([]) + bytes(50_000_000))
     made = analyse(bomb, limits={"decompressed_bytes": 1_000_000})
@@ -134,6 +152,94 @@ def test_options_with_lengths_that_cannot_be(options):
     c(1, C0 + 1, 5, ACK, 100, unknown_option() + options)
     made = analyse(pcap(wire.packets))
     assert [row["payload_bytes"] for row in made["packets"]] == [0, 100]
+
+
+def downloads_twice() -> list[Packet]:
+    """Two subflows of 60 segments, whose data come by turns."""
+    scene = Multipath()
+    ends = [scene.open()[1], scene.join(100 * MS)[1]]
+    for number in range(120):
+        scene.data(ends[number % 2], 200 * MS + number * 30 * MS, number // 2 * 500, number * 500, 500)
+        scene.acknowledge(ends[number % 2].other(), 201 * MS + number * 30 * MS, (number // 2 + 1) * 500, number * 500)
+    return scene.wire.packets
+
+
+def without_numbers(made):
+    """What does not depend on the order in the file."""
+    rows = {name: made[name] for name in ("connections", "subflows", "totals", "bins", "events", "packets")}
+    return {name: sorted(({**row, "packet": 0} for row in its), key=str) for name, its in rows.items()}
+
+
+def test_a_file_that_is_not_in_the_order_of_time_is_read_in_it():
+    packets = downloads_twice()
+    expected = analyse(pcap(packets))
+    by_end = sorted(packets, key=lambda packet: CLIENT2_RAW not in (packet.content[12:16], packet.content[16:20]))
+    made = analyse(pcap(by_end))
+    assert without_numbers(made)["totals"] == without_numbers(expected)["totals"]
+    assert [row["packet"] for row in made["packets"]] != [row["packet"] for row in expected["packets"]]
+    assert [kind for _, kind in problems(made)] == ["time_went_back"]
+    near = sorted(packets, key=lambda packet: packet.time_ns - 35 * MS * (packet.content[12:16] == CLIENT2_RAW))
+    made = analyse(pcapng(near))
+    assert near != packets
+    assert without_numbers(made)["bins"] == without_numbers(expected)["bins"]
+    assert (problems(made), [row["disordered"] for row in made["connections"]]) == ([], [0])
+
+
+def test_what_comes_too_late_to_be_sorted_is_told_and_marked():
+    packets = downloads_twice()
+    made = analyse(pcap(packets[1:] + packets[:1]), limits={"together_bytes": 4000})
+    assert [kind for _, kind in problems(made)] == ["time_went_back", "out_of_order"]
+    assert [row["disordered"] for row in made["connections"]] == [1]
+    assert len(made["packets"]) == len(packets)
+
+
+@pytest.mark.parametrize("link", ["raw", "vlan"])
+def test_what_was_captured_twice_counts_once(link):
+    """On a bridge and on its port: the second copy of each packet passes 0.4 ms later."""
+    packets = [packet.put(4, 0, n) for n, packet in enumerate(plain_download().packets)]
+    expected = analyse(pcap(packets))
+    again = [Packet(packet.time_ns + 400_000, packet.content, packet.original).put(8, 63) for packet in packets]
+    both = framed(sorted(packets + again, key=lambda packet: packet.time_ns), link)
+    made = analyse(pcap(both, LINKS[link][0]))
+    assert made["file"]["problems"] == {"captured_twice": len(packets)}
+    assert without_numbers(made) == without_numbers(expected)
+
+
+def test_what_the_network_doubles_now_and_then_came_twice():
+    packets = [packet.put(4, 0, n) for n, packet in enumerate(plain_download().packets)]
+    made = analyse(pcap([*packets[:6], packets[5], *packets[6:]]))
+    assert (made["file"]["problems"], len(made["packets"])) == ({}, len(packets) + 1)
+    assert one(made, "totals", subflow=0, direction="to_opener")["duplicate_bytes"] == 2000
+
+
+def test_a_length_beyond_the_wires_is_not_believed():
+    packet = Packet(EPOCH, ipv4("10.0.0.1", "10.0.0.2", tcp(1, 2, 3, 4, ACK, bytes(357), b"", 5), total=35_481), 397)
+    for link in ("raw", "ethernet"):
+        made = analyse(pcap(framed([packet], link), LINKS[link][0]))
+        assert made["packets"][0]["payload_bytes"] == 357
+        assert made["file"]["problems"] == {"bad_headers": 1}
+
+
+def sums(packets, damaged, begun=False):
+    made = [Packet(packet.time_ns, summed(packet.content, begun=begun), packet.original) for packet in packets]
+    return analyse(pcap([packet.put(36, 1, 2) if n in damaged else packet for n, packet in enumerate(made)]))
+
+
+def test_a_packet_with_a_wrong_checksum_is_left_out():
+    expected = analyse(pcap(PACKETS[:5] + PACKETS[6:]))
+    made = sums(PACKETS, {5})
+    assert problems(made) == [(6, "bad_checksum")]
+    assert without_numbers(made) == without_numbers(expected)
+
+
+def test_checksums_that_are_never_right_are_told_and_the_packets_count():
+    """Addresses that were made anonymous; and a sender whose network card fills them in behind the capture, which is no fault."""
+    expected = without_numbers(analyse(pcap(PACKETS)))
+    made = sums(PACKETS, range(len(PACKETS)))
+    assert made["file"]["problems"] == {"bad_checksum": len(PACKETS)}
+    assert without_numbers(made)["totals"] == expected["totals"]
+    made = sums(PACKETS, set(), begun=True)
+    assert (made["file"]["problems"], without_numbers(made)) == ({}, expected)
 
 
 def test_a_clock_that_goes_back():

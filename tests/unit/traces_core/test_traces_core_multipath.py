@@ -234,9 +234,85 @@ def test_a_capture_that_begins_inside_a_mapping():
     for relative, mapping in ((1000, first), (2000, first), (3000, second), (4000, second)):
         s((100 + relative // 1000) * MS, S0 + 1 + relative, C0 + 1, ACK, 1000, mapping)
     made = analyse(pcap(scene.wire.packets))
-    # The second packet ends the mapping, so where it began is known from there on, unless the first bound is not met.
-    assert [row["dsn"] and row["dsn"] - scene.to_client for row in made["packets"]] == [None, None, 3000, 4000]
-    assert one(made, "totals", subflow=0, direction="to_opener")["unmapped_bytes"] == 2000
+    # The second packet ends the mapping, the third begins one: where the first began is known from there on, also of what came before.
+    assert [row["dsn"] - scene.to_client for row in made["packets"]] == [1000, 2000, 3000, 4000]
+    total = one(made, "totals", subflow=0, direction="to_opener")
+    assert (total["goodput_bytes"], total["unmapped_bytes"]) == (4000, 0)
+
+
+def late_mapping(version, lost):
+    """The mapping of three segments is on the first of them, as version 0 sends it. What is ``lost`` on the way does not come to the
+    receiver; it is sent again on the same subflow, and its bytes on the other."""
+    scene = Multipath(version)
+    _, s1 = scene.open()
+    _, s2 = scene.join(100 * MS)
+    bare = dss(ack=scene.to_server)
+    mapping = dss(ack=scene.to_server, dsn=scene.to_client, ssn=1, length=3000)
+    if not lost:
+        s1(200 * MS, S0 + 1, C0 + 1, ACK, 1000, mapping)
+    s1(201 * MS, S0 + 1001, C0 + 1, ACK, 1000, bare)
+    s1(202 * MS, S0 + 2001, C0 + 1, ACK, 1000, bare)
+    scene.data(s2, 300 * MS, 0, 0, 2000)
+    s1(350 * MS, S0 + 1, C0 + 1, ACK, 1000, mapping)
+    s1.other()(351 * MS, C0 + 1, S0 + 3001, ACK, 0, dss(ack=scene.to_client + 3000))
+    return analyse(pcap(scene.wire.packets))
+
+
+@VERSIONS
+def test_a_mapping_that_comes_late_counts_as_at_the_other_end(version):
+    sent, came = (late_mapping(version, lost) for lost in (False, True))
+    same = ("goodput_bytes", "reinjected_bytes", "unmapped_bytes", "unseen_bytes", "acked_bytes")
+    totals = [one(made, "totals", subflow=None, direction="to_opener") for made in (sent, came)]
+    assert {name: [total[name] for total in totals] for name in same} == {
+        "goodput_bytes": [3000, 3000],
+        "reinjected_bytes": [2000, 2000],
+        "unmapped_bytes": [0, 0],
+        "unseen_bytes": [0, 0],
+        "acked_bytes": [3000, 3000],
+    }
+    rows = [row for row in came["packets"] if row["payload_bytes"]]
+    assert [row["dsn"] - first_dsn(SERVER_KEY, version) for row in rows] == [1000, 2000, 0, 0]
+    (early, *_) = of(came, "bins", subflow=0, direction="to_opener", bin_start_utc_ns=EPOCH + 200 * MS)
+    assert (early["payload_bytes"], early["goodput_bytes"], early["reinjected_bytes"]) == (2000, 1000, 1000)
+
+
+def test_a_mapping_that_never_comes_leaves_bytes_without_one():
+    scene = Multipath(0)
+    _, s = scene.open()
+    s(200 * MS, S0 + 1001, C0 + 1, ACK, 1000, dss(ack=scene.to_server))
+    s(201 * MS, S0 + 2001, C0 + 1, ACK, 1000, dss(ack=scene.to_server))
+    made = analyse(pcap(scene.wire.packets), limits={"unmapped": 1})
+    assert one(made, "totals", subflow=None, direction="to_opener")["unmapped_bytes"] == 2000
+    assert one(made, "connections")["fallback"] == 0
+    assert made["file"]["bounded"] == ["unmapped"]
+
+
+def test_a_capture_of_version_0_that_begins_behind_the_handshake():
+    """Each mapping on its first packet; the capture begins with the second one of them."""
+    scene = Multipath(0)
+    _, s = scene.open()
+    scene.wire.packets.clear()
+    for number in range(1, 12):
+        mapped = dss(dsn=scene.to_client + number * 1000, ssn=number * 1000 + 1, length=2000)
+        mapped = mapped if number % 2 == 0 else dss(ack=scene.to_server)
+        s((100 + number) * MS, S0 + 1 + number * 1000, C0 + 1, ACK, 1000, mapped)
+    made = analyse(pcap(scene.wire.packets))
+    total = one(made, "totals", subflow=None, direction="to_opener")
+    assert (total["goodput_bytes"], total["unmapped_bytes"], total["unseen_bytes"]) == (10_000, 1000, 0)
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_acknowledgements_of_one_way_tell_which_subflows_are_one(wide):
+    """What the client says, without its handshakes: DATA_ACKs alone, of two connections with two subflows each."""
+    wire = Wire()
+    for number in range(40):
+        connection, path = number % 2, number // 2 % 2
+        c = wire.end(("10.0.0.1", "10.0.1.1")[path], 40_000 + number % 4, SERVER, 443)
+        acked = dss(ack=(7 << 40, 99 << 30)[connection] + number * 1000, wide=wide)
+        c(number * MS, C0, S0 + number * 500, options=acked)
+    made = analyse(pcap(wire.packets))
+    told = [(row["multipath"], row["subflows"], row["uncertain"]) for row in made["connections"]]
+    assert told == [(1, 2, 1), (1, 2, 1)]
 
 
 def test_ports_used_again_are_another_connection():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from captures import EPOCH, MS, S, pcap
+from captures import ACK, CLIENT, EPOCH, MS, SERVER, SYN, S, Wire, ipaddress, pcap
 from reading import analyse, of, one
-from scenes import plain_download
+from scenes import C0, S0, plain_download
 
 
 @pytest.fixture(scope="module")
@@ -130,3 +130,64 @@ def test_events(made):
 
 def test_packets_only_on_request():
     assert analyse(pcap(plain_download().packets), packets=False)["packets"] == []
+
+
+def transfer(ack_after_ns: int, hops: tuple[int, int] = (64, 64)) -> list:
+    """From the midst of a transfer, without timestamps: twenty segments of the server, each acknowledged so long after it passed."""
+    wire = Wire()
+    s = wire.end(SERVER, 443, CLIENT, 40_000)
+    for number in range(20):
+        s(number * 200 * MS, S0 + number * 1000, C0, ACK, 1000)
+        s.other()(number * 200 * MS + ack_after_ns, C0, S0 + (number + 1) * 1000)
+    return [
+        packet.put(8, hops[packet.content[:20][12:16] != ipaddress.IPv4Address(SERVER).packed])
+        for packet in wire.packets
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ack_after_ns", "hops", "vantage", "rtt_ns"),
+    [
+        (10 * MS, (64, 64), "unknown", None),
+        (10 * MS, (53, 64), "responder", None),
+        (110 * MS, (64, 53), "opener", 110 * MS),
+    ],
+)
+def test_round_trips_are_told_of_the_end_that_sees_them(ack_after_ns, hops, vantage, rtt_ns):
+    """Without handshake and timestamps the opener is the guess of the higher port: the client."""
+    vantage = {"responder": "opener", "opener": "responder"}.get(vantage, vantage)
+    made = analyse(pcap(transfer(ack_after_ns, hops)))
+    assert one(made, "connections")["vantage"] == vantage
+    total = one(made, "totals", subflow=0, direction="to_opener")
+    assert (total["rtt_min_ns"], total["rtt_median_ns"]) == (rtt_ns, rtt_ns)
+
+
+def test_the_first_acknowledgement_of_what_began_before_the_capture_makes_no_sample():
+    wire = Wire()
+    s = wire.end(SERVER, 443, CLIENT, 40_000)
+    c = s.other()
+    s(0, S0, C0, ACK, 1000)
+    c(20 * MS, C0, S0 + 1000)
+    c(235 * MS, C0, S0 + 2000)  # of a segment that the capture missed
+    s(300 * MS, S0 + 2000, C0, ACK, 1000)
+    c(320 * MS, C0, S0 + 3000)
+    made = analyse(pcap([packet.put(8, 64 if n in (0, 3) else 53) for n, packet in enumerate(wire.packets)]))
+    assert [row["ack_rtt_ns"] for row in made["packets"]] == [None, None, None, None, 20 * MS]
+
+
+def test_a_slow_handshake_is_outvoted_by_what_follows():
+    """At the client, whose own acknowledgement of the handshake took 90 ms: its data are acknowledged after 40 ms, it answers at once."""
+    wire = Wire()
+    c = wire.end(CLIENT, 40_000, SERVER, 443)
+    s = c.other()
+    c(0, C0, 0, SYN)
+    s(40 * MS, S0, C0 + 1, SYN | ACK)
+    c(130 * MS, C0 + 1, S0 + 1)
+    for number in range(10):
+        at = 200 * MS + number * 100 * MS
+        c(at, C0 + 1 + number * 100, S0 + 1 + number * 500, ACK, 100)
+        s(at + 40 * MS, S0 + 1 + number * 500, C0 + 101 + number * 100, ACK, 500)
+        c(at + 40 * MS + 30_000, C0 + 101 + number * 100, S0 + 501 + number * 500)
+    made = analyse(pcap(wire.packets))
+    assert one(made, "connections")["vantage"] == "opener"
+    assert one(made, "totals", subflow=0, direction="from_opener")["rtt_median_ns"] == 40 * MS

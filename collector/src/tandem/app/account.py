@@ -16,7 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tandem.app.config_modem import PathConfig
 from tandem.app.machine import NET_DEV, read_counters
+from tandem.app.plan_period import reset_before
 from tandem.spool.durable import write_durably
 
 log = logging.getLogger(__name__)
@@ -126,6 +128,22 @@ class Account:
         """By path, the bytes of this day (UTC), both ways; before the clock is set those of this boot."""
         day = day_of(self._utc_ns()) or UNDATED
         return {path: self.spent(path, day) for path in self._interfaces}
+
+    def left_of_day(self, path: PathConfig) -> int | None:
+        """As ``left_today``, by its limit a day alone."""
+        limit = path.day_limit_bytes
+        spent = self.spent(path.name, day_of(self._utc_ns()) or UNDATED)
+        return None if limit is None else max(0, limit - spent)
+
+    def left_today(self, path: PathConfig) -> int | None:
+        """Bytes, both ways, that its SIM may still carry this day (UTC), by its limit a day and by its plan; None: no limit."""
+        left, utc_ns = self.left_of_day(path), self._utc_ns()
+        if left is None:
+            return None
+        if path.plan is not None and utc_ns is not None:
+            since = reset_before(datetime.fromtimestamp(utc_ns / 1e9, UTC).date(), path.plan.reset_day)
+            left = min(left, path.plan.bytes - self.spent_since(path.name, since.isoformat()))
+        return max(0, left)
 
     def update(self) -> None:
         """Count what the interfaces carried since the last time."""

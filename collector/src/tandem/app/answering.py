@@ -11,6 +11,7 @@ from tandem.app.campaign.wiring import CampaignPart
 from tandem.app.health.all_wrong import all_that_is_wrong
 from tandem.app.health.reports import Reports
 from tandem.app.live import Live
+from tandem.app.pair_start import PairStart
 from tandem.app.pairs import Pairs
 from tandem.app.traces.wiring import TracesPart
 
@@ -27,12 +28,13 @@ class Answering:
         traces: TracesPart,
         account: Account,
         reports: Reports,
+        pair_start: PairStart,
         path_states: Callable[[], Mapping[str, Any]],
         look_at_sims: Callable[[], list[str]] = list,
     ) -> None:
         self._live, self._pairs, self._campaigns = live, pairs, campaigns
         self._account, self._reports, self._path_states = account, reports, path_states
-        self._traces, self._look_at_sims = traces, look_at_sims
+        self._traces, self._look_at_sims, self._pair_start = traces, look_at_sims, pair_start
         self.indicator: Callable[[], dict[str, Any] | None] = lambda: None
         """What the kit shows to whoever carries it; None: nothing."""
 
@@ -56,6 +58,8 @@ class Answering:
             **self._reports.status,
             "paths": self._path_states(),
             "spent_today_bytes": self._account.today(),
+            "day_limit_bytes": self._pair_start.limits,
+            "radio_only": self._pair_start.held(),
             "traces": self._traces.status(),
             "campaign": self._campaigns.brief(),
             "indicator": self.indicator(),

@@ -72,7 +72,7 @@ class Collector:
         self.steering: SteeringPart | None = None
         self.captured: list[dict[str, Any]] = []
         self._due_ns = time.monotonic_ns() + TICK_NS
-        self._pair_start = PairStart(config)
+        self.pair_start = PairStart(config, account)
 
     # --- from any thread -----------------------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class Collector:
 
     def _on_the_move(self, kind: str) -> None:
         if self.pairs is not None and (self.campaigns is None or not self.campaigns.campaigns.under_way):
-            self._pair_start.noticed(kind, self.pairs)
+            self.pair_start.noticed(kind, self.pairs)
 
     def tick(self, now_ns: int) -> None:
         """What is due once a second."""
@@ -257,6 +257,7 @@ class Collector:
 
     def pair_started(self, plan: Plan) -> None:
         """See ``surroundings.Audience``."""
+        self.pair_start.started(plan)
         self._live.pair_started(plan)
 
     def run_started(self, plan: Plan, run: PlannedRun) -> None:
@@ -294,4 +295,5 @@ class Collector:
 
     def pair_ended(self, plan: Plan, ok: bool) -> None:
         """See ``surroundings.Audience``."""
+        self.pair_start.ended(plan)
         self._live.pair_ended(plan, ok)

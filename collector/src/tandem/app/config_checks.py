@@ -7,6 +7,8 @@ from collections.abc import Callable
 from ipaddress import IPv6Address
 from urllib.parse import urlsplit
 
+from tandem.schema.line_protocol import tag_fault
+
 RECOVERY_STEPS = ("at", "session", "cfun", "reboot", "usb", "power")
 """In the order of the ladder, whatever the order in the file."""
 
@@ -22,7 +24,7 @@ def probe(value: str) -> str | None:
 
 def operator(value: str) -> str | None:
     """As the endpoint takes it, and line protocol can carry it."""
-    return None if len(value) <= 64 and "\\" not in value else f"{value!r} is longer than 64 or has a backslash"
+    return tag_fault(value) if len(value) <= 64 else f"{value!r} is longer than 64"
 
 
 def interface(value: str) -> str | None:

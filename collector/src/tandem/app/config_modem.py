@@ -15,6 +15,8 @@ from tandem.app.config_schema import MANAGED
 SIM_SECRET = "sim.secret"  # noqa: S105 - a file's name, in the probe's folder
 """What the hashes of SIMs are made with; made when it is first needed."""
 
+UNTOLD_PLAN_BYTES, LONGEST_MONTH = 10_000_000_000, 31
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionConfig:
@@ -47,7 +49,8 @@ class ModemConfig:
 class PathConfig:
     """A path; either ``interface`` or ``usb``, the place of its modem, is set; ``modem`` None for Wi-Fi and Ethernet; ``gateway`` None
     on point-to-point interfaces, or to take the interface's own; ``gnss``: its modem's GNSS is the position's source;
-    ``plan``: of its SIM, None when nobody told it; ``metered``: whether its bytes cost, None: where there is a modem or a plan."""
+    ``plan``: of its SIM, None when nobody told it; ``metered``: whether its bytes cost, None: where there is a modem or a plan;
+    ``day_bytes``: what its SIM may carry a day, None when nobody told it."""
 
     name: str
     operator: str | None
@@ -59,11 +62,19 @@ class PathConfig:
     gnss: bool = False
     plan: PlanConfig | None = None
     metered: bool | None = None
+    day_bytes: int | None = None
 
     @property
     def is_metered(self) -> bool:
         """Whether what it carries is paid for."""
         return self.metered if self.metered is not None else self.modem is not None or self.plan is not None
+
+    @property
+    def day_limit_bytes(self) -> int | None:
+        """What it may carry a day (UTC), both ways; what nobody told is a day's part of the plan, or of one of 10 GB. None: no limit."""
+        if self.day_bytes is not None or not self.is_metered:
+            return self.day_bytes
+        return (UNTOLD_PLAN_BYTES if self.plan is None else self.plan.bytes) // LONGEST_MONTH
 
 
 @dataclass(frozen=True, slots=True)

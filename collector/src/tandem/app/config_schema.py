@@ -57,6 +57,13 @@ TABLES: dict[str, tuple[Key, ...]] = {
             "the next hop, as in 10.64.0.1; leave it out on point-to-point interfaces and where DHCP tells it",
             check=checks.address,
         ),
+        Key(
+            "day_bytes",
+            "whole",
+            "what the SIM may carry a day (UTC), both ways, 0 to 10^12; 0: only the radio is measured",
+            minimum=0,
+            maximum=10**12,
+        ),
         Key("metered", "truth", "true or false: whether its bytes cost; default: where it has a modem or a plan"),
         Key("address", "text", "which of the interface's addresses; leave it out for the first", check=checks.address),
     ),

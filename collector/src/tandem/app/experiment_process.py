@@ -79,8 +79,13 @@ class ExperimentProcess:
             threading.Thread(target=self._read, args=(out,), name=f"run {name}", daemon=True),
             threading.Thread(target=self._listen, args=(err,), name=f"log {name}", daemon=True),
         ]
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except RuntimeError as error:  # no thread is left: a process that nobody reads must not stay behind
+            self._process.kill()
+            self._process.wait()
+            raise OSError(str(error)) from error
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError), self._process.stdin as stdin:
                 stdin.write(json.dumps(parameters).encode())
@@ -106,12 +111,15 @@ class ExperimentProcess:
 
     def _await_end(self, until: float, stop: threading.Event, silent_s: float) -> None:
         # Not by Popen.wait, which with a timeout wakes eighty times a second to look.
-        pidfd = os.pidfd_open(self._process.pid)
+        ended = select.poll()
         try:
-            ended = select.poll()
+            pidfd = os.pidfd_open(self._process.pid)
             ended.register(pidfd, select.POLLIN)
+        except OSError:  # before Linux 5.3, or no descriptor is left: the end is seen when it is looked for
+            pidfd = -1
+        try:
             heard, quiet_s, looked_s = self._heard, 0.0, time.monotonic()
-            while not stop.is_set() and looked_s < until and not ended.poll(_LOOK_MS):
+            while not stop.is_set() and looked_s < until and not ended.poll(_LOOK_MS) and self._process.poll() is None:
                 now_s = time.monotonic()
                 quiet_s = quiet_s + min(now_s - looked_s, _MOST_LOOK_S) if self._heard == heard else 0.0
                 heard, looked_s = self._heard, now_s
@@ -119,7 +127,8 @@ class ExperimentProcess:
                     self._silent = True
                     break
         finally:
-            os.close(pidfd)
+            if pidfd >= 0:
+                os.close(pidfd)
 
     def _ending(self, overdue: str) -> Ending:
         last = self._last or {}

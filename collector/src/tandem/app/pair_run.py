@@ -32,7 +32,7 @@ REST_S = 5.0  # a check of the paths is some calls of ``ip``; on a Pi Zero they 
 
 @dataclass(slots=True)
 class _Running:
-    """A run under way; without a process it could not begin."""
+    """A run under way; without a process it could not begin, and ``failure`` says why."""
 
     run: PlannedRun
     process: ExperimentProcess | None
@@ -43,6 +43,7 @@ class _Running:
     steered: SteeredRun | None = None
     steering: dict[str, Any] | None = None
     ended_ns: int = 0
+    failure: dict[str, Any] | None = None
 
 
 class PairRun:
@@ -52,6 +53,8 @@ class PairRun:
         self.plan = plan
         self._around = around
         self._stop = threading.Event()
+        self.measured = False
+        """All is measured and written; it is being told."""
         self._conditions: ConditionsMadeLike | None = None
         self._paths: dict[str, PathConfig] = {p.name: p for p in around.config.paths}
         self._thread = threading.Thread(target=self._carry_out, name=plan.pair, daemon=True)
@@ -82,6 +85,7 @@ class PairRun:
             # Polling must survive whatever a run does.
             log.exception("pair %s failed", self.plan.pair)
         finally:
+            self.measured = True
             self._around.audience.pair_ended(self.plan, ok)
 
     def _over_its_paths(self) -> bool:
@@ -93,7 +97,8 @@ class PairRun:
         try:
             if around.paths.rest(others, REST_S):
                 return self._under_conditions()
-            self._refused(f"paths: {', '.join(others)} could not be left out within {REST_S:g} s", retry=True)
+            reason = f"paths: {', '.join(others)} could not be left out within {REST_S:g} s"
+            self._refused(self.plan.runs, reason, retry=True)
             return False
         finally:
             around.paths.rest((), 0)  # the next check does it; nobody has to wait for that
@@ -107,16 +112,16 @@ class PairRun:
             spool = around.config.folder / "spool"
             self._conditions = around.parts.conditions(wanted, around.paths.interfaces, spool, around.clock.boot)
         except ConditionsError as error:
-            self._refused(f"conditions: {error}", retry=error.retry)
+            self._refused(self.plan.runs, f"conditions: {error}", retry=error.retry)
             return False
         try:
             return carry_out()
         finally:
             self._conditions.undo()
 
-    def _refused(self, reason: str, *, retry: bool) -> None:
+    def _refused(self, runs: Sequence[PlannedRun], reason: str, *, retry: bool) -> None:
         """What it takes cannot be made: the runs fail, and are recorded."""
-        for run in self.plan.runs:
+        for run in runs:
             self._around.audience.run_started(self.plan, run)
             now = time.monotonic_ns()
             lines = RunLines(self._around, self.plan, run)
@@ -144,13 +149,11 @@ class PairRun:
         started: list[_Running] = []
         ok = True
         try:
-            try:
-                started.extend(self._begin(run) for run in self.plan.runs)
-            except OSError as error:
-                # Runs that have begun alone are no pair: end them, and keep what they measured.
-                log.error("pair %s: a run cannot be started: %s", self.plan.pair, error)
-                self._stop.set()
-                ok = False
+            for run in self.plan.runs:
+                started.append(self._begin(run))
+                if started[-1].process is None:
+                    self._stop.set()  # runs that have begun alone are no pair: end them, and keep what they measured
+                    break
             endings: dict[str, Ending] = {}
             waiting = [
                 threading.Thread(target=lambda r=r: endings.update({r.run.id: self._await(r)}), daemon=True)
@@ -167,6 +170,7 @@ class PairRun:
             mine = [c for c in captured if c.path in running.run.paths]
             ok &= self._finish(running, endings[running.run.id], mine, untold, captures, shared=True)
             untold = []
+        self._refused(self.plan.runs[len(started) :], "another run of its pair could not be started", retry=True)
         return ok
 
     def _capture(self, runs: Sequence[PlannedRun], stem: str) -> PairCaptures | None:
@@ -188,15 +192,13 @@ class PairRun:
         lines = RunLines(around, self.plan, run, None if steered is None else steered.sampled)
         started_ns, modems, usage = time.monotonic_ns(), around.modems(), self._usage(run)
         lines.emit([self._begun(run, started_ns)])
+        running = _Running(run, None, started_ns, modems, usage, lines, steered)
         try:
-            process = ExperimentProcess(
-                self._command(), self._parameters(run), lines, run.id, around.config.folder.resolve()
-            )
-        except BaseException:
-            if steered is not None:
-                around.steering.end(steered)
-            raise
-        return _Running(run, process, started_ns, modems, usage, lines, steered)
+            parameters, folder = self._parameters(run), around.config.folder.resolve()
+            running.process = ExperimentProcess(self._command(), parameters, lines, run.id, folder)
+        except Exception as error:  # noqa: BLE001 whatever it is, a run that was told of is recorded
+            running.failure = {"reason": f"it could not be started: {error}", "retry": isinstance(error, OSError)}
+        return running
 
     def _steered(self, run: PlannedRun) -> SteeredRun | None:
         """Also without a policy: what its paths recover from is learned from runs that are left alone."""
@@ -215,10 +217,11 @@ class PairRun:
         return UsageAccount({name: interfaces.get(name) for name in run.paths})
 
     def _await(self, running: _Running) -> Ending:
-        if running.process is None:
-            raise RuntimeError("a run that did not begin cannot be waited for")
         try:
-            ending = running.process.wait(deadline_of(self.plan), self._stop)
+            if running.process is None:
+                ending = Ending(None, running.failure, {})
+            else:
+                ending = running.process.wait(deadline_of(self.plan), self._stop)
             running.ended_ns = time.monotonic_ns()
         finally:
             if running.steered is not None:

@@ -20,6 +20,9 @@ from tandem.spool.durable import write_durably
 
 log = logging.getLogger(__name__)
 
+_MOMENT_S = 5.0
+"""For a thread that has nothing more to do than to end."""
+
 
 class Manifests:
     """Writes manifests and has them sent. One that the disk does not take is kept and tried again by ``retry``. ``written`` is told the run
@@ -68,12 +71,15 @@ class Pairs:
         self._around, self._number = around, number
         self._lock = threading.Lock()
         self._current: PairRun | None = None
-        self._closed = False
+        self._closed = self._held = False
 
     def begin(self, wish: Wish) -> str | None:
-        """Begin a pair; its id, or None when one is running already or the collector stops."""
+        """Begin a pair; its id, or None when one is running already, a modem is being recovered or the collector stops."""
+        current = self._current
+        if current is not None and current.measured:
+            current.join(_MOMENT_S)  # who was told of its end asks for the next at once
         with self._lock:
-            if self._closed or (self._current is not None and self._current.running):
+            if self._closed or self._held or self.running:
                 return None
             planned = plan(self._around.config, wish, self._number)
             self._number += 1
@@ -90,7 +96,8 @@ class Pairs:
             raise ValueError(missing)
         pair = self.begin(wish)
         if pair is None:
-            raise ValueError("another pair is running; try again when it has ended")
+            doing = "a modem is being recovered" if self._held else "another pair is running"
+            raise ValueError(f"{doing}; try again when it has ended")
         return pair
 
     def cancel(self, pair: str | None = None) -> str:
@@ -103,6 +110,16 @@ class Pairs:
                 raise ValueError(f"{pair} is not what is being measured: {current.plan.pair} is")
             current.stop()
             return current.plan.pair
+
+    def hold(self) -> bool:
+        """Whether no pair is running; if so, none begins until ``release``."""
+        with self._lock:
+            self._held = not self.running
+            return self._held
+
+    def release(self) -> None:
+        """Let pairs begin again."""
+        self._held = False
 
     @property
     def running(self) -> bool:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from tandem.app.config import Config
+from tandem.app.pairs import Pairs
 from tandem.app.parts import Parts, PathChange, PollerLike, PollLike, TellsCard
 from tandem.app.recovering import Recovering
 from tandem.at.errors import AtError
@@ -25,7 +26,7 @@ CARD_S = 15.0
 
 class Polling:
     """``put`` takes polls and changes from the pollers' threads and events from the ladder's.
-    ``beside``: what else is started and ended with them."""
+    ``beside``: what else is started and ended with them; ``measuring``: see ``Recovering``."""
 
     def __init__(
         self,
@@ -33,6 +34,7 @@ class Polling:
         parts: Parts,
         put: Callable[[PollLike | PathChange | list[Record] | None], None],
         beside: Sequence[PollerLike] = (),
+        measuring: Pairs | None = None,
     ) -> None:
         self._put = put
         self._recovering: Recovering | None = None
@@ -47,7 +49,8 @@ class Polling:
             web = {
                 p.name: WEB_STEPS for p in paths if p.modem is not None and (p.modem.port or "").startswith("http://")
             }
-            self._recovering = Recovering(settings, actions, {path.name: path.operator for path in paths}, put, web)
+            operators = {path.name: path.operator for path in paths}
+            self._recovering = Recovering(settings, actions, operators, put, web, measuring)
 
     def start(self) -> None:
         """Begin to poll, and to look after what is polled."""

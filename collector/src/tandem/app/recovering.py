@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
+from tandem.app.pairs import Pairs
 from tandem.app.parts import ModemActionsLike, PollLike
-from tandem.modem.recovery import Due, Ladders, RecoverySettings, Sickness, Told
+from tandem.modem.recovery import INTERRUPTING, Due, Ladders, RecoverySettings, Sickness, Told
 from tandem.modem.steps import CannotStepError, SimLockedError, StepFailedError
 from tandem.modem.web_faults import mended_by_restart
 from tandem.schema.record import Record, Value
@@ -25,7 +26,8 @@ LOCKED = ("cme_error 11", "cme_error 12")
 
 
 class Recovering:
-    """``actions``: what can be done to the modem of each path. ``put`` takes events, from this thread. ``kinds``: see ``Ladders``."""
+    """``actions``: what can be done to the modem of each path. ``put`` takes events, from this thread. ``kinds``: see ``Ladders``.
+    ``measuring``: never interrupted by a step; None: nobody measures."""
 
     def __init__(
         self,
@@ -34,7 +36,9 @@ class Recovering:
         operators: Mapping[str, str | None],
         put: Callable[[list[Record]], None],
         kinds: Mapping[str, Sequence[str]] | None = None,
+        measuring: Pairs | None = None,
     ) -> None:
+        self._measuring = measuring
         self._actions, self._operators, self._put = dict(actions), operators, put
         self._ladders = Ladders(actions, settings, kinds)
         self._unwell: set[str] = set(actions)  # until a first good poll
@@ -78,10 +82,16 @@ class Recovering:
             for path in self._taken():
                 self._actions[path].seen()
             with self._lock:
-                due, told = self._ladders.due(time.monotonic())
+                due, told = self._ladders.due(
+                    time.monotonic(), (lambda: True) if self._measuring is None else self._measuring.hold
+                )
             self._tell(told)
-            if due is not None and not self._stopping:
-                self._do(due)
+            try:
+                if due is not None and not self._stopping:
+                    self._do(due)
+            finally:
+                if self._measuring is not None and due is not None and due.step in INTERRUPTING:
+                    self._measuring.release()
 
     def _taken(self) -> set[str]:
         with self._lock:
@@ -114,10 +124,10 @@ class Recovering:
 
 
 def sickness(poll: PollLike) -> Sickness | None:
-    """Silent: no answer, or no port. Refusing: a web server's error that a restart may mend. Stale: an answer that repeats for longer
-    than this modem ever did. Any other error is an answer."""
+    """Silent: no answer, or no port. Refusing: a web server's error that a restart may mend. Any other error is an answer, and so is one
+    that repeats itself."""
     if poll.failure in SILENT:
         return "silent"
     if poll.failure is not None and mended_by_restart(poll.failure):
         return "refusing"
-    return "stale" if poll.failure is None and poll.stale else None
+    return None

@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ DESCRIBE_S = 15.0
 """A Pi Zero starts a process of the package in two seconds."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}\Z")
+
+
+_Stamp = tuple[tuple[str, int, int], ...]
 
 
 class RegistryError(ValueError):
@@ -50,7 +54,10 @@ class Registry:
 
     def __init__(self, folder: Path | None, command: Callable[[str], Sequence[str]] = experiment_command) -> None:
         self._folder, self._command = folder, command
-        self._known: dict[str, Described] = {}
+        self._known: dict[str, tuple[_Stamp | None, Described]] = {}
+        self._failed: dict[str, RegistryError] = {}
+        self._asking: set[str] = set()
+        self._lock = threading.Lock()
 
     def names(self) -> list[str]:
         """All, in order. RegistryError when two have one name or the folder cannot be read."""
@@ -80,12 +87,38 @@ class Registry:
             raise RegistryError(f"unknown experiment {name!r}; known: {', '.join(self.names())}")
         return self._command(name)
 
+    def ready(self, name: str) -> bool:
+        """Whether ``describe`` answers at once. If not, it is asked meanwhile, by a thread. RegistryError when there is none."""
+        self.command(name)
+        with self._lock:
+            if name in self._failed or self._remembered(name) is not None:
+                return True
+            if name not in self._asking:
+                self._asking.add(name)
+                threading.Thread(target=self._ask, args=(name,), name=f"describe {name}", daemon=True).start()
+            return False
+
+    def _ask(self, name: str) -> None:
+        try:
+            self.describe(name)
+        except RegistryError as error:
+            self._failed[name] = error
+        finally:
+            self._asking.discard(name)
+
+    def _remembered(self, name: str) -> Described | None:
+        stamp, described = self._known.get(name, (None, None))
+        return described if stamp is not None and stamp == _stamp(self._own().get(name)) else None
+
     def describe(self, name: str) -> Described:
-        """What it says of itself, asked once for those of the package. RegistryError when it cannot."""
-        if name in self._known:
-            return self._known[name]
+        """What it says of itself, asked once, and of a person's own again when a file of it changed. RegistryError when it cannot."""
+        if (failed := self._failed.pop(name, None)) is not None:
+            raise failed
+        if (described := self._remembered(name)) is not None:
+            return described
         command = [*self.command(name), "--describe"]
         folder = self._own().get(name)
+        stamp = _stamp(folder)
         try:
             done = subprocess.run(
                 command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DESCRIBE_S, check=False
@@ -96,9 +129,17 @@ class Registry:
             words = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
             raise RegistryError(f"experiment {name}: --describe ended with status {done.returncode}: {words[:300]}")
         found = parse(name, done.stdout, folder)
-        if folder is None:
-            self._known[name] = found
+        self._known[name] = stamp, found
         return found
+
+
+def _stamp(folder: Path | None) -> _Stamp | None:
+    """What changes with a person's own experiment, None while it cannot be told; of the package's nothing does while this program runs."""
+    try:
+        files = [] if folder is None else sorted(folder.rglob("*.py"))
+        return tuple((str(file), (told := file.stat()).st_mtime_ns, told.st_size) for file in files)
+    except OSError:
+        return None  # a file is being exchanged
 
 
 def parse(name: str, text: str, folder: Path | None = None) -> Described:

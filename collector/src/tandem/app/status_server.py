@@ -1,14 +1,17 @@
-"""Serves ``status.sock``: watchers, and requests to measure. One thread; nobody ever waits for a client."""
+"""Serves ``status.sock``: watchers, and requests to measure. One thread talks to the clients, and nobody ever waits for a client; another
+carries out what they want done, which may take seconds."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
+import queue
 import selectors
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -24,7 +27,8 @@ _MOST_CLIENTS = 16
 
 
 class Answers(Protocol):
-    """What the server asks the collector. Called from the server's thread; nothing may block."""
+    """What the server asks the collector. ``status`` and ``done`` from the thread that talks to the clients: they may not block. The
+    others may, and may raise OSError (a disk that takes nothing): one at a time, from a thread of their own."""
 
     def status(self) -> dict[str, Any]:
         """The status object."""
@@ -72,31 +76,45 @@ class StatusServer:
         self._listening, self._answers = listening, answers
         self._selector = selectors.DefaultSelector()
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._lock = threading.Lock()
         self._clients: set[_Client] = set()
         self._stopping = False
         self._told_s = 0.0
         self._soon = False
         self._thread = threading.Thread(target=self._run, name="status", daemon=True)
+        self._wanted: queue.SimpleQueue[tuple[_Client, str, dict[str, Any]] | None] = queue.SimpleQueue()
+        self._carried_out: deque[tuple[_Client, dict[str, Any]]] = deque()
+        self._worker = threading.Thread(target=self._work, name="status requests", daemon=True)
 
     def start(self) -> None:
         """Begin to serve."""
         self._thread.start()
+        self._worker.start()
 
     def wake(self) -> None:
         """Something happened: tell the watchers soon."""
         self._soon = True
-        if not self._stopping:
-            os.eventfd_write(self._wake_fd, 1)
+        self._rouse()
+
+    def _rouse(self) -> None:
+        with self._lock:  # not a descriptor that is closed, or another's by now
+            if self._wake_fd >= 0:
+                os.eventfd_write(self._wake_fd, 1)
 
     def stop(self, timeout_s: float = 2.0) -> None:
         """Tell those who wait how their pairs ended, and close."""
         if self._stopping:
             return
         self._stopping = True
-        os.eventfd_write(self._wake_fd, 1)
+        self._wanted.put(None)
+        self._rouse()
         self._thread.join(timeout_s)
         self._listening.close()
-        self._selector.close()
+        if not self._thread.is_alive():  # it may be told late of its end
+            self._selector.close()
+            with self._lock:
+                os.close(self._wake_fd)
+                self._wake_fd = -1
 
     def _run(self) -> None:
         self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
@@ -108,10 +126,53 @@ class StatusServer:
             now = time.monotonic()
             if self._clients and now - self._told_s >= (_SOONEST_S if self._soon else self._period_s()):
                 self._told_s, self._soon = now, False
-                self._tell()
-        self._tell()
+                self._guarded(self._tell)
+        self._guarded(self._tell)
         for client in list(self._clients):
             self._drop(client)
+
+    @staticmethod
+    def _guarded(action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception:
+            # Whatever one status or one client brings about, the next one is served.
+            log.exception("the status socket goes on")
+
+    def _work(self) -> None:
+        """The other thread: what clients want done, one after the other."""
+        while (wanted := self._wanted.get()) is not None:
+            client, operation, request = wanted
+            try:
+                answer = self._do(operation, request)
+            except ValueError as refused:
+                answer = {"type": "refused", "reason": str(refused)}
+            except OSError as error:
+                where = f"{error.filename}: " if error.filename else ""
+                reason = f"{where}{error.strerror or error}; mend: a writable folder with room"
+                answer = {"type": "refused", "reason": reason}
+            except Exception as error:
+                log.exception("%s", operation)
+                answer = {"type": "error", "reason": f"{operation}: {error!r}; mend: the collector's log has more"}
+            self._carried_out.append((client, answer))
+            self._rouse()
+
+    def _do(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        if operation == "start":
+            experiment, parameters = request.get("experiment"), request.get("parameters", {})
+            if not isinstance(experiment, str) or not isinstance(parameters, dict):
+                raise ValueError("experiment is no text, or parameters are no object")
+            return {"type": "accepted", "pair": self._answers.request(experiment, parameters)}
+        if operation == "cancel":
+            pair = request.get("pair")
+            if pair is not None and not isinstance(pair, str):
+                raise ValueError("pair is no text")
+            return {"type": "accepted", "pair": self._answers.cancel(pair)}
+        if operation == "campaign":
+            return {"type": "campaign", **self._answers.campaign(request)}
+        if operation == "traces":
+            return {"type": "traces", **self._answers.traces(request)}
+        return {"type": "sims", **self._answers.sims()}
 
     def _period_s(self) -> float:
         return _RUNNING_S if any(c.pair for c in self._clients) else _IDLE_S
@@ -124,19 +185,34 @@ class StatusServer:
 
     def _woken(self, _mask: int) -> None:
         os.eventfd_read(self._wake_fd)
+        while self._carried_out:
+            client, answer = self._carried_out.popleft()
+            if client in self._clients:
+                # What began is followed: its client is told of progress and of the end.
+                client.pair = answer.get("pair") if answer["type"] == "accepted" else client.pair
+                self._say(client, answer, last=answer["type"] != "accepted")
+                self._send(client)
 
     def _accept(self, _mask: int) -> None:
         try:
             connection, _ = self._listening.accept()
         except OSError:
-            return  # gone before it was answered
+            time.sleep(_SOONEST_S)  # gone before it was answered; or no descriptor is left, and it goes on waiting
+            return
         connection.setblocking(False)
         client = _Client(connection)
         if len(self._clients) >= _MOST_CLIENTS:
             connection.close()
             return
         self._clients.add(client)
-        self._selector.register(connection, selectors.EVENT_READ, lambda mask: self._serve(client, mask))
+        self._selector.register(connection, selectors.EVENT_READ, lambda mask: self._guard(client, mask))
+
+    def _guard(self, client: _Client, mask: int) -> None:
+        try:
+            self._serve(client, mask)
+        except Exception:
+            log.exception("a client of the status socket is dropped")
+            self._drop(client)
 
     def _serve(self, client: _Client, mask: int) -> None:
         if mask & selectors.EVENT_READ:
@@ -170,60 +246,11 @@ class StatusServer:
         elif operation == "watch":
             client.watching = True
             self._say(client, self._answers.status())
-        elif operation == "start":
-            self._start(client, request)
-        elif operation == "cancel":
-            self._cancel(client, request.get("pair"))
-        elif operation == "campaign":
-            self._once(client, "campaign", self._answers.campaign, request)
-        elif operation == "traces":
-            self._once(client, "traces", self._answers.traces, request)
-        elif operation == "sims":
-            self._say(client, {"type": "sims", **self._answers.sims()}, last=True)
+        elif operation in ("start", "cancel", "campaign", "traces", "sims"):
+            self._wanted.put((client, operation, request))
         else:
             known = "watch, status, start, cancel, campaign, traces or sims"
             self._say(client, {"type": "error", "reason": f"expected op: {known}"})
-
-    def _start(self, client: _Client, request: dict[str, Any]) -> None:
-        experiment, parameters = request.get("experiment"), request.get("parameters", {})
-        if not isinstance(experiment, str) or not isinstance(parameters, dict):
-            self._say(
-                client, {"type": "refused", "reason": "experiment is no text, or parameters are no object"}, last=True
-            )
-            return
-        try:
-            pair = self._answers.request(experiment, parameters)
-        except ValueError as refused:
-            self._say(client, {"type": "refused", "reason": str(refused)}, last=True)
-            return
-        client.pair = pair
-        self._say(client, {"type": "accepted", "pair": pair})
-
-    def _cancel(self, client: _Client, pair: object) -> None:
-        """Accepted, and then told as to who began it: progress and the end."""
-        try:
-            if pair is not None and not isinstance(pair, str):
-                raise ValueError("pair is no text")
-            ending = self._answers.cancel(pair)
-        except ValueError as refused:
-            self._say(client, {"type": "refused", "reason": str(refused)}, last=True)
-            return
-        client.pair = ending
-        self._say(client, {"type": "accepted", "pair": ending})
-
-    def _once(
-        self,
-        client: _Client,
-        kind: str,
-        answer: Callable[[dict[str, Any]], dict[str, Any]],
-        request: dict[str, Any],
-    ) -> None:
-        try:
-            told = answer(request)
-        except ValueError as refused:
-            self._say(client, {"type": "refused", "reason": str(refused)}, last=True)
-            return
-        self._say(client, {"type": kind, **told}, last=True)
 
     def _tell(self) -> None:
         """A status to all watchers, progress to those whose pair runs, the end to those whose pair has ended."""
@@ -270,6 +297,8 @@ class StatusServer:
                 self._selector.modify(client.connection, wanted, key.data)
 
     def _drop(self, client: _Client) -> None:
+        if client not in self._clients:
+            return
         self._clients.discard(client)
         self._selector.unregister(client.connection)
         client.connection.close()

@@ -134,7 +134,7 @@ class Supervisor:
         )
         self.collector.steering = around.steering
         pairs = self.pairs = self.collector.pairs = Pairs(around, pairs_so_far(config.folder / "runs"))
-        self.campaigns = self.collector.campaigns = campaign_part(around, detectors, self.live, pairs, address)
+        self.campaigns = self.collector.campaigns = campaign_part(around, detectors, self.live, pairs, address, account)
         self.exporter.held = lambda: self.campaigns.campaigns.holds_maintenance
         traces = self.traces = self.collector.traces = TracesPart(around, detectors, self.campaigns, account, address)
         for one in salvaged:
@@ -153,6 +153,7 @@ class Supervisor:
             traces,
             account,
             self.collector.reports,
+            self.collector.pair_start,
             lambda: paths.states,
             lambda: [] if self._polling is None else self._polling.cards(self.live.card),
         )
@@ -166,7 +167,7 @@ class Supervisor:
             if (config.position is not None or config.clock == "gpsd") and parts.position is not None:
                 to = self.collector.put, self.live.position_is, self._clock_watch.heard
                 beside = [parts.position(config, self.clock.utc_ns, *to)]
-            self._polling = Polling(config, parts, self.collector.put, beside)
+            self._polling = Polling(config, parts, self.collector.put, beside, pairs)
             self._polling.start()
             self._undo.append(("campaign queue", self.campaigns.stop))
             self.campaigns.start()

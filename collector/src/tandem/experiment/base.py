@@ -39,6 +39,9 @@ from tandem.schema.manifest import Failure
 STOPPED = Failure(reason="stopped", retry=False)
 ALIVE_S = 5.0
 
+server_environment: dict[str, Any] = {}
+"""What the server told of its kernel's settings with the session opened last (server/spec/endpoint-api.md): told beside ours."""
+
 
 class EnvironmentLackError(RuntimeError):
     """This machine cannot measure it at all; the message names the mend. Ends the process with status 3."""
@@ -239,7 +242,7 @@ def main(experiment: Experiment, argv: Sequence[str] | None = None) -> int:
         "result",
         result=outcome.result,
         failure=outcome.failure,
-        environment=outcome.environment,
+        environment={**outcome.environment, **({"server": server_environment} if server_environment else {})},
         **({"result_faults": wrong} if wrong else {}),
         **outcome.further,
     )

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import hmac
 import http.client
+import itertools
 import json
 import re
 import socket
 import ssl
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tandem.experiment import base
 from tandem.experiment.asked import Asked, Origin, ProbePath
 from tandem.mptcp import sockets
 from tandem.schema.manifest import Failure
 
 _LONGEST = 1 << 20
 _SESSION = re.compile(r"[A-Za-z0-9._~-]{1,200}\Z")
+_KEY = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class ControlError(Exception):
@@ -32,11 +36,20 @@ class ControlError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An open session. ``path``: over which path it was opened. ``answer``: all that the server said, as it came."""
+    """An open session. ``key``: what its connections and datagrams are signed with; never told on a measured path. ``path``: over which
+    path it was opened. ``answer``: all that the server said, as it came."""
 
     id: str
+    key: bytes = field(repr=False)
     path: str
     answer: dict[str, Any] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1), repr=False)
+
+    def claim(self, target: str, method: str = "GET") -> str:
+        """``X-Tandem-Session`` of one connection, whose first request asks for ``target``: good once. From any thread."""
+        number = next(self._numbers)
+        signed = f"{method} {target}\n{self.id}\n{number}".encode()
+        return f"{self.id} {number} {hmac.digest(self.key, signed, 'sha256')[:16].hex()}"
 
 
 class _Connection(http.client.HTTPConnection):
@@ -135,10 +148,14 @@ class Control:
             body["tls"] = True
         status, answer, path = self._over_any("POST", "/v1/sessions", json.dumps(body).encode(), r.control_timeout_s)
         if status == 201 and isinstance(answer, dict):
-            session = answer.get("session")
-            if isinstance(session, str) and _SESSION.match(session):  # it goes into a header and a URL
-                return Session(session, path, answer)
-            raise ControlError(f"control channel: {session!r} is no session", retry=False)
+            session, key = answer.get("session"), answer.get("key")
+            if not isinstance(session, str) or not _SESSION.match(session):  # it goes into a header and a URL
+                raise ControlError(f"control channel: {session!r} is no session", retry=False)
+            if not isinstance(key, str) or not _KEY.match(key):
+                raise ControlError("control channel: a session without a key; hint: update the server", retry=False)
+            told = answer.get("environment")
+            base.server_environment.update(told if isinstance(told, dict) else {})
+            return Session(session, bytes.fromhex(key), path, answer)
         raise _refused(status, answer)
 
     def tell(self, url: str) -> Any:  # noqa: ANN401  any JSON value

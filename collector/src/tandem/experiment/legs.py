@@ -147,7 +147,7 @@ class Leg:
 
     def _head(self) -> bytes:
         upload = self.terms.direction == "upload"
-        headers = {"X-Tandem-Session": "" if self._session is None else self._session.id}
+        headers = {}
         query = (
             {"bytes": self.wanted.bytes} if self.wanted.seconds is None else {"seconds": f"{self.wanted.seconds:.3f}"}
         )
@@ -155,8 +155,9 @@ class Leg:
             headers["Accept-Encoding"] = "identity"
         elif self.wanted.bytes is not None:
             headers["Content-Length"] = str(self.wanted.bytes)
-        target = f"/v1/{self.terms.direction}?{urlencode(query)}"
-        return http_head.request(target, self._asked.measurement.authority, headers, "POST" if upload else "GET")
+        target, method = f"/v1/{self.terms.direction}?{urlencode(query)}", "POST" if upload else "GET"
+        headers["X-Tandem-Session"] = "" if self._session is None else self._session.claim(target, method)
+        return http_head.request(target, self._asked.measurement.authority, headers, method)
 
     def _sample(self, output: Output, labels: Mapping[str, Any]) -> None:
         if self.connected is None:

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tandem.schema.trace import CHUNK_BYTES, encoded, offer_of
+from tandem.schema.trace import chunk_bytes_of, encoded, offer_of
 
 _PR_SET_PDEATHSIG = 1
 
@@ -41,7 +41,8 @@ def _answer(asked: dict[str, Any], out: BinaryIO) -> None:
         with Path(asked["file"]).open("rb") as file:
             if asked["op"] == "offer":
                 slow: Any = Unhurried(file)
-                told, part = offer_of(slow, asked["name"], asked["run"], asked["encoding"], CHUNK_BYTES).as_json(), b""
+                size = chunk_bytes_of(os.fstat(file.fileno()).st_size)
+                told, part = offer_of(slow, asked["name"], asked["run"], asked["encoding"], size).as_json(), b""
             else:
                 file.seek(asked["number"] * asked["chunk_bytes"])
                 part = encoded(file.read(asked["chunk_bytes"]), asked["encoding"])

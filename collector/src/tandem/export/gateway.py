@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from tandem.export.tcp_counts import TcpCounts, counts_of
+from tandem.mptcp import names
 
 _ANSWER_BYTES = 4 * 1024 * 1024
 _OUT_OF_ITS_TIME = (9, 10)
@@ -114,8 +115,8 @@ class Bound(http.client.HTTPSConnection):
     def connect(self) -> None:
         """Called by http.client."""
         error: OSError = OSError(f"{self.host} has no address")
-        for family, kind, protocol, _, address in socket.getaddrinfo(self.host, self.port, 0, socket.SOCK_STREAM):
-            plain = socket.socket(family, kind, protocol)
+        for address in names.addresses(self.host, self._interface):
+            plain = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
             try:
                 plain.settimeout(self.timeout)
                 if self._interface is not None:
@@ -123,7 +124,7 @@ class Bound(http.client.HTTPSConnection):
                 plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 if self._tune is not None:
                     self._tune(plain)
-                plain.connect(address)
+                plain.connect((address, self.port))
                 # Known before the handshake, so that ``abort`` ends that too.
                 self.sock = self._tls.wrap_socket(plain, do_handshake_on_connect=False, server_hostname=self.host)
                 self.sock.do_handshake()

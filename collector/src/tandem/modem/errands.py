@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
@@ -12,15 +13,18 @@ T = TypeVar("T")
 
 
 class Errands:
-    """``wake_fd`` ends the owner's waits: readable while an errand waits or ``wake`` was called."""
+    """``wake_fd`` ends the owner's waits: readable while an errand waits or ``wake`` was called; -1 once closed."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self.wake_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._waiting: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
 
     def wake(self) -> None:
-        """End the owner's wait."""
-        os.eventfd_write(self.wake_fd, 1)
+        """End the owner's wait; nothing when it has ended. From any thread."""
+        with self._lock:  # not a descriptor that is closed, or another's by now
+            if self.wake_fd >= 0:
+                os.eventfd_write(self.wake_fd, 1)
 
     def ask(self, work: Callable[[], T], timeout: float) -> T:
         """From any other thread: have ``work`` done and get what it returns or raises; TimeoutError after ``timeout`` seconds,
@@ -56,7 +60,8 @@ class Errands:
 
     def close(self) -> None:
         """Give the descriptor back. Whoever still waits is told that nothing was done."""
+        with self._lock:
+            fd, self.wake_fd = self.wake_fd, -1
+            os.close(fd)
         while self._waiting:
             self._waiting.popleft()[1].cancel()
-        os.close(self.wake_fd)
-        self.wake_fd = -1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 
 from tandem.at.channel import Channel
 from tandem.at.dialogue import Response
@@ -94,7 +95,8 @@ def _its_own_fault(driver: Driver, answer: Response) -> bool:
 def identify(responses: Iterable[Response]) -> Identity:
     """Manufacturer, model and revision from +CGMI, +CGMM, +CGMR (27.007 clauses 5.1 to 5.3) and, for what is missing, ATI.
 
-    ATI is free text: labelled lines (``Model: EC25``), or the three in their usual order.
+    ATI is free text: labelled lines (``Model: EC25``), the three in their usual order, or that and then labels (``Quectel``,
+    ``EC25``, ``Revision: …``).
     """
     found = {"manufacturer": "", "model": "", "revision": ""}
     of_command = {"AT+CGMI": "manufacturer", "AT+CGMM": "model", "AT+CGMR": "revision"}
@@ -108,7 +110,8 @@ def identify(responses: Iterable[Response]) -> Identity:
             found[key] = label.group(2) if label else texts[0]
             continue
         labelled = {m.group(1).lower(): m.group(2) for m in map(_LABEL.match, texts) if m}
-        ordered = labelled or dict(zip(found, texts, strict=False))
+        unlabelled = takewhile(lambda text: not _LABEL.match(text), texts)
+        ordered = labelled | dict(zip((name for name in found if name not in labelled), unlabelled, strict=False))
         found = {name: value or ordered.get(name, "") for name, value in found.items()}
     return Identity(**{name: value.strip()[:MAX_NAME] for name, value in found.items()})
 

@@ -105,7 +105,7 @@ class ManagedPoller(PollThread):
             self._failing = None
             reading, wrong = in_range(decode(answer.told))
             self.dropped.update(wrong)
-            stale = self._staleness.feed((answer.path, answer.changes, reading), began_ns)
+            stale = self._staleness.feed((answer.path, answer.changes, reading), reading, began_ns)
             if self._connection is not None:
                 self._tend(self._connection, answer)
         return Poll(

@@ -119,7 +119,7 @@ class Poller(PollThread):
             failure = poll_failure(driver, answers, reading)
             if failure is None:
                 self._failing = None
-                stale = self._staleness.feed(tuple(answer.lines for answer in answers), began_ns)
+                stale = self._staleness.feed(tuple(answer.lines for answer in answers), reading, began_ns)
             else:
                 reading = None
                 self._log_once(failure, f"answers {failure.replace('_', ' ')}")

@@ -1,4 +1,4 @@
-"""When to do what to a modem that is silent or repeats itself: the ladder, as a pure state machine over polls and time.
+"""When to do what to a modem that does not answer, or refuses to: the ladder, as a pure state machine over polls and time.
 
 Nothing is done here. ``Ladders`` is told of polls and of the time, says which step is due for which modem, and is told how it
 went. One modem at a time: modems on one powered hub share its fate, and a probe should keep one network while it mends the other.
@@ -6,13 +6,13 @@ went. One modem at a time: modems on one powered hub share its fate, and a probe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from tandem.modem.steps import ALL_STEPS, AT, CFUN, POWER, REBOOT, SESSION, STEPS, USB
 
-Sickness = Literal["silent", "stale", "refusing"]
+Sickness = Literal["silent", "refusing"]
 """``refusing``: a web server that answers every poll with an error that starting it anew may mend."""
 Kind = Literal["recovery_step", "recovered", "recovery_gave_up"]
 
@@ -25,8 +25,8 @@ FIRST_BACK_OFF_S = 5.0
 RELAPSE_S = 900.0
 """A modem that falls sick again so soon begins above the step that last seemed to help."""
 
-HARMLESS = (AT, SESSION, CFUN)
-"""All that is done to a modem that answers, if always the same: a kit that lies still in good coverage may look so too."""
+INTERRUPTING = (CFUN, REBOOT, USB, POWER)
+"""Steps that end the data connections of the modem's path: never done while something is measured."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,9 @@ class Ladders:
             modem.phase = "sick"
         return []
 
-    def due(self, now_s: float) -> tuple[Due | None, list[Told]]:
-        """What is to be done now, if anything, and what is to be told. After a Due nothing is due until ``did``."""
+    def due(self, now_s: float, may_interrupt: Callable[[], bool] = lambda: True) -> tuple[Due | None, list[Told]]:
+        """What is to be done now, if anything, and what is to be told. After a Due nothing is due until ``did``. ``may_interrupt`` is
+        asked before a step of ``INTERRUPTING``, which waits while it says no."""
         told: list[Told] = []
         if not self._settings.enabled:
             return None, told
@@ -136,6 +137,8 @@ class Ladders:
             step = self._next(modem)
             if step is None:
                 told.append(self._give_up(path, modem, now_s))
+                continue
+            if modem.steps[step] in INTERRUPTING and not may_interrupt():
                 continue
             modem.phase, modem.step = "acting", step
             return Due(path, modem.steps[step]), told
@@ -190,9 +193,7 @@ class Ladders:
         modem.tried = []
 
     def _next(self, modem: _Modem) -> int | None:
-        allowed: Sequence[str] = HARMLESS if modem.sick == "stale" else ALL_STEPS
-        later = range(modem.step + 1, len(modem.steps))
-        return next((i for i in later if modem.steps[i] in allowed), None)
+        return modem.step + 1 if modem.step + 1 < len(modem.steps) else None
 
     def _back_off_s(self, modem: _Modem) -> float:
         return float(

@@ -55,8 +55,8 @@ def registration(lines: Sequence[str], name: str = "+CEREG") -> Registration:
     """``+CEREG: [<n>,]<stat>[,<tac>[,<rac>],<ci>[,<AcT>…]]`` and its like; the last line of that name counts.
 
     Ids are hexadecimal, in quotes or not. The unsolicited form has no <n>. A RAC of at most two digits may stand between area
-    and cell. Without <AcT>, +CEREG means LTE and +C5GREG NR; of +CREG and +CGREG a cell of 16 bits is 2G's or 3G's, and a
-    wider one nobody's, as it may be 3G's or LTE's.
+    and cell. Without <AcT>, +CEREG means LTE and +C5GREG NR; +CREG and +CGREG name a location area and its cell then, of no
+    technology. Ids of nothing but F are none.
     """
     line = next((one for one in reversed(lines) if prefix(one) == name), None)
     if line is None:
@@ -78,27 +78,28 @@ def registration(lines: Sequence[str], name: str = "+CEREG") -> Registration:
     wide = rat == "NR-SA" or at(ids, 2) == "10"
     area = area_code(hexadecimal(at(ids, 0)), 0xFFFFFF if wide else 0xFFFF)
     cell = cell_identity(hexadecimal(at(ids, 1)), rat)
-    if area is None and cell == 0:
+    if (area is None and cell == 0) or re.fullmatch("[Ff]{4,}", at(ids, 1)):
         cell = None
-    if rat in ("GSM", "WCDMA") or (rat is None and cell is not None and cell <= 0xFFFF):
+    if rat in ("GSM", "WCDMA", None):
         return Registration(True, True, None, rat, lac=area, ci=cell)
-    if rat is None:
-        return Registration(True, True)
     return Registration(True, True, None, rat, area, cell)
 
 
 def _unasked(line: str, found: Sequence[str]) -> bool:
     """Whether the first value is <stat> and not <n>, by how many values there are and what they look like.
 
-    After <n> comes <stat>, a bare number up to 11. An area without quotes may look like one: then the value behind it is a
-    cell, which is longer than any area; or <n> is 0 or 1, which have no ids behind <stat>.
+    After <n> comes <stat>, a bare number up to 11, which some pad with zeros as they pad <n>. An area without quotes may look
+    like one: then the value behind it is a cell, which is longer than any area; or it is 0 or 1, and <AcT> stands where a cell
+    would be behind <n>, <stat> and an area.
     """
     raw = [value.strip() for value in line.partition(":")[2].split(",")]
-    if len(found) < 2 or not re.fullmatch(r"[0-9]|1[01]", raw[1]):
+    padding = "0*" if len(found) >= 2 and len(raw[0]) == len(raw[1]) and raw[0].startswith("0") else ""
+    if len(found) < 2 or not re.fullmatch(rf"{padding}(?:[0-9]|1[01])", raw[1]):
         return True
     if len(found) == 2 or raw[2].startswith('"'):
         return False
-    return len(raw[2]) > 6 or (raw[0] in ("0", "1") and len(found) >= 4 and bool(raw[2]))
+    act_is_fourth = len(raw) >= 4 and re.fullmatch(r"[0-9]|1[0-3]", raw[3]) is not None
+    return len(raw[2]) > 6 or (raw[0] in ("0", "1") and bool(raw[2]) and act_is_fourth)
 
 
 def best(lines: Sequence[str], rat: str | None = None) -> Registration:

@@ -54,10 +54,16 @@ _LTE_BLOCKS = (6, 15, 25, 50, 75, 100)
 _NR_MHZ = (5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0, 200.0, 400.0)
 
 
-def lte_bandwidth_mhz(index: str) -> float | None:
-    """The channel bandwidth of a maker's index 0 to 5."""
-    found = code(index, 0, len(_LTE_MHZ) - 1)
-    return None if found is None else _LTE_MHZ[found]
+def lte_bandwidth_mhz(index: str, in_mhz: bool = False) -> float | None:
+    """The channel bandwidth of a maker's index 0 to 5; ``in_mhz``: it is printed as it is."""
+    return _bandwidth(index, _LTE_MHZ, in_mhz)
+
+
+def _bandwidth(text: str, table: Sequence[float], in_mhz: bool) -> float | None:
+    found = whole(text)
+    if in_mhz:
+        return next((width for width in table if found is not None and int(width) == found), None)
+    return table[found] if found is not None and 0 <= found < len(table) else None
 
 
 def bandwidth_of_blocks_mhz(blocks: str) -> float | None:
@@ -66,10 +72,9 @@ def bandwidth_of_blocks_mhz(blocks: str) -> float | None:
     return _LTE_MHZ[_LTE_BLOCKS.index(found)] if found in _LTE_BLOCKS else None
 
 
-def nr_bandwidth_mhz(index: str) -> float | None:
-    """The channel bandwidth of Qualcomm's index 0 to 14, which Quectel and SIMCom print for NR."""
-    found = code(index, 0, len(_NR_MHZ) - 1)
-    return None if found is None else _NR_MHZ[found]
+def nr_bandwidth_mhz(index: str, in_mhz: bool = False) -> float | None:
+    """The channel bandwidth of Qualcomm's index 0 to 14, which Quectel and SIMCom print for NR; ``in_mhz``: as it is."""
+    return _bandwidth(index, _NR_MHZ, in_mhz)
 
 
 def area_code(found: int | None, highest: int = 0xFFFF) -> int | None:

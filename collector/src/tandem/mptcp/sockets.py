@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tandem.mptcp import kernels, pm_choice
+from tandem.mptcp import kernels, names, pm_choice
 from tandem.stream import Stream, TlsStream
 
 Kind = Literal["mptcp", "tcp"]
@@ -70,11 +70,10 @@ class Connected:
 
 
 def resolve(host: str, port: int, interface: str | None = None) -> tuple[str, int]:
-    """The first address of ``host``, IPv6 for an ``interface`` that has nothing else, else IPv4; OSError when it has none."""
+    """The first address of ``host``, IPv6 for an ``interface`` that has nothing else, else IPv4, as ``names.addresses`` finds it; OSError
+    when it has none, or none was told in time."""
     family = socket.AF_INET6 if interface is not None and only6(interface) else socket.AF_INET
-    found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
-    address = found[0][4]
-    return str(address[0]), int(address[1])
+    return names.addresses(host, interface, family)[0], port
 
 
 def multipath6() -> bool:

@@ -61,8 +61,10 @@ class Watch:
         return token in self._left or (self._ordering is not None and token in self._ordering.joins)
 
     def wake(self) -> None:
-        """End the ``turn`` that waits."""
-        os.eventfd_write(self._wake_fd, 1)
+        """End the ``turn`` that waits; nothing once closed."""
+        with self._lock:  # not a descriptor that is closed, or another's by now
+            if self._wake_fd >= 0:
+                os.eventfd_write(self._wake_fd, 1)
 
     def leave(self, token: int) -> None:
         """The subflows of this connection are somebody else's to order and to bring back. From any thread."""
@@ -167,7 +169,9 @@ class Watch:
         self._leases.close()
         for one in (self._routes, *self._inside.values(), *(() if self._events is None else (self._events,))):
             one.close()
-        os.close(self._wake_fd)
+        with self._lock:
+            fd, self._wake_fd = self._wake_fd, -1
+            os.close(fd)
 
 
 def _told(restored: Restored) -> PathEvent:

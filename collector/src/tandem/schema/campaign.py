@@ -105,7 +105,8 @@ class Requires:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One experiment with its arms. ``shape``: by role and quantity (``campaign_keys.SHAPE``) the arms."""
+    """One experiment with its arms. ``shape``: by role and quantity (``campaign_keys.SHAPE``) the arms; ``sysctl``: what is set on the
+    probe for each run (``campaign_keys.SYSCTLS``)."""
 
     name: str
     experiment: str
@@ -122,6 +123,7 @@ class Step:
     """How long a run takes, where the file says so."""
     bytes: int | None = None
     """What a run moves over each path, where the file says so."""
+    sysctl: Mapping[str, str | int] = field(default_factory=dict)
 
     @property
     def arm_count(self) -> int:

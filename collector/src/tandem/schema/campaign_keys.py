@@ -77,7 +77,7 @@ STEP = (
     Key("seconds", "number", "how long a run takes, above 0 to 86400", minimum=0, maximum=86400, above=True),
     Key("bytes", "whole", "bytes that a run moves over each path, 0 to 10^12", minimum=0, maximum=10**12),
 )
-STEP_TABLES = ("parameters", "arms", "shape", "trigger", "conditions")
+STEP_TABLES = ("parameters", "arms", "shape", "sysctl", "trigger", "conditions")
 
 TRIGGER = (
     Key("on", "text", f"one of {', '.join(TRIGGERS)}", required=True, choices=tuple(TRIGGERS)),
@@ -131,6 +131,33 @@ SHAPE = (
 )
 """What a path is shaped to, seen from the probe: down is what it receives. ``rate_bit_per_s`` is both ways; ``rtt_ms`` is added to the
 round trip, half in each direction; with them the ones for a single direction are refused."""
+
+
+def _three(value: str) -> str | None:
+    """As the kernel takes them: least, default and most bytes of a buffer."""
+    words = value.split()
+    sizes = [int(word) for word in words if re.fullmatch(r"[0-9]{4,10}", word, re.ASCII)]
+    good = len(words) == len(sizes) == 3 and sizes == sorted(sizes) and sizes[0] >= 4096 and sizes[2] <= 1 << 30
+    return None if good else f"{value!r} is no three sizes"
+
+
+_SWITCH = "0 or 1"
+_SIZES = 'three sizes in bytes, rising, 4096 to 1073741824, as in "4096 131072 33554432"'
+SYSCTLS = (
+    *(
+        Key(name, "whole", _SWITCH, minimum=0, maximum=1)
+        for name in (
+            *("net.ipv4.tcp_no_metrics_save", "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_moderate_rcvbuf"),
+            *("net.ipv4.tcp_sack", "net.ipv4.tcp_timestamps", "net.mptcp.checksum_enabled"),
+        )
+    ),
+    Key("net.ipv4.tcp_ecn", "whole", "0 to 2", minimum=0, maximum=2),
+    Key("net.mptcp.stale_loss_cnt", "whole", "0 to 1000", minimum=0, maximum=1000),
+    Key("net.mptcp.blackhole_timeout", "whole", "seconds, 0 to 86400", minimum=0, maximum=86400),
+    Key("net.ipv4.tcp_rmem", "text", _SIZES, check=_three),
+    Key("net.ipv4.tcp_wmem", "text", _SIZES, check=_three),
+)
+"""What of the probe's kernel a step may set for its runs: how a connection behaves, and nothing that opens a way in or out."""
 
 ASSUME = SHAPE[:1]
 """How fast a path is thought to be, for the estimate."""

@@ -15,6 +15,7 @@ from tandem.schema.campaign_keys import (
     SHAPE,
     STEP,
     STEP_TABLES,
+    SYSCTLS,
     TOP,
     TOP_TABLES,
     TRIGGER,
@@ -167,11 +168,18 @@ class _Reader:
             parameters={n: arms_of(source, v, (*place, "parameters", n)) for n, v in parameters.items()},
             arms=explicit_arms(source, content.get("arms", []), (*place, "arms")),
             shape={r: numbers_of(source, q, (*place, "shape", r)) for r, q in shape.items()},
+            sysctl=self._sysctl(content.get("sysctl", {}), (*place, "sysctl")),
             trigger=self._trigger(content.get("trigger", {"on": "always"}), (*place, "trigger")),
             conditions=self._conditions(content.get("conditions", {}), (*place, "conditions"), len(roles)),
         )
         self._combinations(step, place, roles)
         return step
+
+    def _sysctl(self, value: object, place: Place) -> dict[str, str | int]:
+        content = self._source.table(value, place)
+        self._source.only(content, [k.name for k in SYSCTLS], place, "[step.sysctl]")
+        told = self._source.checked(SYSCTLS, content, place, "[step.sysctl]")
+        return {name: value for name, value in told.items() if value is not None}
 
     def _combinations(self, step: Step, place: Place, roles: tuple[str, ...]) -> None:
         if step.run_count > MOST_RUNS:

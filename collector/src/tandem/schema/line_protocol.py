@@ -16,6 +16,11 @@ from tandem.schema.record import SPECS, Record, RecordError, Value
 _INT = re.compile(r"-?[0-9]{1,19}i\Z")
 _FLOAT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z")
 _TIME = re.compile(r"-?[0-9]{1,19}\Z")
+_TAG_CHARACTERS = 256
+_UNFIT = re.compile(r'[\\"\x00-\x1f\x7f-\x9f\u2028\u2029]')
+"""What InfluxDB's readers of a line understand in different ways (its first, which looks for the line's end, takes a blank behind two
+backslashes for the end of the tags, and a quote behind it for the beginning of a text), or what a terminal acts upon."""
+_NAMED = {"\\": "a backslash", '"': "a double quote", "\n": "a line break", "\r": "a line break"}
 _PLAIN_FIELD = re.compile(
     r'([^,= ]+)=(?:"([^"]*)"|(-?[0-9]{1,19})i|(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)|(true|false))(,| |\Z)'
 ).match
@@ -32,13 +37,18 @@ class Point:
     utc_ns: int | None
 
 
+def tag_fault(text: str) -> str | None:
+    """Why ``text`` can be no tag's value, one line; None: it can."""
+    if found := _UNFIT.search(text):
+        return f"{text[:80]!r} holds {_NAMED.get(found[0], 'a control character')}, which no tag may"
+    return f"{text[:80]!r}… is longer than {_TAG_CHARACTERS}, as no tag may be" if len(text) > _TAG_CHARACTERS else None
+
+
 @lru_cache(maxsize=4096)
 def _escape(text: str, specials: str) -> str:
     # Cached: names are few, and values of tags (boot, run, path) are the same in thousands of lines.
-    if "\n" in text or "\r" in text:
-        raise RecordError(f"line break in {text!r}")
-    if text.endswith("\\"):
-        raise RecordError(f"{text!r} ends in a backslash, which line protocol cannot carry")
+    if (fault := tag_fault(text)) is not None:
+        raise RecordError(fault)
     for char in specials:
         text = text.replace(char, "\\" + char)
     return text

@@ -8,6 +8,7 @@ CLOCK_MONOTONIC nanoseconds of ``boot`` (``_monotonic_ns``).
 the manifest is sent.
 2026-11-21: ``campaign`` may have ``push``.
 2026-11-21: runs of any experiment: kind ``any``, whose result's keys are the experiment's own; ``usage`` and ``conditions``.
+2026-11-24: ``environment`` has ``experiment.server``: the settings of the server's kernel, as it told them with the session.
 """
 
 from __future__ import annotations

@@ -18,10 +18,11 @@ FORMAT = "tandem-trace/1"
 RECEIPT_FORMAT = "tandem-receipt/1"
 
 CHUNK_BYTES = 256 * 1024
-"""Of the file, in one chunk; the last one is shorter."""
+"""Of the file, in one chunk, while ``_FEW_CHUNKS`` are enough; the last one is shorter."""
+_FEW_CHUNKS = 4096
 LEAST_CHUNK_BYTES, MOST_CHUNK_BYTES = 4 * 1024, 4 * 1024 * 1024
-MOST_CHUNKS = 65_536
-MOST_BYTES = 1 << 36
+MOST_CHUNKS = 16_384
+MOST_BYTES = MOST_CHUNKS * MOST_CHUNK_BYTES
 
 Encoding = Literal["identity", "gzip"]
 
@@ -106,6 +107,14 @@ class Receipt:
             "sha256": self.sha256,
             "received_utc_ns": self.received_utc_ns,
         }
+
+
+def chunk_bytes_of(total: int) -> int:
+    """The size of chunks for a file of ``total`` bytes: its offer stays short."""
+    size = CHUNK_BYTES
+    while size < MOST_CHUNK_BYTES and size * _FEW_CHUNKS < total:
+        size *= 2
+    return size
 
 
 def encoded(part: bytes, encoding: Encoding) -> bytes:

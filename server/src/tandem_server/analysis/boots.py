@@ -14,7 +14,8 @@ def of_account(campaign: CampaignFolder, source: Source) -> set[str]:
     """The boots whose records the collector's account counts: all of its spool, of which it is the sum over all restarts. Where no
     spool told of itself: those of the folder, or of the polls."""
     spool_of = {
-        row.tags.get("boot", ""): row.fields.get("spool") for row in source.rows("spool", campaign.probe, None, None)
+        row.tags.get("boot", ""): row.fields.get("spool")
+        for row in source.rows("spool", campaign.probe, None, None, ["spool"])
     }
     last = text(campaign.collector or {}, "boot")
     own = {boot for manifest in campaign.manifests if (boot := text(manifest, "boot")) is not None}
@@ -25,7 +26,7 @@ def of_account(campaign: CampaignFolder, source: Source) -> set[str]:
             boot for boot in own if boot not in spool_of
         }
     if not own:
-        own = {row.tags.get("boot", "") for row in source.rows("radio", campaign.probe, None, None)}
+        own = {row.tags.get("boot", "") for row in source.rows("radio", campaign.probe, None, None, [])}
     return own
 
 
@@ -34,7 +35,7 @@ def of_bench(campaign: CampaignFolder, source: Source, offset_ns: int) -> str | 
     the monotonic clock is next to ``offset_ns``. None: the probe recorded in one boot only, which is it."""
     offsets: dict[str, list[int]] = defaultdict(list)
     for measurement in ("event", "health", "radio"):
-        for row in source.rows(measurement, campaign.probe, None, None):
+        for row in source.rows(measurement, campaign.probe, None, None, []):
             if (offset := _offset_ns(row)) is not None:
                 offsets[row.tags.get("boot", "")].append(offset)
     if len(offsets) < 2:

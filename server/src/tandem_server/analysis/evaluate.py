@@ -18,6 +18,7 @@ from tandem_server.analysis.runs import Run, join, run_paths
 from tandem_server.analysis.source import Source, SourceError
 from tandem_server.analysis.tables.results import Results, results
 from tandem_server.analysis.truth import TrueDrop
+from tandem_server.ledger.numbers import Numbers
 
 _MOVEMENT = ("mobility_start", "mobility_stop")
 LATE_MS = 100.0
@@ -113,7 +114,7 @@ def _clock(campaign: CampaignFolder) -> Clock:
     return Clock(utc)
 
 
-def _ask(campaign: CampaignFolder, source: Source, clock: Clock) -> tuple[Recorded, dict[str, list[int]]]:
+def _ask(campaign: CampaignFolder, source: Source, clock: Clock) -> tuple[Recorded, dict[str, Numbers]]:
     started = whole(campaign.campaign, "started_utc_ns")
     ended = whole(campaign.campaign, "ended_utc_ns")
     recorded = load(
@@ -135,7 +136,7 @@ def _of_boot(clock: Clock, campaign: CampaignFolder, source: Source) -> Clock:
     return replace(clock, boot=boots.of_bench(campaign, source, clock.start_utc_ns - clock.start_monotonic_ns))
 
 
-def _account(campaign: CampaignFolder, found: dict[str, list[int]] | None) -> Account:
+def _account(campaign: CampaignFolder, found: dict[str, Numbers] | None) -> Account:
     records = mapping(campaign.collector or {}, "records")
     made, sent, pending, rejected, dropped = (
         whole(records, k) for k in ("made", "sent", "pending", "rejected", "dropped")

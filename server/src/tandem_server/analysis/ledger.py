@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tandem_server.ledger.numbers import ranges_missing
+import numpy as np
+
+from tandem_server.ledger.numbers import Numbers, ranges_missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ def account(
     pending: int | None,
     rejected: int | None,
     dropped: int | None,
-    found: dict[str, list[int]] | None,
+    found: Mapping[str, Numbers] | None,
 ) -> Account:
     """``found``: record numbers in the database by measurement, None when it could not be asked.
 
@@ -37,11 +40,12 @@ def account(
     """
     if found is None:
         return Account(made, sent, pending, rejected, dropped, None, {}, [], None)
-    numbers = {n for values in found.values() for n in values if n >= 1}
-    last = max(max(numbers, default=0), made or 0)
+    numbers = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found.values()]))
+    numbers = numbers[numbers >= 1]
+    last = max(int(numbers.max(initial=0)), made or 0)
     missing = list(ranges_missing(numbers, 1, last))
     lost = None
     if made is not None:
         lost = max(0, last - len(numbers) - (rejected or 0) - (dropped or 0))
-    counts = {name: len(set(values)) for name, values in found.items()}
+    counts = {name: len(np.unique(values)) for name, values in found.items()}
     return Account(made, sent, pending, rejected, dropped, len(numbers), counts, missing, lost)

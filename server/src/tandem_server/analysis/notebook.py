@@ -29,7 +29,7 @@ from tandem_server.analysis.radio.captured import of_campaign
 from tandem_server.analysis.radio.shapes import Joined
 from tandem_server.analysis.reading import flag, mapping, number, text, whole
 from tandem_server.analysis.run_classes import RunClasses
-from tandem_server.analysis.source import Row, Source
+from tandem_server.analysis.source import Source
 from tandem_server.analysis.tables.view import Table
 from tandem_server.analysis.traces.manifest import ManifestError
 
@@ -100,24 +100,6 @@ class Campaign:
         return f"<campaign {self.folder}: {', '.join(counts)}; {len(self.missing)} things missing>"
 
 
-class _Kept:
-    """A source whose answers are kept: the evaluation and the tables ask for the same."""
-
-    def __init__(self, source: Source) -> None:
-        self._source, self._rows = source, dict[tuple[object, ...], list[Row]]()
-
-    def rows(self, measurement: str, probe: str, start_utc_ns: int | None, end_utc_ns: int | None) -> list[Row]:
-        """See ``Source``."""
-        key = (measurement, probe, start_utc_ns, end_utc_ns)
-        if key not in self._rows:
-            self._rows[key] = self._source.rows(*key)
-        return self._rows[key]
-
-    def numbers(self, measurement: str, probe: str, boots: Collection[str]) -> list[int]:
-        """See ``Source``."""
-        return self._source.numbers(measurement, probe, boots)
-
-
 def load(folder: Path, source: Source | None = None) -> Campaign:
     """See ``tandem_server.analysis.load``."""
     campaign = campaign_folder.load(folder)
@@ -127,9 +109,8 @@ def load(folder: Path, source: Source | None = None) -> Campaign:
     opened: AbstractContextManager[Source | str]
     opened = folder_database(folder / DATABASE, name, url) if source is None else contextlib.nullcontext(source)
     with opened as found:
-        kept = found if isinstance(found, str) else _Kept(found)
-        e = evaluate(campaign, kept, known)
-        records = {table: _records(e, kept, measurement) for table, measurement in RECORDS.items()}
+        e = evaluate(campaign, found, known)
+        records = {table: _records(e, found, measurement) for table, measurement in RECORDS.items()}
     classes, joined = classes_of(e), _joined(e)
     values = {table.name: _values(table) for table in e.results.flat}
     return Campaign(

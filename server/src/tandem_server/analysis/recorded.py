@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,10 @@ from tandem_server.analysis.source import Row, Source
 
 Array = NDArray[np.float64]
 NAN = float("nan")
+_OF_RADIO = ("rsrp_dbm", "sinr_db", "eci", "pci", "poll_late_ms", "poll_duration_ms")
+_OF_EVENT = ("change_db", "from_eci", "to_eci", "detail")
+_OF_SUBFLOW = ("goodput_bit_per_s", "rtt_ms", "rcv_ooo_packets")
+_OF_CONNECTION = ("goodput_bit_per_s",)
 _FIRST_POLL_S = 30.0
 """Within which a modem is polled after the collector's start."""
 
@@ -90,22 +95,31 @@ def load(
     start_utc_ns: int | None,
     end_utc_ns: int | None,
 ) -> Recorded:
-    """Ask for the campaign's records; SourceError when the source cannot answer."""
+    """Ask for the campaign's records; SourceError when the source cannot answer. Records pass one by one into columns: of a campaign of
+    weeks there are millions."""
     out = Recorded()
 
-    def timed(measurement: str) -> Iterable[tuple[float, Row]]:
-        rows = source.rows(measurement, probe, start_utc_ns, end_utc_ns)
-        times = [(clock.seconds(row.utc_ns, _whole(row, "monotonic_ns"), row.tags.get("boot")), row) for row in rows]
-        return sorted(((t, row) for t, row in times if t is not None), key=lambda pair: pair[0])
+    def timed(measurement: str, fields: Sequence[str]) -> Iterator[tuple[float, Row]]:
+        for row in source.rows(measurement, probe, start_utc_ns, end_utc_ns, fields):
+            t = clock.seconds(row.utc_ns, _whole(row, "monotonic_ns"), row.tags.get("boot"))
+            if t is not None:
+                yield t, row
 
-    polls: dict[str, list[tuple[float, Row]]] = defaultdict(list)
+    def gathered(measurement: str, by: Sequence[str], fields: Sequence[str]) -> list[tuple[tuple[str, ...], _Columns]]:
+        found: dict[tuple[str, ...], _Columns] = {}
+        for t, row in timed(measurement, fields):
+            key = tuple(row.tags.get(tag, "") for tag in by)
+            if (mine := found.get(key)) is None:
+                mine = found[key] = _Columns(fields)
+            mine.add(t, row)
+        return sorted(found.items())
+
     boots: dict[str, float] = {}
-    for t, row in timed("radio"):
-        polls[row.tags.get("path", "")].append((t, row))
-        boots.setdefault(row.tags.get("boot", ""), t)
-    for modem, rows in sorted(polls.items()):
-        operator = operators.get(modem) or rows[0][1].tags.get("operator") or modem
-        out.radio[modem] = _radio(modem, operator, rows)
+    for (path,), polls in gathered("radio", ["path"], _OF_RADIO):
+        operator = operators.get(path) or polls.tag("operator") or path
+        out.radio[path] = _radio(path, operator, polls)
+        for boot, t in polls.boots.items():
+            boots[boot] = min(t, boots.get(boot, t))
     out.events = [
         Event(
             t,
@@ -117,36 +131,76 @@ def load(
             _whole(row, "to_eci"),
             str(row.fields["detail"]) if "detail" in row.fields else None,
         )
-        for t, row in timed("event")
+        for t, row in sorted(timed("event", _OF_EVENT), key=lambda pair: (pair[0], pair[1].utc_ns))
     ]
-    out.starts = _starts([e.t_s for e in out.events if e.kind == "collector_start"], list(boots.values()))
-    flows: dict[tuple[str, str, str], list[tuple[float, Row]]] = defaultdict(list)
-    for t, row in timed("subflow"):
-        flows[row.tags.get("run", ""), row.tags.get("end", ""), row.tags.get("subflow", "")].append((t, row))
-    for (run, end, subflow), rows in sorted(flows.items()):
-        counts = [n for _, row in rows if (n := _whole(row, "rcv_ooo_packets")) is not None]
-        if end == "probe" and counts:
-            out.out_of_order[run] = out.out_of_order.get(run, 0) + max(counts)
-        path = next((r.tags["path"] for _, r in rows if "path" in r.tags), None)
-        named = next((r.tags["operator"] for _, r in rows if "operator" in r.tags), None)
+    out.starts = _starts([e.t_s for e in out.events if e.kind == "collector_start"], sorted(boots.values()))
+    for (run, end, subflow), flow in gathered("subflow", ["run", "end", "subflow"], _OF_SUBFLOW):
+        counts = flow["rcv_ooo_packets"]
+        if end == "probe" and np.isfinite(counts).any():
+            out.out_of_order[run] = out.out_of_order.get(run, 0) + int(np.nanmax(counts))
+        own = flow.tag("path")
         out.subflows.append(
             SubflowSeries(
                 run,
                 subflow,
                 end,
-                path,
-                named or operators.get(path or ""),
-                _times(rows),
-                _column(rows, "goodput_bit_per_s"),
-                _column(rows, "rtt_ms"),
+                own,
+                flow.tag("operator") or operators.get(own or ""),
+                flow.times,
+                flow["goodput_bit_per_s"],
+                flow["rtt_ms"],
             )
         )
-    whole: dict[str, list[tuple[float, Row]]] = defaultdict(list)
-    for t, row in timed("connection"):
-        if row.tags.get("end") == "probe":
-            whole[row.tags.get("run", "")].append((t, row))
-    out.connections = {run: (_times(rows), _column(rows, "goodput_bit_per_s")) for run, rows in whole.items()}
+    for (run, end), whole in gathered("connection", ["run", "end"], _OF_CONNECTION):
+        if end == "probe":
+            out.connections[run] = whole.times, whole["goodput_bit_per_s"]
     return out
+
+
+class _Columns:
+    """Records of one series as columns, in order of time once they are asked for."""
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        self._t_s = array("d")
+        self._values = {name: array("d") for name in fields}
+        self._tags: dict[str, tuple[float, str]] = {}
+        self.boots: dict[str, float] = {}
+        """By boot its first record's time."""
+
+    def add(self, t_s: float, row: Row) -> None:
+        """One more."""
+        self._t_s.append(t_s)
+        for name, values in self._values.items():
+            value = row.fields.get(name)
+            values.append(float(value) if isinstance(value, int | float) and not isinstance(value, bool) else NAN)
+        for name in ("path", "operator", "driver"):
+            if name in row.tags and (name not in self._tags or t_s < self._tags[name][0]):
+                self._tags[name] = t_s, row.tags[name]
+        boot = row.tags.get("boot", "")
+        self.boots[boot] = min(t_s, self.boots.get(boot, t_s))
+
+    def tag(self, name: str) -> str | None:
+        """What the first record that has it tells."""
+        return self._tags[name][1] if name in self._tags else None
+
+    @cached_property
+    def _order(self) -> NDArray[np.int64]:
+        return np.argsort(np.frombuffer(self._t_s, dtype=np.float64), kind="stable")
+
+    @property
+    def times(self) -> Array:
+        """In s since the campaign's start."""
+        return np.frombuffer(self._t_s, dtype=np.float64)[self._order]
+
+    def __getitem__(self, name: str) -> Array:
+        return np.frombuffer(self._values[name], dtype=np.float64)[self._order]
+
+    def whole(self, name: str) -> list[int | None]:
+        """Whole numbers below 2^53, None where there is none."""
+        values = self[name]
+        known = np.isfinite(values) & (values == np.floor(values))
+        numbers = {value: int(value) for value in np.unique(values[known]).tolist()}
+        return [numbers[value] if there else None for value, there in zip(values.tolist(), known.tolist(), strict=True)]
 
 
 def name_by_run(recorded: Recorded, paths_of_run: Mapping[str, Sequence[str]], operators: Mapping[str, str]) -> None:
@@ -165,27 +219,19 @@ def _starts(told: list[float], boots: list[float]) -> list[float]:
     return sorted(times)[1:]
 
 
-def _radio(path: str, operator: str, rows: list[tuple[float, Row]]) -> RadioSeries:
+def _radio(path: str, operator: str, polls: _Columns) -> RadioSeries:
     return RadioSeries(
         path,
         operator,
-        _times(rows),
-        _column(rows, "rsrp_dbm"),
-        _column(rows, "sinr_db"),
-        [_whole(row, "eci") for _, row in rows],
-        [_whole(row, "pci") for _, row in rows],
-        _column(rows, "poll_late_ms"),
-        _column(rows, "poll_duration_ms"),
-        rows[0][1].tags.get("driver", ""),
+        polls.times,
+        polls["rsrp_dbm"],
+        polls["sinr_db"],
+        polls.whole("eci"),
+        polls.whole("pci"),
+        polls["poll_late_ms"],
+        polls["poll_duration_ms"],
+        polls.tag("driver") or "",
     )
-
-
-def _times(rows: list[tuple[float, Row]]) -> Array:
-    return np.array([t for t, _ in rows], dtype=np.float64)
-
-
-def _column(rows: list[tuple[float, Row]], name: str) -> Array:
-    return np.array([NAN if (v := _number(row, name)) is None else v for _, row in rows], dtype=np.float64)
 
 
 def _number(row: Row, name: str) -> float | None:

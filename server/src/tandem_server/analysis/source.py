@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from tandem.schema.record import Value
+from tandem_server.ledger.numbers import Numbers
 
 
 class SourceError(Exception):
@@ -25,10 +26,18 @@ class Row:
 class Source(Protocol):
     """Records of one campaign's store."""
 
-    def rows(self, measurement: str, probe: str, start_utc_ns: int | None, end_utc_ns: int | None) -> list[Row]:
-        """Records of ``measurement`` by ``probe`` in the time span (inclusive; None is open), by time; SourceError."""
+    def rows(
+        self,
+        measurement: str,
+        probe: str,
+        start_utc_ns: int | None,
+        end_utc_ns: int | None,
+        fields: Sequence[str] | None = None,
+    ) -> Iterable[Row]:
+        """Records of ``measurement`` by ``probe`` in the time span (inclusive; None is open), those of each set of tags by time;
+        SourceError, also while they are read. ``fields``: those that are needed, None: all."""
         ...
 
-    def numbers(self, measurement: str, probe: str, boots: Collection[str]) -> list[int]:
+    def numbers(self, measurement: str, probe: str, boots: Collection[str]) -> Numbers:
         """The ``seq`` of every record of ``measurement`` in these boots that carries one, in any order; SourceError."""
         ...

@@ -42,7 +42,14 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="a capture, or a folder: in it and below every *.pcap and *.pcapng, also with .gz or .zst behind",
+        help="a capture, or a folder: in it and below every *.pcap and *.pcapng, also with .gz or .zst behind "
+        "(what is in xz or bzip2 is named, not read)",
+    )
+    parser.add_argument(
+        "--together",
+        action="store_true",
+        help="read all these captures as one, in the order of time: those that one machine made of its interfaces, one each, so that the"
+        " subflows of a connection are found together",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON array with an object for each connection")
     parser.add_argument(
@@ -64,7 +71,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--dask",
         metavar="ADDRESS",
         help="analyse on the workers of the Dask scheduler there (tcp://HOST:8786), on other machines too: captures and DIR are in"
-        " folders that all of them share under the same names (needs distributed, here and there)",
+        " folders that all of them share under the same names (needs distributed, here and there). On trust: whoever reaches the scheduler"
+        " or a worker runs what they like there, and what comes back is unpickled here; only within a network of your own",
     )
     parser.add_argument(
         "--batch",
@@ -109,6 +117,8 @@ def _analyse(args: Namespace) -> int:
         print(f"tandem-server analyse: {place}: not searched: {why}", file=sys.stderr)
     if not found.paths and not found.unread:
         raise ConfigError("nothing to analyse; mend: name captures, or a folder with captures in it")
+    if args.together:
+        found.paths = [importlib.import_module("tandem_server.analysis.traces.manifest").TOGETHER.join(found.paths)]
     batches = found_module.batches(found.paths, args.batch or found_module.MOST_FILES)
     bin_ns = round(args.bins * 1e6)
     told = _Telling(args.json, sys.stdout)
@@ -209,28 +219,29 @@ class _Telling:
         self._json, self._to, self._any = as_json, to, False
         in_text = importlib.import_module("tandem_server.analysis.traces.in_text")
         self._lines, self._heads = in_text.lines, in_text.HEADS
+        self._no_tcp = importlib.import_module("tandem_server.analysis.traces.batch").NO_TCP
 
     def begin(self) -> None:
         if self._json:
             print("[", end="", file=self._to)
 
     def batch(self, result: Analysed) -> None:
-        for connection, multipath in zip(result.connections, result.multipath, strict=True):
+        for connection in result.connections:
             if self._json:
                 told = json.dumps(connection, ensure_ascii=False, allow_nan=False)
                 print(",\n" if self._any else "\n", told, sep="", end="", file=self._to)
             else:
-                print(
-                    *([] if self._any else [self._heads]), self._lines(connection, multipath), sep="\n", file=self._to
-                )
+                print(*([] if self._any else [self._heads]), self._lines(connection), sep="\n", file=self._to)
             self._any = True
         self._to.flush()
         for problem in result.problems:
             at = "" if problem.packet is None else f", first at packet {problem.packet}"
-            kind = problem.kind.replace("_", " ")
-            print(f"tandem-server analyse: {problem.file}: {kind}, {problem.count} times{at}", file=sys.stderr)
+            told = f"{problem.kind.replace('_', ' ')}, {problem.count} times{at}"
+            if problem.kind == self._no_tcp:
+                told = f"{problem.count} packets held no readable TCP"
+            _say(f"{problem.file}: {told}")
         for path, why in result.failed:
-            print(f"tandem-server analyse: {path}: not analysed: {why}", file=sys.stderr)
+            _say(f"{path}: not analysed: {why}")
 
     def end(self) -> None:
         if self._json:

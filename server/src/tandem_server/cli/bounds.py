@@ -11,10 +11,13 @@ from tandem_server.endpoint.sessions import Share
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bytes are payload; ``_s`` seconds. ``connections…``: of the measurement listener; ``https_…``: of gateway and control channel,
+    """Bytes are payload; ``_s`` seconds. ``connections…``: of the measurement listener, so many with a session (in all, of one probe) and
+    as many without (in all, of one address); ``https_…``: of gateway and control channel,
     each process its own, ``strangers`` being those that have shown no good token. ``probe_…_per_minute``: of each probe, at each of the
-    two; bytes as sent. ``new_connections_per_address``, ``failures_per_address`` (requests without a good token): a minute. Of the
-    gateway, all its processes together: ``requests_at_once``, and ``bytes_in_flight`` held of their bodies."""
+    two; bytes as sent. ``probe_document_bytes_per_day``: of each probe's manifests at the one, results at the other, as stored.
+    ``probe_series_per_hour``: that each probe may begin (at each process of the gateway).
+    ``new_connections_per_address``, ``failures_per_address`` (requests without a good token): a minute.
+    Of the gateway, all its processes together: ``requests_at_once``, and ``bytes_in_flight`` held of their bodies."""
 
     session_bytes: int = 2_000_000_000
     sessions_per_probe: int = 8
@@ -23,7 +26,8 @@ class Bounds:
     session_idle_s: float = 120.0
     stall_s: float = 30.0
     connections: int = 256
-    connections_per_address: int = 64
+    connections_per_probe: int = 128
+    connections_per_address: int = 128
     connections_per_session: int = 4
     page_connections_per_session: int = 48
     requests_at_once: int = 2048
@@ -40,6 +44,8 @@ class Bounds:
     probe_requests_per_minute: int = 3_000
     probe_lines_per_minute: int = 1_200_000
     probe_sent_bytes_per_minute: int = 1_000_000_000
+    probe_document_bytes_per_day: int = 200_000_000
+    probe_series_per_hour: int = 20_000
 
 
 def door_bounds(bounds: Bounds) -> DoorBounds:
@@ -53,6 +59,17 @@ def door_bounds(bounds: Bounds) -> DoorBounds:
         failures_per_minute=bounds.failures_per_address,
         head_s=bounds.head_s,
         body_s=bounds.body_s,
+    )
+
+
+def measurement_bounds(bounds: Bounds) -> DoorBounds:
+    """Of the measurement listeners. New ones are not counted: all kits of an operator may come from one address."""
+    return DoorBounds(
+        strangers=bounds.connections,
+        strangers_per_address=bounds.connections_per_address,
+        known=bounds.connections,
+        known_per_probe=bounds.connections_per_probe,
+        new_per_minute=10**6,
     )
 
 

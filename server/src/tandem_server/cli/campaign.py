@@ -17,6 +17,7 @@ from tandem_server.cli.configuration import load
 from tandem_server.cli.stop import ConfigError, with_plain_ends
 from tandem_server.cli.stores import open_registry
 from tandem_server.registry import QueuedCampaign, QueueFull, Registry
+from tandem_server.report.words import visible
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -189,7 +190,7 @@ def _print(args: Namespace, rows: Sequence[QueuedCampaign], *, whole: bool = Fal
             if row.reason:
                 print(f"  {row.reason}")
             for step, counts in row.progress.get("steps", {}).items():
-                print(f"  {step}: {counts.get('made', 0)} of {counts.get('of', 0)} runs")
+                print(f"  {visible(step)}: {counts.get('made', 0)} of {counts.get('of', 0)} runs")
 
 
 def _told(row: QueuedCampaign) -> dict[str, Any]:

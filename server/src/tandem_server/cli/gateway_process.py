@@ -21,6 +21,7 @@ from tandem_server.cli.probe_enrolment import keep_peers, tunnel_of
 from tandem_server.cli.stop import with_plain_ends
 from tandem_server.cli.stores import kept_days, open_registry, open_rolled, open_store
 from tandem_server.cli.trace_stores import sweeping, trace_desk
+from tandem_server.door import Reserve
 from tandem_server.ingest.expected import ExpectedSeries
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.ingest.gateway_series import GatewaySeries
@@ -49,6 +50,9 @@ def serve(
         body_s=config.limits.body_s,
         future_s=config.limits.clock_ahead_s,
         retention_days=config.store.retention_days,
+        document_bytes_per_day=config.limits.probe_document_bytes_per_day,
+        failures_per_minute=config.limits.failures_per_address,
+        series_per_hour=config.limits.probe_series_per_hour,
     )
     every_s, settle_s = config.series.every_s, config.series.settle_s
     with ExitStack() as held:
@@ -74,8 +78,12 @@ def serve(
         except (OSError, sqlite3.Error) as error:
             _LOG.warning("the hub's peers are not written: %s", error)
         tunnel = tunnel_of(config)
+        private = [config.store.folder] if config.store.kind == "private" else []
+        reserve = Reserve([config.registry.file.parent, *private], config.traces.reserve_bytes)
         expected = config.collector.version or __version__.partition("+")[0]  # of any build
-        gateway = Gateway(registry, store, limits, traces, sightings.note, meter, late, tunnel, peers_changed, expected)
+        gateway = Gateway(
+            registry, store, limits, traces, sightings.note, meter, late, tunnel, peers_changed, expected, reserve
+        )
         serve_guarded(config, gateway.app(), listener, when_ready, processes)
 
 

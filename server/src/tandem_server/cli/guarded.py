@@ -28,6 +28,6 @@ def serve_guarded(
         strangers_per_address=-(-whole.strangers_per_address // processes),
         known=-(-whole.known // processes),
     )
-    enough_descriptors(door.known + door.strangers + bounds.connections)
+    enough_descriptors(door.known + door.strangers + 3 * bounds.connections)
     certificate = Certificate(config.tls.certificate, config.tls.key)
     serve_https(app, listener, certificate, Door(door), probe_rates(bounds, config.probes), when_ready)

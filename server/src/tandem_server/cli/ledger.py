@@ -15,6 +15,7 @@ from tandem_server.ledger.as_json import as_json
 from tandem_server.ledger.book import Book
 from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.table import lines
+from tandem_server.report.words import visible
 from tandem_server.store import QueryError, StoreDown
 
 
@@ -66,5 +67,5 @@ def _ledger(args: Namespace) -> int:
         print(json.dumps(told, indent=1))
     else:
         for line in lines(ledger, incomplete=args.incomplete):
-            print(line)
+            print(visible(line))
     return 1 if ledger.lacks else 0

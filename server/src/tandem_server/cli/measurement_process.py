@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tandem_server.cli.certificate import Certificate
 from tandem_server.cli.configuration import ServerConfig, load
+from tandem_server.cli.descriptors import enough_descriptors
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stores import open_store
 from tandem_server.content.library import Library
@@ -34,10 +35,9 @@ def limits_of(config: ServerConfig) -> Limits:
         session_s=bounds.session_s,
         idle_s=bounds.session_idle_s,
         stall_s=bounds.stall_s,
-        connections=bounds.connections,
-        connections_per_address=bounds.connections_per_address,
         connections_per_session=bounds.connections_per_session,
         page_connections_per_session=bounds.page_connections_per_session,
+        head_s=bounds.head_s,
     )
 
 
@@ -45,6 +45,7 @@ def main() -> None:
     """Serve what comes over the channel until it is closed."""
     config = load(Path(sys.argv[1]))
     log_to_stderr()
+    enough_descriptors(4 * config.limits.connections)  # with a session and without, each with its wire
     store = open_store(config, DATABASE_WAIT_S)
     recorder, limits, boot = Recorder(lambda: store), limits_of(config), boot_id()
     content, pages = Library(config.content.folder), Shelf(config.content.folder)

@@ -25,6 +25,7 @@ from tandem_server.ledger.records import RecordCounts
 from tandem_server.ledger.table import probe_line
 from tandem_server.ledger.watching import probes_now
 from tandem_server.registry import Enrolment, Registry
+from tandem_server.report.words import visible
 from tandem_server.store import QueryError, StoreDown
 
 _LONGEST_OVERLAP_S = 30 * 86_400
@@ -186,4 +187,4 @@ def _list(as_json: bool, rows: list[tuple[dict[str, Any], str]]) -> None:
         print(json.dumps([row for row, _ in rows], indent=1))
         return
     for _, line in rows:
-        print(line)
+        print(visible(line))

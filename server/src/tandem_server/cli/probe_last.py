@@ -13,6 +13,7 @@ from tandem_server.cli.configuration import load
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import open_reader, open_registry_to_read
 from tandem_server.ledger.last_words import last_words, text
+from tandem_server.report.words import visible
 from tandem_server.store import QueryError, StoreDown
 
 
@@ -50,5 +51,5 @@ def _last(args: Namespace) -> int:
     elif said is None:
         print(f"{args.name}: it never sent a record that is kept")
     else:
-        print("\n".join(text(args.name, said, time.time_ns())))
+        print("\n".join(map(visible, text(args.name, said, time.time_ns()))))
     return 1 if said is None else 0

@@ -39,6 +39,7 @@ from tandem_server.report.figures.files import write_figures
 from tandem_server.report.figures.section import Drawn, figures
 from tandem_server.report.in_text import in_text
 from tandem_server.report.page import render
+from tandem_server.report.words import visible
 
 GIVEN = "given:"
 """Begins what a fit from elsewhere was fitted on."""
@@ -119,7 +120,8 @@ def _report(args: Namespace) -> int:
         print(told)
     else:
         if args.print_tables:
-            print(in_text(evaluation.results, [one.table for one in shown]), end="")
+            told_of = in_text(evaluation.results, [one.table for one in shown])
+            print("\n".join(map(visible, told_of.split("\n"))), end="")
         print(page)
     for line in evaluation.missing:
         print(f"tandem-server report: missing: {line}", file=sys.stderr)

@@ -12,8 +12,10 @@ import threading
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 from tandem.notify import Notify
+from tandem_server.cli.bounds import measurement_bounds
 from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.derived_process import DerivedProcess
@@ -28,6 +30,7 @@ from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_end
 from tandem_server.cli.stores import open_registry, private_influx
 from tandem_server.cli.supervise import supervise
 from tandem_server.content.page.shelf import Shelf
+from tandem_server.door import DiskShare, Door, Reserve
 from tandem_server.endpoint.capture import Captures
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.limits import accepted_subflows
@@ -40,7 +43,7 @@ from tandem_server.endpoint.sessions import SessionTable
 from tandem_server.store import StoreStartError
 
 _LOG = logging.getLogger("tandem.serve")
-_SWEEP_S = 10.0
+_SWEEP_S = 1.0
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -133,8 +136,7 @@ def _endpoint(config: ServerConfig) -> None:
         acceptor = Acceptor(
             measurement,
             pool.serve,
-            bounds.connections,
-            bounds.connections_per_address,
+            Door(measurement_bounds(bounds)),
             [(one, serve_tls) for one in further],
         )
 
@@ -154,7 +156,9 @@ def _endpoint(config: ServerConfig) -> None:
             captures = Captures(wanted.folder, wanted.budget_bytes) if wanted.allowed else None
             told = config.listen.further_addresses
             _say_limits(told)
-            results = Results(config.results.folder)
+            reserve = Reserve([config.results.folder, config.registry.file.parent], config.traces.reserve_bytes)
+            share = DiskShare(reserve, bounds.probe_document_bytes_per_day)
+            results = _BoundedResults(config.results.folder, share)
             app = control_app(
                 registry, sessions, port, results, captures, reflector, tls_port, told, shelf, bounds.body_s
             )
@@ -167,6 +171,19 @@ def _endpoint(config: ServerConfig) -> None:
             pool.stop()
             if reflector is not None:
                 reflector.stop()
+
+
+class _BoundedResults(Results):
+    """Each probe's within its share of the disk: beyond it OSError, as of a full disk."""
+
+    def __init__(self, folder: Path, share: DiskShare) -> None:
+        super().__init__(folder)
+        self._share = share
+
+    def put(self, probe: str, run: str, session: str, body: bytes) -> None:
+        self._share.check(probe)
+        super().put(probe, run, session, body)
+        self._share.charge(probe, len(body))
 
 
 def _say_limits(further: Sequence[str]) -> None:
@@ -189,7 +206,7 @@ def _reflector(config: ServerConfig, sessions: SessionTable) -> Reflector | None
 
 
 def _sweep(sessions: SessionTable, stopped: threading.Event) -> None:
-    """End sessions that have lapsed, also when nobody opens another: a capture may run with them."""
+    """End sessions that have lapsed, a capture may run with them, and those of probes that are revoked meanwhile."""
     while not stopped.wait(_SWEEP_S):
         sessions.sweep()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tandem.schema.line_protocol import Point, encode_point
+from tandem.schema.line_protocol import Point, encode_point, tag_fault
 from tandem.schema.metrics import SERVER_MEASUREMENTS
 from tandem.schema.metrics.coverage import DERIVED_POLICIES
 from tandem.schema.record import Value, check_server
@@ -58,7 +58,10 @@ class Derived:
         deleted and written again. Broken off in between it is not whole, and done again it is.
         """
         wanted = {
-            (time, _tags({"probe": span.probe or "", **tags})): dict(fields) for time, tags, fields in points if fields
+            (time, _tags({"probe": span.probe or "", **tags})): dict(fields)
+            for time, tags, fields in points
+            # Records from before the gateway refused such tags are in the database.
+            if fields and all(tag_fault(value) is None for value in tags.values())
         }
         there = self.points(measurement, span)
         gone = [one for one in there if one not in wanted]

@@ -20,10 +20,10 @@ Ends = tuple[tuple[str, int], tuple[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class DoorBounds:
-    """``strangers`` are connections that have shown no good token yet: so many in all and of one address. ``known``: the others, in
-    all and of one probe. ``new_per_minute`` and ``failures_per_minute`` (requests without a good token): by address. ``head_s``,
-    ``body_s``: within which TLS's handshake, then a request's head, and a stranger's body, must be whole; ``idle_s``: how long a known
-    connection may rest."""
+    """``strangers`` are connections that have shown no good token (at the measurement listener: no session) yet: so many in all and of
+    one address. ``known``: the others, in all and of one probe. ``new_per_minute`` and ``failures_per_minute`` (requests without a good
+    token): by address. ``head_s``, ``body_s``: within which TLS's handshake, then a request's head, and a stranger's body, must be
+    whole; ``idle_s``: how long a known connection may rest."""
 
     strangers: int = 256
     strangers_per_address: int = 64
@@ -54,7 +54,7 @@ class Admitted:
 
 
 class Door:
-    """Keeps count. All calls from the event loop's thread.
+    """Keeps count. All calls from one thread, as the event loop's, or one at a time.
 
     The newest stranger always gets in: the oldest one of its own address makes room, or of the address that has most. A good token is
     shown within moments, so that who waits on purpose is the one to go. Addresses from where good tokens came lately make room last.
@@ -90,7 +90,7 @@ class Door:
     def admit(self, connection: socket.socket, peer: tuple[Any, ...]) -> Admitted | None:
         """Take a connection over, or close it (None)."""
         address = address_of(str(peer[0]))
-        if self._known >= self.bounds.known or self.new.wait_s(address) > 0:
+        if self.new.wait_s(address) > 0:
             self.refused += 1
             _reset(connection)
             return None
@@ -111,12 +111,15 @@ class Door:
         return admitted
 
     def is_known(self, admitted: Admitted, probe: str) -> bool:
-        """It has shown the token of ``probe``; False when that one has too many connections, or this one is being ended."""
+        """It has shown the token of ``probe``; False when it is to be ended: there are too many, of that probe or in all, or its place
+        is another's already. It stays a stranger then, which is the first to go."""
         if admitted.probe == probe:
             return True
+        if self._probes.get(probe, 0) >= self.bounds.known_per_probe:
+            return False
         if admitted.probe is not None:  # another token on the same connection
             self._count_probe(admitted.probe, -1)
-        elif self._forget_stranger(admitted):
+        elif self._known < self.bounds.known and self._forget_stranger(admitted):
             self._known += 1
         else:
             return False
@@ -126,7 +129,7 @@ class Door:
         self._good.move_to_end(admitted.address)
         if len(self._good) > _GOOD_ADDRESSES:
             self._good.popitem(last=False)
-        return self._probes[probe] <= self.bounds.known_per_probe
+        return True
 
     def left(self, admitted: Admitted) -> None:
         """Its place is free again."""

@@ -1,4 +1,4 @@
-"""Token buckets in tables of bounded size: what may be taken of a thing a minute, by probe or by address."""
+"""Token buckets in tables of bounded size: what may be taken of a thing a minute or a day, by probe or by address."""
 
 from __future__ import annotations
 
@@ -15,14 +15,20 @@ _LONGEST_WAIT_S = 60.0
 
 
 class Buckets:
-    """One bucket a key, each filled with ``per_minute`` a minute and holding a minute's worth. For several threads.
+    """One bucket a key, each filled with ``amount`` in ``period_s`` and holding that much. For several threads.
 
     At most ``most`` keys are kept, the least recently used goes first: whoever comes with more addresses than that is
     forgotten like anyone who was quiet. A bucket may go below nothing (``take`` after the fact); then ``wait_s`` says how long.
     """
 
-    def __init__(self, per_minute: float, most: int = _MOST, now: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._most, self._now = per_minute / _MINUTE_S, most, now
+    def __init__(
+        self,
+        amount: float,
+        most: int = _MOST,
+        now: Callable[[], float] = time.monotonic,
+        period_s: float = _MINUTE_S,
+    ) -> None:
+        self._rate, self._period_s, self._most, self._now = amount / period_s, period_s, most, now
         self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -47,7 +53,7 @@ class Buckets:
 
     def _level(self, key: str, per_minute: float | None) -> tuple[float, float]:
         rate, now_s = self._rate if per_minute is None else per_minute / _MINUTE_S, self._now()
-        full = max(1.0, rate * _MINUTE_S)
+        full = max(1.0, rate * self._period_s)
         level, at_s = self._levels.get(key, (full, now_s))
         return min(full, level + (now_s - at_s) * rate), now_s
 

@@ -23,11 +23,14 @@ class Visit:
         self._door, self._rates, self._admitted = door, rates, admitted
         self.probe: str | None = None
         self.sent_bytes = 0
+        self.closes = False
+        """The connection ends with the answer: there are more than may be."""
 
     def come_in(self, probe: str) -> float:
         """The token of ``probe`` was shown. Seconds that it has to wait first, 0: none."""
         self.probe = probe
         if self._admitted is not None and not self._door.is_known(self._admitted, probe):
+            self.closes = True
             return _LATER_S
         wait_s = self._rates.wait_s(probe)
         if wait_s == 0:
@@ -112,6 +115,8 @@ class AtTheDoor:
                     error = {"error": "too many requests without a good token"}
                     await _answer(send, 429, error, [(b"retry-after", str(math.ceil(wait_s)).encode())])
                     return
+            if message["type"] == "http.response.start" and visit.closes:
+                message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
             await send(message)
 
         try:

@@ -74,7 +74,7 @@ class ContentService:
 
     def serve(self, request: Request) -> End:
         """Answer ``request`` and those that follow it, until the client closes, asks for the end or is silent for ``KEPT_S``."""
-        session = request.headers.get("x-tandem-session", "")
+        session = _session(request)
         end: End = "complete"
         try:
             while True:
@@ -85,7 +85,7 @@ class ContentService:
                 following = self._next()
                 if following is None:
                     break
-                if following.headers.get("x-tandem-session", "") != session:
+                if _session(following) != session:
                     raise BadRequest(403, "another session than the connection began with")
                 request = following
         except BadRequest as refusal:
@@ -195,6 +195,11 @@ class ContentService:
             progress_s = now_s
             if payload:
                 self.sent_bytes += count
+
+
+def _session(request: Request) -> str:
+    """The id that it tells: a connection that was admitted need not show again that it may."""
+    return request.headers.get("x-tandem-session", "").partition(" ")[0]
 
 
 def _head(status: int, kind: str, length: int, more: list[str]) -> bytes:

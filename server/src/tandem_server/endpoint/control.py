@@ -83,11 +83,12 @@ def control_app(
             return JSONResponse({"error": str(error)}, 413)
         answer = {
             "session": session.id,
+            "key": session.key.hex(),
             "expires_s": int(session.idle_s),
             "budget_bytes": session.budget_bytes,
             "measurement_port": port,
             "further_addresses": list(further_addresses),
-            "reflector": None if reflector is None else reflector.told(session.id),
+            "reflector": None if reflector is None else reflector.told(),
             "options": options.told(),
             "environment": read_environment(),
         }

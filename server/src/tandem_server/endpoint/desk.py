@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from tandem_server.endpoint.options import Options
 from tandem_server.endpoint.paths import PathPeer
-from tandem_server.endpoint.request import Ask
+from tandem_server.endpoint.request import Ask, Claim
 
 
 class Grant(Protocol):
@@ -53,5 +53,5 @@ class Grant(Protocol):
 class Desk(Protocol):
     """Where connections are admitted to sessions."""
 
-    def admit(self, session_id: str, ask: Ask, tls: bool) -> Grant:
-        """A part in the session, for one connection, with TLS or without, that asks for so much; BadRequest says why not."""
+    def admit(self, claim: Claim, ask: Ask, tls: bool) -> Grant:
+        """A part in the session that it claims, for one connection, with TLS or without, that asks for so much; BadRequest says why not."""

@@ -1,4 +1,4 @@
-"""The measurement listener: accepts Multipath TCP and plain TCP, one thread a connection, bounded in all and by address."""
+"""The measurement listener: accepts Multipath TCP and plain TCP, one thread a connection, through a door."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import os
 import select
 import socket
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
 
+from tandem_server.door import Admitted, Door
 from tandem_server.endpoint.multipath import MEND, open_socket
 
 _LOG = logging.getLogger("tandem.endpoint.listener")
 _NO_MULTIPATH = (errno.ENOPROTOOPT, errno.EPROTONOSUPPORT, errno.EINVAL, errno.EPERM)
-_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 5\r\nConnection: close\r\n\r\n"
 
 
 class ListenError(RuntimeError):
@@ -69,31 +68,31 @@ def _has(family: socket.AddressFamily, *, multipath: bool) -> bool:
     return True
 
 
-Serve = Callable[[socket.socket, str, int, threading.Event], None]
+Entered = Callable[[str], bool]
+"""Called with the probe in whose session the connection is; False: there are more of them than may be."""
+
+Serve = Callable[[socket.socket, str, int, threading.Event, Entered], None]
 """Serves one connection: the socket, the peer's address and port, and what says that the endpoint stops."""
 
 
 class Acceptor:
-    """Runs ``serve(connection, address, port, stopped)`` in a thread for each connection; closes it afterwards. ``further``: more
-    listeners, each with its own ``serve``, within the same bounds.
+    """Runs ``serve(connection, address, port, stopped, entered)`` in a thread for each connection; closes it afterwards. ``further``:
+    more listeners, each with its own ``serve``, behind the same door.
 
-    More than ``connections`` in all or ``per_address`` of one address are answered 503 at once. ``stop`` ends accepting, sets
-    ``stopped`` and waits for the threads.
+    ``stop`` ends accepting, sets ``stopped`` and waits for the threads.
     """
 
     def __init__(
         self,
         listener: socket.socket,
         serve: Serve,
-        connections: int,
-        per_address: int,
+        door: Door,
         further: Sequence[tuple[socket.socket, Serve]] = (),
     ) -> None:
         self._listeners = {one.fileno(): (one, serving) for one, serving in ((listener, serve), *further)}
-        self._connections, self._per_address = connections, per_address
+        self._door = door
         self._stopped = threading.Event()
         self._lock = threading.Condition()
-        self._by_address: Counter[str] = Counter()
         self._thread = threading.Thread(target=self._accept, name="acceptor", daemon=True)
         self._wake_read, self._wake_write = os.pipe()
         for one, _ in self._listeners.values():
@@ -109,7 +108,7 @@ class Acceptor:
         for one, _ in self._listeners.values():
             one.close()
         with self._lock:
-            self._lock.wait_for(lambda: not self._by_address, timeout_s)
+            self._lock.wait_for(lambda: not self._door.strangers + self._door.known, timeout_s)
 
     def _accept(self) -> None:
         poll = select.poll()
@@ -131,42 +130,35 @@ class Acceptor:
             self._stopped.wait(0.05)
             return
         connection.setblocking(True)
-        address, port = str(peer[0]).removeprefix("::ffff:"), int(peer[1])
         with self._lock:
-            full = self._by_address.total() >= self._connections or self._by_address[address] >= self._per_address
-            if not full:
-                self._by_address[address] += 1
-        if full:
-            with connection:
-                connection.setblocking(False)
-                try:
-                    connection.send(_BUSY)
-                except OSError as error:
-                    _LOG.debug("%s: %s", address, error)
+            admitted = self._door.admit(connection, peer)
+        if admitted is None:
             return
+        address, port = str(peer[0]).removeprefix("::ffff:"), int(peer[1])
         try:
             threading.Thread(
-                target=self._run, args=(serve, connection, address, port), name=f"connection {address}", daemon=True
+                target=self._run, args=(serve, admitted, address, port), name=f"connection {address}", daemon=True
             ).start()
-        except RuntimeError as error:  # no thread to be had: the address must be free again
+        except RuntimeError as error:  # no thread to be had: its place must be free again
             _LOG.warning("%s", error)
-            connection.close()
-            self._leave(address)
+            self._leave(admitted)
 
-    def _run(self, serve: Serve, connection: socket.socket, address: str, port: int) -> None:
+    def _run(self, serve: Serve, admitted: Admitted, address: str, port: int) -> None:
+        def entered(probe: str) -> bool:
+            with self._lock:
+                return self._door.is_known(admitted, probe)
+
         try:
-            with connection:
-                serve(connection, address, port, self._stopped)
+            serve(admitted.socket, address, port, self._stopped, entered)
         except OSError as error:
             _LOG.info("%s: %s", address, error)
         except Exception:  # noqa: BLE001  (logged with its trace: one connection's fault must not end the others)
             _LOG.exception("%s: a fault of the endpoint", address)
         finally:
-            self._leave(address)
+            self._leave(admitted)
 
-    def _leave(self, address: str) -> None:
+    def _leave(self, admitted: Admitted) -> None:
         with self._lock:
-            self._by_address[address] -= 1
-            if self._by_address[address] <= 0:
-                del self._by_address[address]
+            self._door.left(admitted)
+            admitted.socket.close()
             self._lock.notify_all()

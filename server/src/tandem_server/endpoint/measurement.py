@@ -21,7 +21,7 @@ from tandem_server.endpoint.exchange import answer, goodbye, head_alone, head_of
 from tandem_server.endpoint.flows import FlowAccount, Labels
 from tandem_server.endpoint.options import OptionsError, apply, effective
 from tandem_server.endpoint.recorder import Recorder
-from tandem_server.endpoint.request import Ask, BadRequest, Request, read_ask, read_head
+from tandem_server.endpoint.request import Ask, BadRequest, Request, read_ask, read_claim, read_head
 from tandem_server.endpoint.sampler import Sampler
 from tandem_server.endpoint.sessions import Limits
 from tandem_server.endpoint.upload import Upload
@@ -98,10 +98,8 @@ class Measurement:
             answer(connection, 408, {"error": "the request did not come in time"})
 
     def _in_session(self, request: Request, tls: bool) -> bool:
-        if "x-tandem-session" not in request.headers:
-            return False
         try:
-            self._desk.admit(request.headers["x-tandem-session"], Ask(None, None), tls).leave(None)
+            self._desk.admit(read_claim(request), Ask(None, None), tls).leave(None)
         except BadRequest:
             return False
         return True
@@ -121,7 +119,7 @@ class Measurement:
         upload = request.path == "/v1/upload"
         if upload and ask.payload_bytes != request.body_bytes:
             raise BadRequest(400, "an upload has Content-Length as bytes= says, with seconds= none")
-        session = self._desk.admit(request.headers.get("x-tandem-session", ""), ask, isinstance(connection, TlsStream))
+        session = self._desk.admit(read_claim(request), ask, isinstance(connection, TlsStream))
         summary: dict[str, object] | None = None
         try:
             path = _path(request, session)

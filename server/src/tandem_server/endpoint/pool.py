@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import socket
-import sqlite3
 import subprocess
 import threading
 import time
@@ -19,7 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tandem_server.endpoint.request import Ask, BadRequest
+from tandem_server.endpoint.listener import Entered
+from tandem_server.endpoint.request import Ask, BadRequest, Claim
 from tandem_server.endpoint.sessions import Session, SessionTable
 
 _LOG = logging.getLogger("tandem.endpoint.pool")
@@ -85,7 +85,14 @@ class Pool:
             return [member.process.pid for member in self._members.values()]
 
     def serve(
-        self, connection: socket.socket, address: str, port: int, stopped: threading.Event, *, tls: bool = False
+        self,
+        connection: socket.socket,
+        address: str,
+        port: int,
+        stopped: threading.Event,
+        entered: Entered,
+        *,
+        tls: bool = False,
     ) -> None:
         """Hand the connection over and answer for its session until it has ended. OSError when no process takes it. ``tls``: it came
         to the port that speaks it."""
@@ -96,10 +103,16 @@ class Pool:
                 takers = [] if stopped.is_set() else sorted(self._members.values(), key=lambda m: m.connections)
                 member = _hand_over(takers, told, [connection.fileno(), theirs.fileno()])
                 member.connections += 1
-            # The connection ends when its last descriptor is closed, and that must be the other process's.
-            connection.close()
+
+            def enter(probe: str) -> bool:
+                if not entered(probe):
+                    return False
+                # Until now it could be ended from here. Its last descriptor ends it, and that must be the other process's.
+                connection.close()
+                return True
+
             try:
-                _Answering(wire, self._sessions, tls).run()
+                _Answering(wire, self._sessions, enter, tls).run()
             finally:
                 with self._lock:
                     member.connections -= 1
@@ -174,8 +187,8 @@ class Pool:
 class _Answering:
     """Answers one connection's process over its wire, until that closes it."""
 
-    def __init__(self, wire: socket.socket, sessions: SessionTable, tls: bool) -> None:
-        self._wire, self._sessions, self._tls = wire, sessions, tls
+    def __init__(self, wire: socket.socket, sessions: SessionTable, entered: Entered, tls: bool) -> None:
+        self._wire, self._sessions, self._entered_by, self._tls = wire, sessions, entered, tls
         self._session: Session | None = None
         self._sending = threading.Lock()
 
@@ -198,15 +211,15 @@ class _Answering:
                 self._session.leave(_LOST)
 
     def _admit(
-        self, session: str, payload_bytes: int | None, seconds: float | None, many: bool = False
+        self, claim: dict[str, Any], payload_bytes: int | None, seconds: float | None, many: bool = False
     ) -> dict[str, object]:
         try:
-            mine = self._sessions.admit(session, Ask(payload_bytes, seconds, many), self._tls)
+            mine = self._sessions.admit(Claim(**claim), Ask(payload_bytes, seconds, many), self._tls)
         except BadRequest as refusal:
             return {"status": refusal.status, "reason": str(refusal)}
-        except sqlite3.Error as error:
-            _LOG.warning("registry: %s", error)
-            return {"status": 503, "reason": f"the endpoint's registry cannot be read now: {error}"[:200]}
+        if not self._entered_by(mine.probe):
+            mine.leave(None)
+            return {"status": 503, "reason": "the endpoint has as many connections as it may, or this probe has"}
         self._session = mine
         mine.on_cut.add(self._cut)
         return {

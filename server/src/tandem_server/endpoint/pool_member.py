@@ -17,7 +17,7 @@ from tandem_server.endpoint.desk import Desk
 from tandem_server.endpoint.options import Options
 from tandem_server.endpoint.paths import PathPeer
 from tandem_server.endpoint.pool import MESSAGE_BYTES
-from tandem_server.endpoint.request import Ask, BadRequest
+from tandem_server.endpoint.request import Ask, BadRequest, Claim
 
 _LOG = logging.getLogger("tandem.endpoint.pool_member")
 _FIRST_PART_BYTES = 1 << 20
@@ -34,9 +34,9 @@ class WireDesk:
     def __init__(self, wire: socket.socket) -> None:
         self._wire = wire
 
-    def admit(self, session_id: str, ask: Ask, tls: bool) -> WireGrant:  # noqa: ARG002  (the other end has it with the connection)
+    def admit(self, claim: Claim, ask: Ask, tls: bool) -> WireGrant:  # noqa: ARG002  (the other end has it with the connection)
         """See ``desk.Desk``."""
-        asked = {"ask": "admit", "session": session_id, **asdict(ask)}
+        asked = {"ask": "admit", "claim": asdict(claim), **asdict(ask)}
         self._wire.send(json.dumps(asked).encode())
         terms = json.loads(_receive(self._wire))
         if "status" in terms:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import hmac
 import logging
-import secrets
 import select
 import socket
 import struct
@@ -19,7 +18,7 @@ from collections import OrderedDict
 
 from tandem.stream.arrival import arrival_ns, stamp
 from tandem_server.endpoint.listener import family_of
-from tandem_server.endpoint.sessions import Session, SessionTable
+from tandem_server.endpoint.sessions import SessionTable
 
 _LOG = logging.getLogger("tandem.endpoint.reflector")
 HEADER = struct.Struct(">4sBBH16sIIQQQ16s")
@@ -27,8 +26,6 @@ MAGIC, QUESTION, ANSWER = b"TdL1", 1, 2
 _TAG_AT, _TAG_BYTES = 56, 16
 _LONGEST = 2048
 _IP_PKTINFO = 8
-_KNOWN_S = 1.0
-"""So long a session is taken for open without asking: the asking reads the registry."""
 _STREAMS = 4096
 
 
@@ -59,8 +56,6 @@ class Reflector:
 
     def __init__(self, listener: socket.socket, sessions: SessionTable) -> None:
         self._listener, self._sessions = listener, sessions
-        self._secret = secrets.token_bytes(32)
-        self._known: OrderedDict[bytes, tuple[float, Session, bytes]] = OrderedDict()
         self._counts: OrderedDict[tuple[bytes, int], int] = OrderedDict()
         self._stopped = threading.Event()
         listener.settimeout(0.5)
@@ -72,18 +67,15 @@ class Reflector:
         """Where it listens."""
         return int(self._listener.getsockname()[1])
 
-    def told(self, session_id: str) -> dict[str, object]:
+    def told(self) -> dict[str, object]:
         """What the opener of a session is told of it."""
-        return {"port": self.port, "key": self._key(session_id).hex(), "clock": read_clock()}
+        return {"port": self.port, "clock": read_clock()}
 
     def stop(self) -> None:
         """End the thread and close the port."""
         self._stopped.set()
         self._thread.join()
         self._listener.close()
-
-    def _key(self, session_id: str) -> bytes:
-        return hmac.digest(self._secret, session_id.encode(), "sha256")
 
     def _run(self) -> None:
         poll = select.poll()
@@ -108,11 +100,10 @@ class Reflector:
         magic, kind, stream, _, session_id, sequence, _, sent_ns, _, _, tag = HEADER.unpack_from(raw)
         if magic != MAGIC or kind != QUESTION:
             return None
-        known = self._session(session_id)
-        if known is None:
+        session = self._sessions.get(session_id.hex())
+        if session is None:
             return None
-        session, key = known
-        if not hmac.compare_digest(signature(key, raw), tag):
+        if not hmac.compare_digest(signature(session.key, raw), tag):
             return None
         if session.take(len(raw)) < len(raw):
             return None
@@ -124,22 +115,7 @@ class Reflector:
         rest = raw[HEADER.size :]
         fields = (MAGIC, ANSWER, stream, 0, session_id, sequence, count, sent_ns, received_ns, time.monotonic_ns())
         unsigned = HEADER.pack(*fields, bytes(_TAG_BYTES)) + rest
-        return unsigned[:_TAG_AT] + signature(key, unsigned) + unsigned[_TAG_AT + _TAG_BYTES :]
-
-    def _session(self, session_id: bytes) -> tuple[Session, bytes] | None:
-        now_s = time.monotonic()
-        found = self._known.get(session_id)
-        if found is not None and now_s < found[0] and not found[1].ended.is_set():
-            return found[1:]
-        session = self._sessions.get(session_id.hex())
-        if session is None:
-            self._known.pop(session_id, None)
-            return None
-        key = self._key(session.id)
-        self._known[session_id] = (now_s + _KNOWN_S, session, key)
-        if len(self._known) > _STREAMS:
-            self._known.popitem(last=False)
-        return session, key
+        return unsigned[:_TAG_AT] + signature(session.key, unsigned) + unsigned[_TAG_AT + _TAG_BYTES :]
 
 
 def signature(key: bytes, raw: bytes) -> bytes:

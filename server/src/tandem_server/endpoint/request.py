@@ -15,6 +15,7 @@ _PARAMETER = re.compile(r"([a-z_]{1,32})=([A-Za-z0-9._-]{1,64})\Z")
 _BYTES = re.compile(r"[1-9][0-9]{0,14}\Z")
 _LENGTH = re.compile(r"(?:0|[1-9][0-9]{0,14})\Z")
 _SECONDS = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,3})?\Z")
+_CLAIM = re.compile(r"([0-9a-f]{32}) ([1-9][0-9]{0,9}) ([0-9a-f]{32})\Z")
 _ONCE = ("host", "content-length", "transfer-encoding", "x-tandem-session", "x-tandem-path")
 
 
@@ -53,6 +54,32 @@ class Ask:
     payload_bytes: int | None
     seconds: float | None
     many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a connection shows for its session: its id, the connection's number in it (1 to 9,999,999,999), and ``mac`` (32 hexadecimal
+    digits) over ``signed``: the first request's ``line`` and both."""
+
+    session: str
+    number: int
+    mac: str
+    line: str
+
+    @property
+    def signed(self) -> bytes:
+        """See above."""
+        return f"{self.line}\n{self.session}\n{self.number}".encode()
+
+
+def read_claim(request: Request) -> Claim:
+    """From ``X-Tandem-Session``; BadRequest 403 when it is none."""
+    shown = request.headers.get("x-tandem-session", "")
+    match = _CLAIM.match(shown)
+    if match is None:
+        raise BadRequest(403, "no session: X-Tandem-Session is ID NUMBER MAC; hint: a probe of before needs an update")
+    session, number, mac = match.groups()
+    return Claim(session, int(number), mac, request.line)
 
 
 def read_head(head: bytes) -> Request:

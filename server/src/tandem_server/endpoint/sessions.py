@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
+import secrets
 import sqlite3
 import threading
 import time
@@ -14,8 +16,11 @@ from tandem_server.endpoint.capture import Capture, peers_of
 from tandem_server.endpoint.day import Day
 from tandem_server.endpoint.options import Options
 from tandem_server.endpoint.paths import PathPeer
-from tandem_server.endpoint.request import Ask, BadRequest
+from tandem_server.endpoint.request import Ask, BadRequest, Claim
 from tandem_server.registry import Registry
+
+_NUMBERS = 1024
+"""So far may a connection's number lie behind the highest of its session."""
 
 _LOG = logging.getLogger("tandem.endpoint.sessions")
 
@@ -34,8 +39,6 @@ class Limits:
     session_s: float = 3600.0
     idle_s: float = 120.0
     stall_s: float = 30.0
-    connections: int = 256
-    connections_per_address: int = 64
     connections_per_session: int = 4
     page_connections_per_session: int = 48
     head_s: float = 10.0
@@ -55,7 +58,8 @@ class Share:
 
 @dataclass(slots=True)
 class Session:
-    """One open session. Its budget is shared by all its connections; use ``take`` and ``give_back`` only."""
+    """One session. Its budget is shared by all its connections; use ``take`` and ``give_back`` only. ``key``: what its probe signs with.
+    ``ended_why``: None while it takes connections. ``unwritten``: its end could not be written down."""
 
     id: str
     probe: str
@@ -78,8 +82,27 @@ class Session:
     tls: bool = False
     capture: Capture | None = None
     captured: dict[str, Any] | None = None
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     on_cut: set[Callable[[], None]] = field(default_factory=set)
+    ended_why: str | None = None
+    unwritten: bool = False
     _changed: threading.Condition = field(default_factory=threading.Condition)
+    _numbers: set[int] = field(default_factory=set)
+    _highest: int = 0
+
+    def owns(self, claim: Claim) -> bool:
+        """Whether who has the key made ``claim``, and it is shown for the first time."""
+        mac = hmac.digest(self.key, claim.signed, "sha256")[:16].hex()
+        if not hmac.compare_digest(mac, claim.mac):
+            return False
+        with self._changed:
+            if claim.number in self._numbers or claim.number <= self._highest - _NUMBERS:
+                return False
+            self._highest = max(self._highest, claim.number)
+            self._numbers.add(claim.number)
+            if len(self._numbers) > 2 * _NUMBERS:
+                self._numbers = {number for number in self._numbers if number > self._highest - _NUMBERS}
+            return True
 
     def cut(self) -> None:
         """End its connections now: they see it by ``over``, or are called (``on_cut``)."""
@@ -137,19 +160,25 @@ class Session:
         with self._changed:
             return self._changed.wait_for(lambda: self.live == 0, timeout_s)
 
+    def open(self) -> bool:
+        """Whether it takes connections."""
+        return self.ended_why is None and not self.lapsed(time.monotonic())
+
     def lapsed(self, now_s: float) -> bool:
         """Past its deadline, or unused for too long. ``now_s``: time.monotonic()."""
         return now_s > self.deadline_s or (self.live == 0 and now_s - self.idle_since_s > self.idle_s)
 
 
 class SessionTable:
-    """All open sessions of this endpoint; safe to use from any thread."""
+    """All sessions of this endpoint whose end is not written down; safe to use from any thread.
+
+    What admits connections asks memory alone and waits for no disk: that would be measured. So ``_lock`` is held for moments, and
+    ``_accounts`` while a row is read or written, so that each byte is either in the registry's sums or in a session's here."""
 
     def __init__(self, registry: Registry, limits: Limits, shares: Mapping[str, Share] | None = None) -> None:
         self._registry, self.limits, self._shares = registry, limits, dict(shares or {})
-        self._open: dict[str, Session] = {}
-        self._unwritten: list[tuple[Session, str]] = []
-        self._lock = threading.Lock()
+        self._sessions: dict[str, Session] = {}
+        self._lock, self._accounts = threading.Lock(), threading.Lock()
 
     def open(
         self,
@@ -166,7 +195,6 @@ class SessionTable:
     ) -> Session:
         """Open a session, or Refused with the reason; sqlite3.Error when it cannot be written down (a full disk), and then there is
         none. The budget is what is asked for (``payload_bytes`` or ``budget_bytes``), or the endpoint's bound."""
-        self.sweep()
         limits, share = self.limits, self._shares.get(probe, Share())
         sessions_at_once = share.sessions_at_once or limits.sessions_per_probe
         bytes_per_day = share.bytes_per_day or limits.probe_bytes_per_day
@@ -176,21 +204,20 @@ class SessionTable:
         if seconds is not None and seconds > limits.session_s:
             raise Refused(f"{seconds:g} s asked for, a session may last {limits.session_s:g} s")
         budget = wanted if wanted is not None else limits.session_bytes
-        with self._lock:
-            mine = [s for s in self._open.values() if s.probe == probe]
-            if len(mine) >= sessions_at_once:
-                raise Refused(f"{probe} has {len(mine)} open sessions already")
+        with self._accounts:
+            mine = [s for s in self._all() if s.probe == probe]
+            count = sum(s.open() for s in mine)
+            if count >= sessions_at_once:
+                raise Refused(f"{probe} has {count} open sessions already")
             day_ago_ns = time.time_ns() - 86_400 * 10**9
             used = self._registry.sessions.sent_since(probe, day_ago_ns) + sum(s.used_bytes for s in mine)
-            used += sum(s.used_bytes for s, _ in self._unwritten if s.probe == probe)
             budget = min(budget, bytes_per_day - used)
             if budget <= 0 or (wanted is not None and budget < wanted):
                 raise Refused(f"{probe} has used {used} of its {bytes_per_day} bytes of 24 hours")
-            # One for all that are open at once: each of them by itself could have what is left of the day.
+            # One for all that are there at once: each of them by itself could have what is left of the day.
             day = mine[0].day if mine else Day(bytes_per_day - used)
-            session_id = self._registry.sessions.open(probe, run, kind, budget, limits.session_s)
             session = Session(
-                session_id,
+                self._registry.sessions.open(probe, run, kind, budget, limits.session_s),
                 probe,
                 run,
                 kind,
@@ -205,22 +232,21 @@ class SessionTable:
                 options,
                 tls=tls,
             )
-            self._open[session_id] = session
+            with self._lock:
+                self._sessions[session.id] = session
             return session
 
     def get(self, session_id: str) -> Session | None:
-        """The open session with this id; None when unknown, ended or lapsed, or its probe's token was revoked."""
+        """The open session with this id; None when unknown, ended or lapsed."""
         with self._lock:
-            session = self._open.get(session_id)
-        if session is None or session.lapsed(time.monotonic()) or not self._registry.probes.active(session.probe):
-            return None
-        return session
+            session = self._sessions.get(session_id)
+        return session if session is not None and session.open() else None
 
-    def admit(self, session_id: str, ask: Ask, tls: bool) -> Session:
-        """The session for one connection, with TLS or without, that asks for so much, entered: call its ``leave`` afterwards.
-        BadRequest says why not."""
-        session = self.get(session_id)
-        if session is None:
+    def admit(self, claim: Claim, ask: Ask, tls: bool) -> Session:
+        """The session that is claimed, for one connection, with TLS or without, that asks for so much; entered: call its ``leave``
+        afterwards. BadRequest says why not."""
+        session = self.get(claim.session)
+        if session is None or not session.owns(claim):
             raise BadRequest(403, "no open session; open one at the control channel")
         if session.tls != tls:
             raise BadRequest(403, "the session is for TLS" if session.tls else "the session is not for TLS")
@@ -238,50 +264,64 @@ class SessionTable:
     def end(self, session_id: str, probe: str, wait_s: float = 2.0) -> Session | None:
         """End the probe's session; None when it has none of this id. Connections may finish for ``wait_s``, then are cut."""
         with self._lock:
-            session = self._open.get(session_id)
-            if session is None or session.probe != probe:
+            session = self._sessions.get(session_id)
+            if session is None or session.probe != probe or session.ended_why is not None:
                 return None
-            del self._open[session_id]
+            session.ended_why = "closed"
         if not session.await_quiet(wait_s):
             session.cut()
             session.await_quiet(wait_s)
-        self._write_end(session, "closed")
+        self._write_end(session)
         return session
 
     def sweep(self) -> None:
-        """End the lapsed ones, and write down the ends that could not be written before."""
+        """End the sessions that have lapsed and those of revoked probes, and write down the ends that could not be written before. For
+        one thread, which may have to wait for a capture's end."""
         now_s = time.monotonic()
-        with self._lock:
-            late, self._unwritten = self._unwritten, []
-            lapsed = [s for s in self._open.values() if s.lapsed(now_s)]
-            for session in lapsed:
-                del self._open[session.id]
-        for session, why in late:
-            self._write_end(session, why)
-        for session in lapsed:
-            session.cut()
-            self._write_end(session, "expired")
+        self._cut([s for s in self._all() if s.lapsed(now_s)], "expired")
+        try:
+            probes = {s.probe for s in self._all() if s.ended_why is None}
+            revoked = {probe for probe in probes if not self._registry.probes.active(probe)}
+            self._cut([s for s in self._all() if s.probe in revoked], "revoked")
+        except sqlite3.Error as error:
+            _LOG.warning("the registry does not tell which probes are revoked: %s", error)
+        for session in self._all():
+            if session.unwritten:
+                self._write_end(session)
 
     def end_all(self) -> None:
         """End every session: the endpoint stops."""
-        with self._lock:
-            sessions, self._open = list(self._open.values()), {}
+        self._cut(self._all(), "endpoint stopped", within_s=1.0)
         self.sweep()
-        for session in sessions:
-            session.cut()
-        for session in sessions:
-            session.await_quiet(1.0)
-            self._write_end(session, "endpoint stopped")
 
-    def _write_end(self, session: Session, why: str) -> None:
+    def _all(self) -> list[Session]:
+        with self._lock:
+            return list(self._sessions.values())
+
+    def _cut(self, sessions: list[Session], why: str, within_s: float = 0.0) -> None:
+        """End those of them that are open; their connections have ``within_s`` each to say what became of them."""
+        with self._lock:
+            mine = [session for session in sessions if session.ended_why is None]
+            for session in mine:
+                session.ended_why = why
+        for session in mine:
+            session.cut()
+        for session in mine:
+            session.await_quiet(within_s)
+            self._write_end(session)
+
+    def _write_end(self, session: Session) -> None:
         """Into the registry, or, when that cannot be written (a full disk), kept for the next ``sweep``: the probe gets its answer.
         What was never written is ended by the next start (``end_abandoned``), without its bytes."""
         session.end_capture()
+        why = session.ended_why or "closed"
         try:
-            self._registry.sessions.end(session.id, session.used_bytes, why)
+            with self._accounts:
+                self._registry.sessions.end(session.id, session.used_bytes, why)
+                with self._lock:
+                    self._sessions.pop(session.id, None)
         except sqlite3.Error as error:
-            _LOG.warning(
-                "session %s: its end (%s, %d bytes) is not written: %s", session.id, why, session.used_bytes, error
-            )
-            with self._lock:
-                self._unwritten.append((session, why))
+            if not session.unwritten:  # it is tried again every second
+                told = "session %s: its end (%s, %d bytes) is not written: %s"
+                _LOG.warning(told, session.id, why, session.used_bytes, error)
+            session.unwritten = True

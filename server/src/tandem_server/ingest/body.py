@@ -1,17 +1,60 @@
-"""A request's body: decoded in bounded memory, whatever is sent."""
+"""A request's body: received, decoded and read in bounded memory, whatever is sent."""
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
+from weakref import WeakValueDictionary
 
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from tandem_server.ingest.budget import Budget
 from tandem_server.ingest.lines import TooMuch
 
 _PIECE_BYTES = 4096
+_T = TypeVar("_T")
 
 
 class Unreadable(ValueError):  # noqa: N818  (an answer, no accident)
     """The body cannot be read as a whole."""
+
+
+class Readers:
+    """What is large is decoded and read here: of each probe one body at a time, of all ``at_once``, so that what a body becomes in memory
+    is bounded too, and one probe holds up nobody else's. ``budget``: of the bytes of all. ``body_s``: within which a body must be whole.
+    All methods are the event loop's."""
+
+    def __init__(self, budget: Budget, body_s: float, at_once: int) -> None:
+        self._budget, self._body_s, self._at_once = budget, body_s, asyncio.Semaphore(at_once)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def document(self, request: Request, probe: str, limit_bytes: int, read: Callable[[str], _T]) -> _T:
+        """What ``read`` makes of the text that ``request`` brings, in a thread. TooMuch, Unreadable, Busy, TimeoutError, and what ``read``
+        raises."""
+        encoding = request.headers.get("content-encoding")
+        with self._budget.share() as held:
+            async with asyncio.timeout(self._body_s):
+                body = await receive(request.stream(), limit_bytes, held.take)
+            return await self.run(probe, lambda: read(decode(body, encoding, limit_bytes, held.take)))
+
+    async def run(self, probe: str, read: Callable[[], _T]) -> _T:
+        """``read()`` in a thread, when it is this probe's turn."""
+        turn = self._turns.setdefault(probe, asyncio.Lock())
+        async with turn, self._at_once:
+            return await run_in_threadpool(_frameless, read)
+
+
+def _frameless(read: Callable[[], _T]) -> _T:
+    """``read()``. What is wrong with a body is raised without the frames that it came through: they hold what was made of the body, and a
+    future keeps them in a circle until the garbage is collected."""
+    try:
+        return read()
+    except ValueError as error:
+        error.__context__ = None
+        raise error.with_traceback(None)  # noqa: B904  it is the same
 
 
 async def receive(
@@ -28,15 +71,16 @@ async def receive(
     return bytes(body)
 
 
-def decode(body: bytes, encoding: str | None, limit_bytes: int) -> str:
+def decode(body: bytes, encoding: str | None, limit_bytes: int, take: Callable[[int], None] = lambda _: None) -> str:
     """The text of a body sent with this Content-Encoding (None, ``identity`` or ``gzip``); Unreadable, TooMuch.
 
-    Never holds more than ``limit_bytes`` of decoded text, so a small body that unpacks to a huge one costs nothing.
+    Never holds more than ``limit_bytes`` of decoded text, so a small body that unpacks to a huge one costs nothing. ``take`` is told of
+    bytes as they are unpacked; what it raises ends it.
     """
     if encoding not in (None, "", "identity", "gzip"):
         raise Unreadable(f"Content-Encoding {encoding!r}; understood: gzip")
     try:
-        raw = _gunzip(body, limit_bytes) if encoding == "gzip" else body
+        raw = _gunzip(body, limit_bytes, take) if encoding == "gzip" else body
         return raw.decode("utf-8")
     except zlib.error as error:
         raise Unreadable(f"not gzip: {error}") from None
@@ -44,7 +88,7 @@ def decode(body: bytes, encoding: str | None, limit_bytes: int) -> str:
         raise Unreadable(f"not UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def _gunzip(body: bytes, limit_bytes: int) -> bytes:
+def _gunzip(body: bytes, limit_bytes: int, take: Callable[[int], None]) -> bytes:
     """All members of a gzip file, one after the other (RFC 1952, 2.2).
 
     Read in small pieces: after each member the rest of what was given is copied, which with the whole body would take minutes for one
@@ -56,7 +100,9 @@ def _gunzip(body: bytes, limit_bytes: int) -> bytes:
         if member is None:
             member = zlib.decompressobj(wbits=31)
         piece = member.unconsumed_tail or view[at : at + _PIECE_BYTES]
-        out += member.decompress(piece, limit_bytes + 1 - len(out))
+        unpacked = member.decompress(piece, limit_bytes + 1 - len(out))
+        take(len(unpacked))
+        out += unpacked
         if len(out) > limit_bytes:
             raise TooMuch(f"more than {limit_bytes} bytes after decoding")
         at += len(piece) - len(member.unused_data) - len(member.unconsumed_tail)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import TracebackType
 
 
@@ -10,10 +11,11 @@ class Busy(Exception):  # noqa: N818  (an answer, no accident)
 
 
 class Budget:
-    """``bytes_limit`` for all requests together. Used by one thread, the event loop's."""
+    """``bytes_limit`` for all requests together. For several threads."""
 
     def __init__(self, bytes_limit: int) -> None:
         self.bytes_limit, self.held = bytes_limit, 0
+        self.lock = threading.Lock()
 
     def share(self) -> Share:
         """One request's part; give it back with ``with``."""
@@ -28,10 +30,15 @@ class Share:
 
     def take(self, count: int) -> None:
         """Hold ``count`` bytes more; Busy when they would be too many."""
-        if self._budget.held + count > self._budget.bytes_limit:
-            raise Busy("too many bytes at once")
-        self._budget.held += count
-        self._mine += count
+        self.hold(self._mine + count)
+
+    def hold(self, count: int) -> None:
+        """Hold ``count`` bytes in all; Busy when they would be too many."""
+        with self._budget.lock:
+            held = self._budget.held + count - self._mine
+            if count > self._mine and held > self._budget.bytes_limit:
+                raise Busy("too many bytes at once")
+            self._budget.held, self._mine = held, count
 
     def __enter__(self) -> Share:
         return self
@@ -39,5 +46,4 @@ class Share:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._budget.held -= self._mine
-        self._mine = 0
+        self.hold(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import NoReturn
 
@@ -10,8 +9,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from tandem.schema.campaign_queue import FORMAT, QueueError, is_id, queue_told, read_report
-from tandem_server.ingest.body import decode, receive
+from tandem.schema.campaign_queue import FORMAT, QueueError, Report, is_id, queue_told, read_report
+from tandem_server.ingest.body import Readers
 from tandem_server.registry import CampaignQueue
 
 _REPORT_LIMIT_BYTES = 64 * 1024
@@ -22,10 +21,10 @@ class NoReport(ValueError):  # noqa: N818  (an answer, no accident)
 
 
 class ProbesCampaigns:
-    """The three resources. ``body_s``: within which a body must be whole."""
+    """The three resources."""
 
-    def __init__(self, queue: CampaignQueue, body_s: float) -> None:
-        self._queue, self._body_s = queue, body_s
+    def __init__(self, queue: CampaignQueue, readers: Readers) -> None:
+        self._queue, self._readers = queue, readers
 
     async def listed(self, _request: Request, probe: str) -> Response:
         """``GET /v1/campaigns``."""
@@ -41,20 +40,21 @@ class ProbesCampaigns:
 
     async def state(self, request: Request, probe: str) -> Response:
         """``PUT /v1/campaigns/ID/state``."""
-        async with asyncio.timeout(self._body_s):
-            body = await receive(request.stream(), _REPORT_LIMIT_BYTES)
-        text = decode(body, request.headers.get("content-encoding"), _REPORT_LIMIT_BYTES)
-        try:
-            report = read_report(json.loads(text, parse_constant=_no_constant))
-        except QueueError as error:
-            raise NoReport(str(error)) from None
-        except (ValueError, RecursionError) as error:
-            raise NoReport(f"not JSON: {error}") from None
+        report = await self._readers.document(request, probe, _REPORT_LIMIT_BYTES, _report_in)
         campaign = request.path_params["campaign"]
         row = await run_in_threadpool(self._queue.report, campaign, probe, report) if is_id(campaign) else None
         if row is None:
             return _none_such()
         return JSONResponse({"ok": True, "state": row.state, "withdraw": row.pushed.withdraw})
+
+
+def _report_in(text: str) -> Report:
+    try:
+        return read_report(json.loads(text, parse_constant=_no_constant))
+    except QueueError as error:
+        raise NoReport(str(error)) from None
+    except (ValueError, RecursionError) as error:
+        raise NoReport(f"not JSON: {error}") from None
 
 
 def _none_such() -> Response:

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 
 from tandem_server.ingest.body import Unreadable, decode, receive
 from tandem_server.ingest.lines import TooMuch
-from tandem_server.ingest.meter import NOBODY_READS, Meter
+from tandem_server.ingest.meter import NOBODY_READS
 from tandem_server.registry import BadCode, Enrolments, KeyTaken, Network, NetworkFullError
 
 _LOG = logging.getLogger("tandem.gateway")
@@ -65,11 +65,10 @@ class Enrolling:
         enrolments: Enrolments,
         tunnel: Tunnel | None,
         body_s: float,
-        meter: Meter,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._enrolments, self._tunnel, self._body_s = enrolments, tunnel, body_s
-        self._meter, self._changed = meter, changed
+        self._changed = changed
 
     async def answer(self, request: Request) -> Response:
         """Every outcome; nothing that was asked with is written into a log."""
@@ -85,7 +84,6 @@ class Enrolling:
         except TimeoutError:
             return JSONResponse({"error": f"the body did not come within {self._body_s:g} s"}, 408)
         except BadCode as error:
-            self._meter.stranger()
             if error.told is not None:
                 _LOG.warning("enrolment: %s", error.told)
             # One answer for all of them. The door counts it, as it counts wrong tokens.

@@ -3,6 +3,9 @@
 A write costs the database a sync and both ends their overhead; for a batch of twenty lines that is more than the lines. So a
 request waits a moment for others, at most ``wait_s``, or while writes are under way; what then waits goes together, up to
 ``most_bytes``.
+
+A group that the database refuses in part is halved down to the request that is to blame. The search for its bad lines is bounded, and is
+that request's alone: one at a time beside the other writes, and what its probe sends next does not join others.
 """
 
 from __future__ import annotations
@@ -10,18 +13,28 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
+from tandem_server.ingest.budget import Busy
 from tandem_server.ingest.meter import Meter
-from tandem_server.store import LinesRefused, Rejected, StoreDown
+from tandem_server.store import LinesRefused, Rejected, StoreDown, TooManyRefused
 
 _ENOUGH_BYTES = 128 * 1024
 """Of these a write is mostly its lines: a backlog's batch does not wait for others."""
 
-Write = Callable[[list[str]], list[Rejected]]
-"""``Store.write``."""
+_MOST_REQUESTS = 128
+"""In search of bad lines: enough for all of 64, whichever are bad."""
+
+_ALONE_S = 60.0
+"""So long after its last bad line a probe's batches go alone."""
+
+
+class Write(Protocol):
+    """``SeriesStore.write``."""
+
+    def __call__(self, lines: list[str], *, most_requests: int | None = None) -> list[Rejected]: ...
 
 
 @dataclass(slots=True)
@@ -49,12 +62,39 @@ class GroupCommit:
         self._waiting_bytes = 0
         self._writing: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._threads = ThreadPoolExecutor(writers, thread_name_prefix="writer")
+        self._threads = ThreadPoolExecutor(writers + 1, thread_name_prefix="writer")
+        self._alone_until_s: dict[str, float] = {}
+        self._searched: set[str] = set()
+        self._search = asyncio.Lock()
 
-    async def store(self, lines: list[str], size: int) -> list[Rejected]:
-        """Those of ``lines`` (``size`` bytes together) that the database will never take; all others are in it. StoreDown."""
+    async def store(self, probe: str, lines: list[str], size: int) -> list[Rejected]:
+        """Those of ``lines`` (``size`` bytes together) that the database will never take; all others are in it. StoreDown, TooManyRefused
+        (of fewer lines it would name them), Busy."""
         if not lines:
             return []
+        if self._alone_until_s.get(probe, 0.0) > time.monotonic():
+            return await self._store_alone(probe, lines)
+        try:
+            return await self._store_with_others(lines, size)
+        except TooManyRefused:
+            return await self._store_alone(probe, lines)
+
+    async def _store_alone(self, probe: str, lines: list[str]) -> list[Rejected]:
+        if probe in self._searched:
+            raise Busy("the lines that the database refuses are looked for in another batch of this probe")
+        self._searched.add(probe)
+        refused = True
+        try:
+            async with self._search:
+                rejected = await self._write_lines(lines, _MOST_REQUESTS)
+            refused = bool(rejected)
+            return rejected
+        finally:
+            self._searched.discard(probe)
+            if refused:
+                self._alone_until_s[probe] = time.monotonic() + _ALONE_S
+
+    async def _store_with_others(self, lines: list[str], size: int) -> list[Rejected]:
         loop = asyncio.get_running_loop()
         mine = _Waiting(lines, size, loop.create_future())
         self._waiting.append(mine)
@@ -91,18 +131,16 @@ class GroupCommit:
         self._begin()
 
     async def _commit(self, group: list[_Waiting]) -> None:
-        loop = asyncio.get_running_loop()
         try:
-            rejected = await loop.run_in_executor(
-                self._threads, self._metered, [line for one in group for line in one.lines]
-            )
+            rejected = await self._write_lines([line for one in group for line in one.lines], 1)
         except LinesRefused as error:
-            # The database blames the lines without saying which. One request's must not cost the others': each by itself.
+            # The database blames the lines without saying which. One request's must not cost the others'.
             if len(group) == 1:
                 _fail(group, error)
                 return
-            for one in group:
-                await self._commit([one])
+            middle = len(group) // 2
+            await self._commit(group[:middle])
+            await self._commit(group[middle:])
         except StoreDown as error:
             # Who waits behind would only find the same: they are told at once, and come again.
             while self._waiting:
@@ -114,10 +152,15 @@ class GroupCommit:
         else:
             _tell(group, rejected)
 
-    def _metered(self, lines: list[str]) -> list[Rejected]:
+    async def _write_lines(self, lines: list[str], most_requests: int) -> list[Rejected]:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._metered, lines, most_requests)
+
+    def _metered(self, lines: list[str], most_requests: int) -> list[Rejected]:
         began_s = time.perf_counter()
         try:
-            rejected = self._write(lines)
+            rejected = self._write(lines, most_requests=most_requests)
+        except TooManyRefused:
+            raise  # the database works
         except StoreDown:
             self._meter.write_failed()
             raise

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tandem.schema.line_protocol import encode_point, parse
 from tandem.schema.record import RecordError, check
+from tandem_server.door import Buckets
 from tandem_server.ingest.known_lines import KnownHeads, known
 
 LINES_LIMIT = 10_000
@@ -13,6 +17,12 @@ BYTES_LIMIT = 8 * 1024 * 1024
 
 EARLIEST_UTC_NS = 1_577_836_800 * 10**9
 """2020-01-01: an earlier time is a clock that was never set (a Raspberry Pi without a battery starts in 1970)."""
+
+
+REASON_CHARACTERS = 500
+_HOUR_S = 3600.0
+_HEAD = re.compile(r"[^\\ ]*(?:\\.[^\\ ]*)*").match
+"""Measurement and tags: up to the first blank that no backslash is before."""
 
 
 class TooMuch(ValueError):  # noqa: N818  (an answer, no accident)
@@ -37,11 +47,40 @@ class TimeWindow:
 
 @dataclass(slots=True)
 class Sifted:
-    """``lines`` as they go into the database, ``origins`` their line numbers in the request from 0, ``rejected`` the others."""
+    """``lines`` as they go into the database, ``origins`` their line numbers in the request from 0, ``rejected`` the others.
+    ``series``: a number for each that ``lines`` are of."""
 
     lines: list[str] = field(default_factory=list)
     origins: list[int] = field(default_factory=list)
     rejected: list[tuple[int, str]] = field(default_factory=list)
+    series: set[int] = field(default_factory=set)
+
+
+class NewSeries:
+    """Bounds the series that each probe begins: ``per_hour``, of which what it did not use comes back by and by. What it wrote in this hour
+    or the one before is not new. Used by one thread."""
+
+    def __init__(self, per_hour: int, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._per_hour, self._now_s = per_hour, now_s
+        self._begun = Buckets(per_hour, now=now_s, period_s=_HOUR_S)
+        self._hour = 0
+        self._seen: dict[str, set[int]] = {}
+        self._before: dict[str, set[int]] = {}
+
+    def wait_s(self, probe: str, series: set[int]) -> float:
+        """0: ``series`` (``Sifted``) are counted, and may go in; else seconds until they may."""
+        hour = int(self._now_s() // _HOUR_S)
+        if hour != self._hour:
+            self._before = self._seen if hour == self._hour + 1 else {}
+            self._seen, self._hour = {}, hour
+        seen = self._seen.setdefault(probe, set())
+        new = len(series - seen - self._before.get(probe, set()))
+        # A batch with more than an hour's worth has to get through, too, when nothing was used.
+        if new and (wait_s := self._begun.wait_s(probe, min(new, self._per_hour))) > 0:
+            return wait_s
+        self._begun.take(probe, new)
+        seen |= series
+        return 0.0
 
 
 def sift(body: str, probe: str, window: TimeWindow, heads: KnownHeads | None = None) -> Sifted:
@@ -64,12 +103,13 @@ def sift(body: str, probe: str, window: TimeWindow, heads: KnownHeads | None = N
             try:
                 stored = _checked(line, probe, window)
             except RecordError as error:
-                sifted.rejected.append((number, str(error)))
+                sifted.rejected.append((number, str(error)[:REASON_CHARACTERS]))
                 continue
             if heads is not None:
                 heads.learn(probe, line, stored)
         sifted.lines.append(stored)
         sifted.origins.append(number)
+    sifted.series = {hash(line[: _HEAD(line).end()]) for line in sifted.lines}  # type: ignore[union-attr]  # it matches any text
     return sifted
 
 

@@ -63,6 +63,8 @@ class RollingSeries:
                 self._say(f"no roll-ups now: {error}")
             except QueryError as error:
                 self._say(f"no roll-ups: {error}; mend: tandem-server series prepare")
+            except Exception:  # noqa: BLE001  (a fault of this program; as in ``leased.py``: nobody else makes them)
+                _LOG.exception("no roll-ups now")
 
     def _round(self) -> bool:
         """What is new, all late hours that are ripe, then settling for a few seconds; whether more is due."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tandem.schema.trace import MOST_BYTES, Encoding, Offer, Receipt
+from tandem_server.door import DAY_S, DaySpent, Reserve
 from tandem_server.ingest.trace_stream import Busy, Stream, Streams
-from tandem_server.ingest.trace_writer import BadBytes, NoOffer, NoRoom, Writer, found
+from tandem_server.ingest.trace_writer import BadBytes, NoOffer, Writer, found
 from tandem_server.registry import NameTaken, Registry, TooManyUnfinished, TraceRow, Unfinished
-from tandem_server.store.trace_folder import free_bytes, make_folder
+from tandem_server.store.trace_folder import make_folder
 from tandem_server.store.trace_store import NotTheFile, TraceStore, check_stream
 
 _LOG = logging.getLogger("tandem.traces")
@@ -39,14 +40,6 @@ class Refused(ValueError):  # noqa: N818  (an answer, no accident)
     """An offer that cannot be fulfilled."""
 
 
-class DaySpent(ValueError):  # noqa: N818  (an answer, no accident)
-    """The probe has sent what it may send today. ``left_s``: until it may send again."""
-
-    def __init__(self) -> None:
-        super().__init__("the probe's share of today's bytes is used up")
-        self.left_s = int(-time.time_ns() // 10**9 % 86_400) + 1
-
-
 @dataclass(frozen=True, slots=True)
 class State:
     """``receipt``: it was received; else ``offset`` is where the stream goes on."""
@@ -61,7 +54,7 @@ class TraceDesk:
     def __init__(self, registry: Registry, store: TraceStore, folder: Path, limits: TraceLimits) -> None:
         make_folder(folder)
         self._traces, self._offers, self._store, self._limits = registry.traces, registry.trace_offers, store, limits
-        self._streams = Streams(folder)
+        self._streams, self._reserve = Streams(folder), Reserve([folder], limits.reserve_bytes)
 
     def offer(self, probe: str, offer: Offer) -> State:
         """Take an offer. NameTaken, TooManyUnfinished, TooLarge, Refused, DaySpent, NoRoom, Busy."""
@@ -92,7 +85,7 @@ class TraceDesk:
             stream.begin_anew()
         size = found(stream, self._offers, probe, offer.sha256)[1]
         if size < offer.stream_bytes:
-            self._check_room(offer.stream_bytes - size)
+            self._reserve.check(offer.stream_bytes - size)
             self._check_day(self._offers.today_bytes(probe))
         return State(size)
 
@@ -119,7 +112,7 @@ class TraceDesk:
         """The writer of what comes from ``offset`` on; NoOffer, WrongOffset, DaySpent, NoRoom, Busy."""
         self._check_offered(probe, sha256)
         self._check_day(self._offers.today_bytes(probe))
-        self._check_room(0)
+        self._reserve.check()
         return Writer(self._streams, self._offers, probe, sha256, offset)
 
     def checkpoint(self, writer: Writer) -> None:
@@ -127,7 +120,7 @@ class TraceDesk:
         today = writer.checkpoint()
         if not writer.complete:
             self._check_day(today)
-            self._check_room(0)
+            self._reserve.check()
 
     def _check_offered(self, probe: str, sha256: str) -> None:
         """Also one that failed too often is none: the answer to its next offer says why."""
@@ -137,14 +130,7 @@ class TraceDesk:
 
     def _check_day(self, today_bytes: int) -> None:
         if today_bytes >= self._limits.probe_bytes_per_day:
-            raise DaySpent
-
-    def _check_room(self, coming_bytes: int) -> None:
-        free = free_bytes(self._streams.folder)
-        if free - coming_bytes < self._limits.reserve_bytes:
-            raise NoRoom(
-                f"{free} bytes are free, {self._limits.reserve_bytes} are kept free, {coming_bytes} are to come"
-            )
+            raise DaySpent(-time.time() % DAY_S)
 
     def settle(self, probe: str, sha256: str) -> State:
         """What is left to do when all bytes are there: verify the whole, put it into the store, write it down; the receipt.

@@ -7,6 +7,7 @@ import hashlib
 import os
 
 from tandem.schema.trace import Offer
+from tandem_server.door import NoRoom
 from tandem_server.ingest.trace_stream import Stream, Streams, hash_of
 from tandem_server.registry.trace_offers import TraceOffers
 from tandem_server.store.trace_folder import sync
@@ -33,10 +34,6 @@ class BadBytes(WrongOffset):
 
 class TooLong(ValueError):  # noqa: N818  (an answer, no accident)
     """More bytes came than the stream has."""
-
-
-class NoRoom(RuntimeError):  # noqa: N818  (an answer, no accident)
-    """The disk is full, or nearly."""
 
 
 class NoOffer(KeyError):  # noqa: N818  (an answer, no accident)
@@ -122,7 +119,7 @@ class Writer:
                 done += os.pwrite(self._file, part[done:], self.offset + done)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise NoRoom(f"{error.strerror}") from error
+                raise NoRoom(error.errno, error.strerror) from error
             raise
         finally:  # what is on the disk counts, also of a write that failed
             self._digest.update(part[:done])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import functools
 import json
 import logging
+import math
 import re
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
@@ -16,16 +18,19 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from tandem.schema.trace import TraceError, is_sha256, read_offer
-from tandem_server.ingest.body import decode, receive
-from tandem_server.ingest.trace_desk import DaySpent, Refused, State, TooLarge, TraceDesk
+from tandem_server.door import DaySpent, NoRoom
+from tandem_server.ingest.body import Readers
+from tandem_server.ingest.trace_desk import Refused, State, TooLarge, TraceDesk
 from tandem_server.ingest.trace_stream import Busy
 from tandem_server.ingest.trace_wait import Superseded, Wait
-from tandem_server.ingest.trace_writer import BadBytes, NoOffer, NoRoom, TooLong, Writer, WrongOffset
+from tandem_server.ingest.trace_writer import BadBytes, NoOffer, TooLong, Writer, WrongOffset
 from tandem_server.registry import NameTaken, TooManyUnfinished
 from tandem_server.store.trace_store import TraceStoreDown, TraceStoreFull
 
 _LOG = logging.getLogger("tandem.traces")
-_OFFER_LIMIT_BYTES = 8 * 1024 * 1024
+OFFER_LIMIT_BYTES = 1536 * 1024
+"""Of the longest that ``tandem.schema.trace`` allows, spaces and all."""
+
 _OFFSET = re.compile(r"[0-9]{1,12}\Z")
 _APPEND_BYTES = 512 * 1024
 _SETTLE_S = 20.0
@@ -54,7 +59,7 @@ def _answers(answer: _Answer) -> _Answer:
             _LOG.warning("%s: %s", probe, error.why)
             return JSONResponse({"state": "receiving", "offset": error.offset, "error": error.why}, 422)
         except DaySpent as error:
-            return _error(error, 429, min(error.left_s, _MOST_LATER_S))
+            return _error(error, 429, min(math.ceil(error.left_s), _MOST_LATER_S))
         except TooManyUnfinished as error:
             return _error(error, 429, _MOST_LATER_S)
         except (NoRoom, TraceStoreFull) as error:
@@ -78,10 +83,10 @@ def _answers(answer: _Answer) -> _Answer:
 
 
 class ProbesTraces:
-    """The resources. ``body_s``: within which an offer must be whole, and 4 KiB of a stream must come."""
+    """The resources. ``readers``: of offers. ``body_s``: within which 4 KiB of a stream must come."""
 
-    def __init__(self, desk: TraceDesk, body_s: float) -> None:
-        self._desk, self._body_s = desk, body_s
+    def __init__(self, desk: TraceDesk, readers: Readers, body_s: float) -> None:
+        self._desk, self._readers, self._body_s = desk, readers, body_s
         self._sending: dict[str, set[Wait]] = {}
         self._waits: dict[tuple[str, str], Wait] = {}
         self._settling: set[tuple[str, str]] = set()
@@ -90,14 +95,11 @@ class ProbesTraces:
     @_answers
     async def offer(self, request: Request, probe: str) -> Response:
         """``POST /v1/traces``."""
-        async with asyncio.timeout(self._body_s):
-            body = await receive(request.stream(), _OFFER_LIMIT_BYTES)
-        encoding = request.headers.get("content-encoding")
-        sha256, state = await run_in_threadpool(self._offered, body, encoding, probe)
+        offered = functools.partial(self._offered, probe)
+        sha256, state = await self._readers.document(request, probe, OFFER_LIMIT_BYTES, offered)
         return await self._told(probe, sha256, state)
 
-    def _offered(self, body: bytes, encoding: str | None, probe: str) -> tuple[str, State]:
-        text = decode(body, encoding, _OFFER_LIMIT_BYTES)
+    def _offered(self, probe: str, text: str) -> tuple[str, State]:
         try:
             told = json.loads(text, parse_constant=_no_constant)
         except (ValueError, RecursionError) as error:

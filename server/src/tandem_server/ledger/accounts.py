@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import numpy as np
-
 from tandem_server.ledger.numbers import (
-    Numbers,
+    Found,
     SpoolAccount,
     account_of,
     account_untold,
     how_many,
-    ranges_missing,
     spools_of,
     sum_of,
 )
@@ -77,14 +74,13 @@ class Accounts:
         arrived, twice, gone, missing = count, 0, 0, kept.missing
         if (count, total) != (through - kept.through, sum_of(kept.through, through)):
             # Without the bound in time: what is older than it should be is not missing.
-            parts = list(self._records.numbers(report.probe, boots, kept.through, through, None))
-            found: Numbers = np.concatenate(parts) if parts else np.array([], dtype=np.int64)
-            there = np.unique(found)
-            first = kept.through + 1
+            there, first = Found(), kept.through + 1
+            for part in self._records.numbers(report.probe, boots, kept.through, through, None):
+                there.add(part)
             if expired and kept.through < report.first:  # counted from the beginning, which is older than what is kept
-                gone = (int(there[0]) if len(there) else through + 1) - first
-            arrived, twice = len(there), len(found) - len(there)
-            missing = (*kept.missing, *ranges_missing(there, first + gone, through))
+                gone = (through + 1 if there.lowest is None else there.lowest) - first
+            arrived, twice = len(there), there.counted - len(there)
+            missing = (*kept.missing, *there.missing(first + gone, through))
         now = CountedNumbers(
             through,
             max(0, report.settled_before_utc_ns - _SLACK_NS),

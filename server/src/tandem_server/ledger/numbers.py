@@ -60,13 +60,43 @@ class SpoolAccount:
         return now_utc_ns - self.told_utc_ns + (self.oldest_s or 0.0) * 1e9 > unsent_after_s * 1e9
 
 
+class Found:
+    """Which numbers there are, as ranges: numbers have few gaps, so a spool of any length takes little. ``counted``: with repetitions."""
+
+    def __init__(self) -> None:
+        self._starts, self._ends = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        self.counted = 0
+
+    def add(self, numbers: Numbers) -> None:
+        """More of them, in any order, also some that are there already."""
+        self.counted += len(numbers)
+        there = np.unique(numbers)
+        starts, ends = np.concatenate((self._starts, there)), np.concatenate((self._ends, there))
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], np.maximum.accumulate(ends[order])
+        begins = np.append(True, starts[1:] > ends[:-1] + 1)[: len(starts)]
+        self._starts, self._ends = starts[begins], ends[np.append(begins[1:], True)[: len(ends)]]
+
+    def __len__(self) -> int:
+        return int((self._ends - self._starts + 1).sum())
+
+    @property
+    def lowest(self) -> int | None:
+        """None of none."""
+        return int(self._starts[0]) if len(self._starts) else None
+
+    def missing(self, first: int, last: int) -> Ranges:
+        """The gaps in ``first`` to ``last``, both ends included."""
+        low = np.maximum(np.append(first, self._ends + 1), first)
+        high = np.minimum(np.append(self._starts - 1, last), last)
+        return tuple((int(a), int(b)) for a, b in zip(low, high, strict=True) if a <= b)
+
+
 def ranges_missing(found: Iterable[int] | Numbers, first: int, last: int) -> Ranges:
     """The gaps in ``first`` to ``last``, both ends included."""
-    there = np.unique(np.fromiter(found, np.int64) if not isinstance(found, np.ndarray) else found)
-    there = there[(there >= first) & (there <= last)]
-    edges = np.concatenate(([first - 1], there, [last + 1]))
-    holes = np.flatnonzero(np.diff(edges) > 1)
-    return tuple((int(edges[i]) + 1, int(edges[i + 1]) - 1) for i in holes)
+    there = Found()
+    there.add(np.fromiter(found, np.int64) if not isinstance(found, np.ndarray) else found)
+    return there.missing(first, last)
 
 
 def how_many(ranges: Ranges) -> int:

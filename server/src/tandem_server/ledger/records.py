@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -17,7 +18,9 @@ OF_A_RUN = tuple(m.name for m in MEASUREMENTS.values() if "run" in m.tags)
 
 _ALL = ", ".join(f'"{name}"' for name in MEASUREMENTS)
 _RUNS = ", ".join(f'"{name}"' for name in OF_A_RUN)
-_DAY_NS = 86_400 * 10**9
+_HOUR_NS = 3600 * 10**9
+_AT_ONCE = 200_000
+"""So many numbers are looked at together: some MB."""
 
 
 class RecordCounts:
@@ -102,15 +105,28 @@ class RecordCounts:
     def numbers(
         self, probe: str, boots: Collection[str] | None, above: int, through: int, since_utc_ns: int | None
     ) -> Iterator[Numbers]:
-        """These numbers themselves, a day at a time."""
+        """These numbers themselves, as they come from the database: of about ``_AT_ONCE`` at the most, or of an hour."""
         where = _where(probe, since_utc_ns) + _numbered(above, through)
-        days: set[int] = set()
-        for series in self._by_boot('SELECT count("seq")', where, ", time(1d) fill(none)", probe, boots):
-            days |= {int(row[0]) for row in series.rows if row[1]}
-        for day in sorted(days):
-            span = f"{where} AND time >= {day} AND time < {day + _DAY_NS}"
-            for series in self._by_boot('SELECT "seq"', span, "", probe, boots):
-                yield np.array(series.column("seq"), dtype=np.int64)
+        hours: Counter[int] = Counter()
+        for series in self._by_boot('SELECT count("seq")', where, ", time(1h) fill(none)", probe, boots):
+            hours.update({int(row[0]): int(row[1]) for row in series.rows if row[1]})
+        spans: list[list[int]] = []
+        held = _AT_ONCE
+        for hour, count in sorted(hours.items()):
+            if held + count > _AT_ONCE:
+                spans.append([hour])
+                held = 0
+            spans[-1].append(hour + _HOUR_NS)
+            held += count
+        for start, *_, end in spans:
+            span = f"{where} AND time >= {start} AND time < {end}"
+            # A measurement's numbers are every third or so: those of all measurements together are few ranges.
+            parts = [
+                np.array(series.column("seq"), dtype=np.int64)
+                for series in self._by_boot('SELECT "seq"', span, "", probe, boots)
+            ]
+            if parts:
+                yield np.concatenate(parts)
 
     def newest(self, measurement: str, probe: str | None, since_utc_ns: int) -> dict[str, int]:
         """By probe, the time of its newest record of this measurement since then."""
@@ -134,7 +150,7 @@ class RecordCounts:
     def _by_boot(
         self, what: str, where: str, further: str, probe: str, boots: Collection[str] | None
     ) -> Iterator[Series]:
-        for series in self._ask(f"{what} FROM {_ALL}", where, f'GROUP BY "boot"{further}', probe):
+        for series in self._store.parts(f'{what} FROM {_ALL}{where} GROUP BY "boot"{further}', {"probe": probe}):
             if boots is None or series.tags.get("boot", "") in boots:
                 yield series
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tandem.schema.line_protocol import tag_fault
 from tandem_server.ledger.one_run import known_of, span_of
 from tandem_server.ledger.promises import Promise, promise_of
 from tandem_server.ledger.records import RecordCounts
@@ -133,5 +134,5 @@ def _campaign(manifest: Mapping[str, Any]) -> str:
     """Its name, '' without one. A manifest comes from outside: what cannot be a tag is none."""
     told = manifest.get("campaign")
     name = told.get("name") if isinstance(told, Mapping) else None
-    fits = isinstance(name, str) and len(name) <= _LONGEST_NAME and name.isprintable() and not name.endswith("\\")
+    fits = isinstance(name, str) and len(name) <= _LONGEST_NAME and name.isprintable() and tag_fault(name) is None
     return name if fits and isinstance(name, str) else ""

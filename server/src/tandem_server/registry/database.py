@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,6 +87,8 @@ _STEPS = (
 
 _VERSION = len(_STEPS)
 _BUSY_MS, _UPDATE_MS = 10_000, 300_000
+_IDLE = 16
+"""So many connections are kept for who asks next; each has the file and its journal open."""
 
 
 class RegistryError(RuntimeError):
@@ -95,14 +96,12 @@ class RegistryError(RuntimeError):
 
 
 class Registry:
-    """The tables of one file. Each thread has its own connection; writers wait up to 10 s. ``read_only``: SQLite refuses every change,
-    and the file must be there and of this version."""
+    """The tables of one file, for any thread; writers wait up to 10 s. ``read_only``: SQLite refuses every change, and the file must be
+    there and of this version."""
 
     def __init__(self, file: Path, *, read_only: bool = False) -> None:
         self.file, self._read_only = file, read_only
-        self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
-        self._lock = threading.Lock()
+        self._idle: list[sqlite3.Connection] = []
         self.probes = Probes(self._read, self._write)
         self.enrolments = Enrolments(self._read, self._write)
         self.sessions = Sessions(self._read, self._write)
@@ -122,16 +121,19 @@ class Registry:
             file.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
             # A file of six months takes its time to be brought up to date; several processes start at once, and wait for that.
-            self._connection().execute(f"PRAGMA busy_timeout = {_UPDATE_MS}")
-            with self._write() as connection:
+            with self._read() as connection:
+                connection.execute(f"PRAGMA busy_timeout = {_UPDATE_MS}")
+            with self._write() as connection:  # the same one: no other is open yet
                 self._prepare(connection)
-            self._connection().execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+            with self._read() as connection:
+                connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
         except (OSError, sqlite3.Error) as error:
             raise RegistryError(f"{file}: {error}; mend: name a registry file that can be written") from error
 
     def _check(self) -> None:
         try:
-            version = self._connection().execute("PRAGMA user_version").fetchone()[0]
+            with self._read() as connection:
+                version = connection.execute("PRAGMA user_version").fetchone()[0]
         except (OSError, sqlite3.Error) as error:
             mend = "mend: start the gateway first, as the same user"
             raise RegistryError(f"{self.file}: {error}; {mend}") from error
@@ -141,15 +143,13 @@ class Registry:
 
     def scrub(self) -> None:
         """What was deleted leaves the file, too. Waits for others' transactions; needs as much room as the file takes."""
-        scrub(self._connection())
+        with self._read() as connection:
+            scrub(connection)
 
     def close(self) -> None:
-        """Close the connections of all threads; none may be in use."""
-        with self._lock:
-            connections, self._connections = self._connections, []
-        for connection in connections:
-            connection.close()
-        self._local = threading.local()
+        """Close the connections; none may be in use."""
+        while self._idle:
+            self._idle.pop().close()
 
     def __enter__(self) -> Registry:
         return self
@@ -171,37 +171,37 @@ class Registry:
 
     @contextlib.contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:
-        """For single SELECTs: each sees a whole state and waits for nobody."""
-        yield self._connection()
+        """A connection that nobody else has meanwhile. For single SELECTs: each sees a whole state and waits for nobody."""
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()  # with it goes what it had begun
+            raise
+        if len(self._idle) < _IDLE:
+            self._idle.append(connection)
+        else:
+            connection.close()
 
     @contextlib.contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
         """One transaction: committed at the end, undone on any error."""
-        connection = self._connection()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with self._read() as connection:
+            connection.execute("BEGIN IMMEDIATE")
             yield connection
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+            connection.execute("COMMIT")
 
-    def _connection(self) -> sqlite3.Connection:
-        mine: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if mine is None:
-            # Used by its own thread; another one only closes it, in close().
-            place = f"{self.file.resolve().as_uri()}?mode={'ro' if self._read_only else 'rwc'}"
-            mine = sqlite3.connect(
-                place, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False, uri=True
-            )
-            if not self._read_only:
-                mine.execute("PRAGMA journal_mode = WAL")
-                mine.execute("PRAGMA synchronous = FULL")
-                mine.execute("PRAGMA foreign_keys = ON")
-            self._local.connection = mine
-            with self._lock:
-                self._connections.append(mine)
-        return mine
+    def _connect(self) -> sqlite3.Connection:
+        place = f"{self.file.resolve().as_uri()}?mode={'ro' if self._read_only else 'rwc'}"
+        made = sqlite3.connect(place, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False, uri=True)
+        if not self._read_only:
+            made.execute("PRAGMA journal_mode = WAL")
+            made.execute("PRAGMA synchronous = FULL")
+            made.execute("PRAGMA foreign_keys = ON")
+        return made
 
 
 def _statements(text: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tandem_server.registry.probes import Opening, new_token, take_token, valid_name
+from tandem_server.registry.probes import NO_KEY, Opening, new_token, take_token, valid_name
 
 SCHEMA = """
 CREATE TABLE invitations (
@@ -159,11 +159,10 @@ def _check(connection: sqlite3.Connection, name: str, digest: bytes, wireguard_k
         raise BadCode(f"the code of {probe} came after its end; mend: probe invite {probe}")
     if used is None:
         return
+    if used_key == NO_KEY:
+        raise BadCode(f"the code of {probe} came again after its token had been used")
     if used_key != wireguard_key:
         raise BadCode(f"the code of {probe} came again with another key: two cards, or someone who has the image")
-    seen = connection.execute("SELECT last_utc_ns FROM seen WHERE probe = ?", (probe,)).fetchone()
-    if seen is not None and seen[0] > used:
-        raise BadCode(f"the code of {probe} came again after its token had been used")
 
 
 def _reserve(connection: sqlite3.Connection, name: str, network: Network | None) -> str | None:

@@ -23,6 +23,9 @@ CREATE TABLE IF NOT EXISTS old_tokens (
 """
 """Tokens that were replaced and still work for a while."""
 
+NO_KEY = ""
+"""In place of the key that a code was used with, once the token that it brought was used: no key is good any more."""
+
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z")
 _TOKEN = re.compile(r"tandem_[A-Za-z0-9_-]{43}\Z")
 
@@ -117,20 +120,30 @@ class Probes:
     def of_token(self, token: str) -> str | None:
         """The probe whose token this is, None when there is none or it is revoked.
 
-        The look-up is by digest, so that its time tells nothing about a token.
+        The look-up is by digest, so that its time tells nothing about a token. The first use of a token that a code brought ends the code.
         """
         if not _TOKEN.match(token):
             return None
         digest = _digest(token)
         with self._read() as connection:
             row = connection.execute(
-                "SELECT name FROM probes WHERE token_sha256 = ? AND revoked_utc_ns IS NULL", (digest,)
+                "SELECT name, EXISTS (SELECT 1 FROM invitations WHERE probe = name AND used_key <> ?2)"
+                " FROM probes WHERE token_sha256 = ?1 AND revoked_utc_ns IS NULL",
+                (digest, NO_KEY),
             ).fetchone()
             if row is None:
                 row = connection.execute(
-                    "SELECT probe FROM old_tokens WHERE token_sha256 = ? AND until_utc_ns > ?", (digest, time.time_ns())
+                    "SELECT probe, 0 FROM old_tokens WHERE token_sha256 = ? AND until_utc_ns > ?",
+                    (digest, time.time_ns()),
                 ).fetchone()
-        return None if row is None else str(row[0])
+        if row is None:
+            return None
+        if row[1]:
+            with self._write() as connection:
+                connection.execute(
+                    "UPDATE invitations SET used_key = ? WHERE probe = ? AND used_key IS NOT NULL", (NO_KEY, row[0])
+                )
+        return str(row[0])
 
     def active(self, name: str) -> bool:
         """Whether ``name`` is registered and not revoked."""

@@ -33,8 +33,8 @@ class Runs:
     def __init__(self, read: Opening, write: Opening) -> None:
         self._read, self._write = read, write
 
-    def put(self, run: str, probe: str, manifest: dict[str, Any]) -> None:
-        """Enter a run, or replace it: the last manifest holds, the first arrival's time stays. LedgerConflict."""
+    def put(self, run: str, probe: str, manifest: dict[str, Any]) -> int:
+        """Enter a run, or replace it: the last manifest holds, the first arrival's time stays. Its length as stored. LedgerConflict."""
         text = json.dumps(manifest, separators=(",", ":"), sort_keys=True)
         with self._write() as connection:
             before = connection.execute("SELECT probe, manifest FROM runs WHERE id = ?", (run,)).fetchone()
@@ -47,6 +47,7 @@ class Runs:
                 " ON CONFLICT (id) DO UPDATE SET manifest = excluded.manifest, status = excluded.status",
                 (run, probe, text, time.time_ns(), _status(manifest)),
             )
+        return len(text)
 
     def get(self, run: str) -> Run | None:
         """The run with this id, if it arrived."""

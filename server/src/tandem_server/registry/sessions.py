@@ -57,7 +57,7 @@ class Sessions:
         return session
 
     def end(self, session: str, sent_bytes: int, why: str) -> None:
-        """Write down its end, once: ``why`` is ``closed``, ``expired`` or ``endpoint stopped``."""
+        """Write down its end, once: ``why`` is ``closed``, ``expired``, ``revoked`` or ``endpoint stopped``."""
         with self._write() as connection:
             connection.execute(
                 "UPDATE sessions SET ended_utc_ns = ?, ended_why = ?, sent_bytes = ? WHERE id = ? AND ended_utc_ns IS NULL",

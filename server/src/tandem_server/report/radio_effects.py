@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from tandem_server.analysis.papers.network_events import LARGE_DB
+from tandem_server.analysis.papers.recovery import HELD_S
 from tandem_server.analysis.radio.columns import records
 from tandem_server.analysis.radio.shapes import Joined, Rule
 
@@ -38,6 +39,7 @@ class Told:
     why: Mapping[str, int]
     rule: Rule
     account: Mapping[str, int]
+    held_s: float = HELD_S
 
 
 def told(joined: Joined) -> Told:

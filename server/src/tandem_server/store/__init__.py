@@ -2,7 +2,7 @@
 
 from tandem_server.store.influx import Influx
 from tandem_server.store.influx2 import Influx2
-from tandem_server.store.kinds import LinesRefused, QueryError, Rejected, SeriesStore, StoreDown
+from tandem_server.store.kinds import LinesRefused, QueryError, Rejected, SeriesStore, StoreDown, TooManyRefused
 from tandem_server.store.private import PrivateInflux, StoreStartError, find_influxd
 from tandem_server.store.series import Series
 from tandem_server.store.victoria import Victoria
@@ -18,6 +18,7 @@ __all__ = [
     "SeriesStore",
     "StoreDown",
     "StoreStartError",
+    "TooManyRefused",
     "Victoria",
     "find_influxd",
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import threading
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from tandem_server.store.kinds import StoreDown
@@ -31,26 +33,43 @@ class Link:
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body of the answer; StoreDown without one. Every request here may be sent twice."""
+        with self.answered(method, path, body, headers) as response:
+            return response.status, dict(response.getheaders()), response.read()
+
+    @contextlib.contextmanager
+    def answered(
+        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> Iterator[http.client.HTTPResponse]:
+        """The answer, to be read within; StoreDown without one, and where it ends too soon. Every request here may be sent twice."""
+        connection, response = self._asked(method, path, body, {**self._headers, **(headers or {})})
+        try:
+            yield response
+        except (OSError, http.client.HTTPException) as error:
+            raise StoreDown(f"{self.url} does not answer: {error}") from error
+        finally:
+            # What was not read to its end cannot carry another request.
+            if response.will_close or not response.isclosed():
+                connection.close()
+            else:
+                with self._lock:
+                    self._idle.append(connection)
+
+    def _asked(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
+    ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         while True:
             with self._lock:
                 reused = bool(self._idle)
                 connection = self._idle.pop() if reused else self._connection()
             try:
-                connection.request(method, path, body, {**self._headers, **(headers or {})})
-                response = connection.getresponse()
-                answer = response.read()
+                connection.request(method, path, body, headers)
+                return connection, connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
                 # The server may close a connection that stood idle: once more, over another.
                 if reused and isinstance(error, ConnectionError | http.client.BadStatusLine):
                     continue
                 raise StoreDown(f"{self.url} does not answer: {error}") from error
-            if response.will_close:
-                connection.close()
-            else:
-                with self._lock:
-                    self._idle.append(connection)
-            return response.status, dict(response.getheaders()), answer
 
     def close(self) -> None:
         """Close the connections kept alive."""

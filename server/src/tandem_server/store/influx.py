@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tandem_server.store.http import Link
-from tandem_server.store.kinds import LinesRefused, QueryError, Rejected, StoreDown
-from tandem_server.store.series import AnswerError, Series, read_answer
+from tandem_server.store.kinds import LinesRefused, QueryError, Rejected, StoreDown, TooManyRefused
+from tandem_server.store.series import AnswerError, Series, joined, read_parts
 
 _DROPPED = re.compile(r" dropped=([0-9]+)\s*\Z")
 _FAULT_OF_A_LINE = re.compile(
@@ -43,7 +43,7 @@ class Influx:
             raise StoreDown(f"{self.url}: ping answered {status}")
         return headers.get("X-Influxdb-Version", "")
 
-    def write(self, lines: list[str], policy: str | None = None) -> list[Rejected]:
+    def write(self, lines: list[str], policy: str | None = None, *, most_requests: int | None = None) -> list[Rejected]:
         """See ``SeriesStore``. ``policy``: the retention policy (1.x), None: the database's default one.
 
         When the database refuses part of a batch it is halved until each bad line stands alone: at most
@@ -51,8 +51,12 @@ class Influx:
         """
         path = self._write_path if policy is None else f"{self._write_path}&{urlencode({'rp': policy})}"
         rejected: list[Rejected] = []
+        requests = 0
         pending = [(0, len(lines))] if lines else []
         while pending:
+            if requests == most_requests:
+                raise TooManyRefused(f"{requests} requests did not find all the lines that the database refuses")
+            requests += 1
             start, end = pending.pop()
             reason = self._write_once(lines[start:end], path)
             if reason is None:
@@ -66,7 +70,11 @@ class Influx:
         return rejected
 
     def query(self, influxql: str, params: dict[str, Any] | None = None) -> list[Series]:
-        """See ``SeriesStore``. The answer is read in chunks."""
+        """See ``SeriesStore``."""
+        return joined(self.parts(influxql, params))
+
+    def parts(self, influxql: str, params: dict[str, Any] | None = None) -> Iterator[Series]:
+        """See ``SeriesStore``. The answer is read as it comes, a line of at most ``_CHUNK_ROWS`` rows at a time."""
         form = {
             "db": self.database,
             "q": influxql,
@@ -77,15 +85,15 @@ class Influx:
         if params:
             form["params"] = json.dumps(params)
         content_type = {"Content-Type": "application/x-www-form-urlencoded"}
-        status, _, body = self._link.request("POST", "/query", urlencode(form).encode(), content_type)
-        if status == 400:
-            raise QueryError(_reason(body))
-        if status != 200:
-            raise StoreDown(f"{self.url}: query answered {status}: {_reason(body)}")
-        try:
-            return read_answer(_documents(body))
-        except AnswerError as error:
-            raise QueryError(str(error)) from error
+        with self._link.answered("POST", "/query", urlencode(form).encode(), content_type) as response:
+            if response.status == 400:
+                raise QueryError(_reason(response.read()))
+            if response.status != 200:
+                raise StoreDown(f"{self.url}: query answered {response.status}: {_reason(response.read())}")
+            try:
+                yield from read_parts(line for line in response if line.strip())
+            except AnswerError as error:
+                raise QueryError(str(error)) from error
 
     def measurements_of(self, probe: str) -> int:
         """See ``SeriesStore``."""
@@ -121,12 +129,6 @@ class Influx:
             return reason[:500] if len(lines) == 1 else reason
         refused = LinesRefused if status in (400, 422) else StoreDown
         raise refused(f"{self.url}: write answered {status}: {reason}")
-
-
-def _documents(body: bytes) -> Iterator[bytes]:
-    for line in body.split(b"\n"):
-        if line.strip():
-            yield line
 
 
 def _reason(body: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,6 +15,10 @@ class StoreDown(RuntimeError):  # noqa: N818  (the contract's name)
 
 class LinesRefused(StoreDown):
     """The database refused the lines as a whole, for a reason that names none of them: as with ``StoreDown``, nothing is acknowledged."""
+
+
+class TooManyRefused(LinesRefused):
+    """The search for the lines that the database refuses was given up; part of the others are in."""
 
 
 class QueryError(ValueError):
@@ -35,8 +40,9 @@ class SeriesStore(Protocol):
         """The server's version; StoreDown when it does not answer. Says nothing about the account."""
         ...
 
-    def write(self, lines: list[str]) -> list[Rejected]:
-        """Store line protocol with times in ns. On return every line is in the database, or is named with the reason.
+    def write(self, lines: list[str], *, most_requests: int | None = None) -> list[Rejected]:
+        """Store line protocol with times in ns. On return every line is in the database, or is named with the reason. Where that takes
+        a search, it is given up after ``most_requests`` (TooManyRefused).
 
         StoreDown when the database cannot take anything now; part of the lines may be in then, and writing them again does no harm.
         """
@@ -44,6 +50,10 @@ class SeriesStore(Protocol):
 
     def query(self, influxql: str, params: dict[str, Any] | None = None) -> list[Series]:
         """One InfluxQL statement; ``params`` fill its ``$name`` placeholders. Times are ns since 1970 UTC. QueryError, StoreDown."""
+        ...
+
+    def parts(self, influxql: str, params: dict[str, Any] | None = None) -> Iterator[Series]:
+        """Like ``query``, of an answer that is too much to be held: pieces of its series, in order, while the answer is being read."""
         ...
 
     def measurements_of(self, probe: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,15 +32,20 @@ class Series:
         return [row[at] for row in self.rows]
 
 
-def read_answer(documents: Iterable[bytes]) -> list[Series]:
-    """Series of one statement from the JSON documents of its answer; a series cut across documents is put together again."""
-    found: list[Series] = []
+def read_parts(documents: Iterable[bytes]) -> Iterator[Series]:
+    """Series of one statement from the JSON documents of its answer, as they come: one may be cut across documents."""
     for document in documents:
         for result in _results(document):
             if "error" in result:
                 raise AnswerError(str(result["error"]))
-            for entry in result.get("series", []):
-                _append(found, _series(entry))
+            yield from map(_series, result.get("series", []))
+
+
+def joined(parts: Iterable[Series]) -> list[Series]:
+    """With each series in one piece again."""
+    found: list[Series] = []
+    for part in parts:
+        _append(found, part)
     return found
 
 

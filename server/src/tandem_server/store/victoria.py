@@ -12,6 +12,7 @@ import base64
 import gzip
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -56,7 +57,7 @@ class Victoria:
         self._check_settings()
         return body.decode(errors="replace").strip()
 
-    def write(self, lines: list[str]) -> list[Rejected]:
+    def write(self, lines: list[str], *, most_requests: int | None = None) -> list[Rejected]:  # noqa: ARG002  it needs no search
         """See ``SeriesStore``."""
         if not lines:
             return []
@@ -79,6 +80,10 @@ class Victoria:
         raise QueryError(
             "VictoriaMetrics has no InfluxQL: ledger and report need an InfluxDB ([store] kind private, running or influxdb2)"
         )
+
+    def parts(self, influxql: str, params: dict[str, Any] | None = None) -> Iterator[Series]:
+        """QueryError always."""
+        return iter(self.query(influxql, params))
 
     def measurements_of(self, probe: str) -> int:
         """See ``SeriesStore``: names of series."""

@@ -1,7 +1,8 @@
 """Whether this probe carries out what the server pushed. What the server says is not trusted further than a person without rights here.
 
 A pushed campaign is a campaign file like a person's, so it can do no more than such a file: run experiments that are installed, within
-their parameters' ranges, and shape paths for a run where the collector may. It names no sysctl, no command and no server; and of the
+their parameters' ranges, shape paths for a run where the collector may, and set the few sysctls of ``campaign_keys.SYSCTLS`` for a run. It
+names no other sysctl, no command and no server; and of the
 probe's files only those below ``FOLDER/files``, where nothing of the collector lies: neither its token nor its configuration with the
 home zones can be given out as a list of names to resolve.
 """
@@ -92,8 +93,11 @@ def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401 any JSON value, or what
 
 
 def _shapes(campaign: Campaign, lack: Lack) -> None:
-    """Refuse links that cannot be made here: each run would fail."""
+    """Refuse links and sysctls that cannot be made here: each run would fail."""
     for step in campaign.steps:
+        missing = lack(Conditions(sysctl=step.sysctl)) if step.sysctl else None
+        if missing is not None:
+            raise CampaignError(f"{campaign.where('step', step.name, 'sysctl')}: step {step.name}: {missing}")
         wanted = {}
         for arm in arms(campaign, step):
             for made in map(shaped, arm.shape.values()):

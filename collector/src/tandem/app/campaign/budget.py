@@ -59,14 +59,19 @@ class Spending:
         if utc_s is not None:
             self._first_utc_s = utc_s if self._first_utc_s is None else min(self._first_utc_s, utc_s)
 
-    def refuses(self, cost: Mapping[str, int], utc_s: float | None) -> tuple[str, float | None] | None:
-        """Why a run of this cost may not begin, and in how many seconds it may (None: not known); None when it may."""
+    def refuses(
+        self, cost: Mapping[str, int], utc_s: float | None, sims_left: Mapping[str, int] | None = None
+    ) -> tuple[str, float | None] | None:
+        """Why a run of this cost may not begin, and in how many seconds it may (None: not known); None when it may. ``sims_left``: by
+        role what its SIM may still carry today."""
         budget = self._budget
         today = self._today(utc_s)
         to_midnight = None if utc_s is None else _DAY_S - utc_s % _DAY_S
         if budget.day_runs is not None and self._of_day(self._runs, today) >= budget.day_runs:
             return f"the day's {budget.day_runs} runs are made", to_midnight
         for role, count in cost.items():
+            if count > (left := (sims_left or {}).get(role, count)):
+                return f"{role}: its SIM's day_bytes have {left} left, the run takes {count}", to_midnight
             spent = self._spent_on(today, role)
             if budget.day_bytes is not None and spent + count > budget.day_bytes:
                 return (

@@ -197,7 +197,7 @@ class Campaigns:
         current.used_before = self._usage()
         failure = None
         try:
-            sysctl = settings(begun.campaign, begun.substitutes)
+            sysctl = {**step.sysctl, **settings(begun.campaign, begun.substitutes)}
             request = request_of(step, start.item, begun.paths, begun.substitutes, sysctl)
             current.running = self._runner.begin(step.experiment, request, told)
             if current.running is None:

@@ -38,9 +38,13 @@ def bound(roles: tuple[str, ...], names: list[str], given: Mapping[str, str]) ->
 
 
 def request_of(
-    step: Step, item: Item, paths: Mapping[str, str], substitutes: Substitutes, sysctl: Mapping[str, str] | None = None
+    step: Step,
+    item: Item,
+    paths: Mapping[str, str],
+    substitutes: Substitutes,
+    sysctl: Mapping[str, str | int] | None = None,
 ) -> dict[str, Any]:
-    """The request's parameters. ``sysctl``: what the run needs set, by name (``requires.settings``)."""
+    """The request's parameters. ``sysctl``: what the run needs set, by name (its step's, ``requires.settings``)."""
     chance = random.Random(f"{item.seed}/path")
     given: dict[str, Any] = {}
     for name, value in item.parameters.items():

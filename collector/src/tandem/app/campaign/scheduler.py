@@ -166,7 +166,7 @@ class Scheduler:
         repetition, arm = self._sequences[step.name][number]
         chosen = item(campaign, step, self._arms[step.name][arm], number, repetition, arm)
         cost = self._estimate(chosen)
-        refused = self._spending.refuses(cost.bytes_by_role, now.utc_s)
+        refused = self._spending.refuses(cost.bytes_by_role, now.utc_s, sight.left_bytes)
         if refused is not None:
             return Not(*refused)
         label = life.told[0] if life.told else None

@@ -29,13 +29,15 @@ class Moment:
 @dataclass(frozen=True, slots=True)
 class Sight:
     """The probe now. ``speed_class``: still, low, high, None while it is not known; ``position``: latitude and longitude in degrees;
-    ``paths_up``: roles whose path can carry data; ``busy``: something else is being measured."""
+    ``paths_up``: roles whose path can carry data; ``busy``: something else is being measured;
+    ``left_bytes``: by role what the SIM may still carry today, where its owner set a limit (``day_bytes``)."""
 
     mobile: bool = False
     speed_class: str | None = None
     position: tuple[float, float] | None = None
     paths_up: frozenset[str] = frozenset()
     busy: bool = False
+    left_bytes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

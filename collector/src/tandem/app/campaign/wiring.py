@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tandem.app.account import Account
 from tandem.app.any_wish import any_wish
 from tandem.app.campaign.admission import admitted
 from tandem.app.campaign.driver import Campaigns
@@ -46,7 +47,9 @@ class PairsRunner:
         self._config, self._registry, self._pairs, self._done = config, registry, pairs, done
 
     def begin(self, experiment: str, request: Mapping[str, Any], campaign: Mapping[str, Any]) -> str | None:
-        """See ``driver.Runner``."""
+        """See ``driver.Runner``: the thread that writes the spool may not wait for an experiment that is asked what it takes."""
+        if not self._registry.ready(experiment):
+            return None
         wish = any_wish(self._config, self._registry, experiment, request, "campaign")
         return self._pairs.begin(replace(wish, campaign=campaign))
 
@@ -70,10 +73,12 @@ class Eyes:
     """What a campaign sees of the probe."""
 
     def __init__(
-        self, detectors: DetectorsLike, live: Live, paths: PathsLike, pairs: Pairs, interfaces: Mapping[str, str | None]
+        self, detectors: DetectorsLike, live: Live, paths: PathsLike, pairs: Pairs, config: Config, account: Account
     ) -> None:
         self._detectors, self._live, self._paths, self._pairs = detectors, live, paths, pairs
-        self._usage = UsageAccount(interfaces)
+        self._usage, self._account = UsageAccount(paths.interfaces), account
+        # A limit that nobody set holds back what the collector begins by itself: a campaign has its budget.
+        self._limited = {p.name: p for p in config.paths if p.day_bytes is not None}
         self._position: tuple[float, tuple[float, float]] | None = None
 
     def sight(self, roles: Mapping[str, str]) -> Sight:
@@ -87,6 +92,11 @@ class Eyes:
             position=position[1] if fresh and position is not None else None,
             paths_up=frozenset(role for role, path in roles.items() if states.get(path, {}).get("state") == "up"),
             busy=self._pairs.running,
+            left_bytes={
+                role: self._account.left_of_day(self._limited[path]) or 0
+                for role, path in roles.items()
+                if path in self._limited
+            },
         )
 
     @property
@@ -236,11 +246,11 @@ def folder(config: Config) -> Path:
 
 
 def campaign_part(
-    around: Surroundings, detectors: DetectorsLike, live: Live, pairs: Pairs, address: GatewayAddress
+    around: Surroundings, detectors: DetectorsLike, live: Live, pairs: Pairs, address: GatewayAddress, account: Account
 ) -> CampaignPart:
     """The campaigns of a collector made of these."""
     config, paths = around.config, around.paths
-    eyes = Eyes(detectors, live, paths, pairs, paths.interfaces)
+    eyes = Eyes(detectors, live, paths, pairs, config, account)
     part = CampaignPart(config, around.clock, PairsRunner(config, around.registry, pairs, live.done), eyes, around.emit)
     if config.campaigns.from_server:
         part.listen_to(AnyPath(address, paths.interfaces), around)

@@ -36,9 +36,7 @@ def _modems(modems: Mapping[str, Mapping[str, Any]]) -> list[str]:
         state, since_s = modem.get("state"), modem.get("state_since_s")
         if state not in ("lost", "recovering"):
             continue
-        how = {"silent": "is silent", "stale": "repeats itself", "refusing": "refuses"}.get(
-            str(modem.get("sickness")), "is lost"
-        )
+        how = {"silent": "is silent", "refusing": "refuses"}.get(str(modem.get("sickness")), "is lost")
         steps = modem.get("recovery_steps") or 0
         doing = f", recovering: {modem.get('recovery_step')} was done" if state == "recovering" else ""
         if state == "lost" and steps:

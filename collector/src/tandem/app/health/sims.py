@@ -56,6 +56,7 @@ class Sim:
             "expected_bytes": self.told.expected_bytes,
             "reset_in_s": max(0.0, midnight_s(self.told.reset) - self.utc_s),
         }
+        fields["day_limit_bytes"] = self.path.day_limit_bytes
         if self.plan is not None:
             fields["plan_bytes"], fields["left_bytes"] = self.plan.bytes, self.told.left_bytes
             if self.told.used_up_utc_s is not None:

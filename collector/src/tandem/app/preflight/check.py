@@ -23,14 +23,23 @@ from tandem.app.preflight.lines import Line, ready, settled
 from tandem.app.preflight.machine import collector_line, machine_lines
 from tandem.app.preflight.measuring import Measuring
 from tandem.app.preflight.modems import Status, modem_lines
-from tandem.app.preflight.network import measured_lines, path_lines, plan_lines, server_lines, tunnel_lines
+from tandem.app.preflight.network import (
+    measured_lines,
+    metrics_line,
+    path_lines,
+    plan_lines,
+    server_lines,
+    tunnel_lines,
+)
 from tandem.app.preflight.own_collector import OwnCollector, token_file
 from tandem.app.preflight.server import ask_server
 from tandem.app.preflight.tunnel import tunnel
 from tandem.app.status_socket import NAME, NoCollectorError, ask
 from tandem.modem.discovery import network_interface
+from tandem.mptcp import sysctls
 
 FORMAT = "tandem-preflight/1"
+METRICS = "net.ipv4.tcp_no_metrics_save"
 _ANSWER_S, _LOOK_S, _SIMS_S = 5.0, 1.0, 5.0
 
 
@@ -132,6 +141,7 @@ def _looked(
         *measured_lines(config, measured, server),
         *machine_lines(config, status, disk, server.clock_off_s),
         *server_lines(config, server, _running(status, trouble)),
+        metrics_line(sysctls.read([METRICS])[METRICS], server),
         *plan_lines(config, _plans(config, status, folder)),
         *tunnel_lines(tunnel()),
     ], {**(status.get("software") or {}), "server": server.version}

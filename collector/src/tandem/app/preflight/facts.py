@@ -22,7 +22,8 @@ class Server:
     """What the gateway and the endpoint answered. ``gateway``, ``control``: None when all is well, else why not. ``untimely``: a
     certificate that does not hold at the time that this clock shows. ``token``: None: not asked; ``good``, or why it is not.
     ``probe``: whose the token is; ``expected``: the collector's version that the server expects; None: it does not say.
-    ``budget``: None when a session was opened, else why the endpoint grants none. ``clock_off_s``: this clock less the gateway's."""
+    ``budget``: None when a session was opened, else why the endpoint grants none. ``clock_off_s``: this clock less the gateway's.
+    ``no_metrics_save``: its kernel's sysctl, None when it did not tell."""
 
     gateway: str | None
     control: str | None = None
@@ -33,6 +34,7 @@ class Server:
     expected: str | None = None
     budget: str | None = None
     clock_off_s: float | None = None
+    no_metrics_save: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from tandem.app.health.wrong import LOW_INODES_SHARE, WORN_PERCENT
 from tandem.app.preflight.facts import Disk
 from tandem.app.preflight.lines import Line, Name, fails, passes, skipped
 from tandem.app.preflight.modems import Status, unheard
+from tandem.app.traces.policy import intended
 from tandem.schema.grades import SCALES, disk_tone
 
 _BEHIND_S = SCALES["health.spool_oldest_s"].good
@@ -29,6 +30,7 @@ def machine_lines(config: Config, status: Status, disk: Disk, clock_off_s: float
         _power(status),
         _disk(config, disk, status),
         _spool(status),
+        _uploads(config, status),
     ]
 
 
@@ -139,3 +141,11 @@ def _spool(status: Status) -> Line:
     if counts.get("made") and not counts.get("sent"):
         return fails("spool", f"{words}: none was sent yet", "tandem status says why they wait", None, causes)
     return passes("spool", words)
+
+
+def _uploads(config: Config, status: Status) -> Line:
+    """Never fails: where they stay is the owner's choice, which is told."""
+    waiting = (status.get("traces") or {}).get("waiting_bytes") or 0
+    go, words = intended(config.traces, config.paths)
+    said = f"{waiting / 1e6:.0f} MB wait; {words}"
+    return passes("uploads", said) if go else skipped("uploads", said)

@@ -84,7 +84,7 @@ class Measuring:
         while True:
             for answer in self._ask({"op": "start", "experiment": experiment, "parameters": parameters}):
                 kind, reason = answer.get("type"), str(answer.get("reason"))
-                if kind == "refused" and "another pair is running" in reason:
+                if kind == "refused" and "try again when it has ended" in reason:
                     break
                 if kind in ("refused", "error"):
                     raise HeldError(f"the collector refused: {reason}")

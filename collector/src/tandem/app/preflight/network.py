@@ -136,16 +136,31 @@ def _version(server: Server, running: str | None, causes: list[tuple[Name, ...]]
     return fails("version", f"{running or 'not told'}, the server expects {server.expected}", mend, None, causes)
 
 
+def metrics_line(own: str | None, server: Server) -> Line:
+    """Whether a connection begins without what an earlier one to the same address left (ssthresh above all), at both ends. ``own``: of this
+    kernel, None where it has no such sysctl or hides it."""
+    kept = [end for end, told in (("this kernel", own), ("the server's kernel", server.no_metrics_save)) if told == "0"]
+    if kept:
+        what = f"{' and '.join(kept)}: transfers inherit what earlier ones left (net.ipv4.tcp_no_metrics_save is 0)"
+        return fails("metrics", what, "the playbook's role mptcp, there; or sysctl -w net.ipv4.tcp_no_metrics_save=1")
+    untold = [end for end, told in (("here", own), ("at the server", server.no_metrics_save)) if told is None]
+    if untold:
+        return skipped("metrics", f"whether transfers inherit from earlier ones is not told {' and '.join(untold)}")
+    return passes("metrics", "no transfer inherits from earlier ones, at both ends")
+
+
 def plan_lines(config: Config, sims: Mapping[str, Mapping[str, Any]]) -> list[Line]:
-    """What each SIM's plan has left."""
-    return [
-        _plan(path, sims.get(path.name)) for path in config.paths if path.plan is not None or path.modem is not None
-    ]
+    """What each SIM may carry."""
+    return [_plan(path, sims.get(path.name)) for path in config.paths if path.day_limit_bytes is not None]
 
 
 def _plan(path: PathConfig, sim: Mapping[str, Any] | None) -> Line:
+    limit = path.day_limit_bytes or 0
+    day = f"at most {limit / 1e6:.0f} MB a day{'' if path.day_bytes is not None else ' (day_bytes is not told)'}"
+    if limit == 0:
+        day = "day_bytes is 0: only the radio is measured"
     if path.plan is None:
-        return skipped("budget", "no plan is told ([path.plan])", path.name)
+        return passes("budget", f"{day}; no plan is told ([path.plan])", path.name)
     if sim is None:
         return fails(
             "budget", "it is not known while the time is not", "see the clock's line", path.name, [_CLOCK, COLLECTOR]
@@ -159,7 +174,7 @@ def _plan(path: PathConfig, sim: Mapping[str, Any] | None) -> Line:
         return fails(
             "budget", f"the SIM's plan will not last: {words}, {expected / 1e9:.2f} GB forecast", mend, path.name
         )
-    return passes("budget", words, path.name)
+    return passes("budget", f"{day}; {words}", path.name)
 
 
 def tunnel_lines(tunnel: Tunnel | None) -> list[Line]:

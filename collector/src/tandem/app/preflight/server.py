@@ -19,6 +19,7 @@ from tandem.export.gateway import Answer, CertificateTimeError, Link, LinkError
 from tandem.schema.manifest import CHECK_RUN
 
 CONNECT_S, ANSWER_S = 5.0, 10.0
+KEPT = "tcp_no_metrics_save"
 _GOOD = "good"
 _NO_TOKEN = "none"  # noqa: S105  sent where the file holds none, so that the server itself can be asked
 
@@ -102,7 +103,8 @@ def _of_endpoint(config: Config, interfaces: Mapping[str, str], told: Server) ->
     asked = {"run": CHECK_RUN, "paths": paths, "server": {**urls, **ca_file}, "control_timeout_s": ANSWER_S}
     try:
         control = Control(read_common(asked))
-        control.close(control.open("any", {}, bytes=1, seconds=None), CONNECT_S)
+        session = control.open("any", {}, bytes=1, seconds=None)
+        control.close(session, CONNECT_S)
     except ParameterError as error:
         return replace(told, control=str(error))
     except ControlError as error:
@@ -111,4 +113,5 @@ def _of_endpoint(config: Config, interfaces: Mapping[str, str], told: Server) ->
         if error.status == 401:  # the gateway says so too: the token's line
             return told
         return replace(told, control=str(error).removeprefix("control channel: "))
-    return told
+    settings = session.answer.get("environment")
+    return replace(told, no_metrics_save=_text(settings.get(KEPT)) if isinstance(settings, dict) else None)

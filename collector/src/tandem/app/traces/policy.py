@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tandem.app.config_modem import PathConfig
 from tandem.app.config_traces import TracesConfig
 from tandem.app.traces.night import begins_in
 from tandem.export import LEAST_LEFT_BYTES, Permit
@@ -56,6 +57,29 @@ def decide(rules: TracesConfig, sight: Sight) -> Permit:
         return _no("what uploads may cost the SIMs today is used up", _PATH_S)
     names = tuple(p.name for p in paid)
     return Permit(names, f"over {', '.join(names)}, within today's budget", 0.0, {p.name: p.left_bytes for p in paid})
+
+
+def intended(rules: TracesConfig, paths: Sequence[PathConfig]) -> tuple[bool, str]:
+    """Whether captures and results go up by themselves, and for people: when, over what, at what cost; or how they would."""
+    if not rules.enabled:
+        return False, "captures and results go up when a person asks for it only: [traces] enabled is false"
+    when = "at any time" if rules.night is None else "from {:02}:{:02} to {:02}:{:02}".format(*_clock_of(rules.night))
+    if rules.still_for_s > 0:
+        when += f" when the radio has been still for {_span(rules.still_for_s)}"
+    sims = [f"{p.name} {rules.metered_bytes_per_day / 1e6:.0f} MB" for p in paths if p.is_metered]
+    paid = f"over the SIMs, a day at most {', '.join(sims)}, of a told plan ([path.plan]) {rules.plan_share:.0%} of what it will have left"
+    free = [p.name for p in paths if not p.is_metered]
+    over_free = f"over {', '.join(free)}, which costs no SIM anything"
+    if rules.over == "any":
+        return True, f"captures and results go up {when}, " + (f"{over_free}, else {paid}" if free else paid)
+    if free:
+        return True, f"captures and results go up {when}, {over_free}"
+    stay = "captures and results stay on the kit, every path has a SIM"
+    return False, f'{stay}; [traces] over = "any" sends them {when}, {paid}'
+
+
+def _clock_of(night: tuple[int, int]) -> tuple[int, int, int, int]:
+    return *divmod(night[0], 60), *divmod(night[1], 60)
 
 
 def _time(rules: TracesConfig, sight: Sight) -> Permit | None:

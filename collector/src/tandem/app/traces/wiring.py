@@ -16,7 +16,7 @@ from tandem.app.parts import DetectorsLike, PathsLike
 from tandem.app.surroundings import Surroundings
 from tandem.app.traces.allowance import left_today
 from tandem.app.traces.keeping import Keeping
-from tandem.app.traces.policy import PathSight, Sight, decide
+from tandem.app.traces.policy import PathSight, Sight, decide, intended
 from tandem.app.traces.spent import Spent
 from tandem.export import GatewayAddress, Permit, TracePaths, TraceQueue, TraceUploader
 from tandem.schema.record import Record, Value
@@ -68,7 +68,9 @@ class TracePolicy:
             return PathSight(path.name, path.is_metered, up)
         uploaded = self._spent.of(path.name, day_of(utc_ns) or "")
         days, utc_s = self._account.days(path.name), None if utc_ns is None else utc_ns / 1e9
-        return PathSight(path.name, True, up, left_today(self._config.traces, path.plan, days, uploaded, utc_s))
+        sim_left = self._account.left_today(path)
+        left = left_today(self._config.traces, path.plan, days, uploaded, utc_s, sim_left)
+        return PathSight(path.name, True, up, left)
 
     def reserve(self, path: str, count: int) -> None:
         """See ``tandem.export.Policy``."""
@@ -103,6 +105,7 @@ class TracesPart:
         self.queue = TraceQueue(config.folder)
         self._emit, self._clock = around.emit, around.clock
         self._operators = {p.name: p.operator for p in config.paths}
+        self._intended = intended(rules, config.paths)[1]
         self._policy = TracePolicy(
             config, around.clock, around.paths, account, campaigns.held, lambda: detectors.mobile, self._is_asked
         )
@@ -158,7 +161,13 @@ class TracesPart:
         elif permit.paths and self._uploader.trouble is not None:
             said = f"waits: {self._uploader.trouble}"
         sent = {path: moved.sent_bytes for path, moved in self._gateway.moved().items()}
-        return {**counts, "said": said, "now": self._uploader.now if permit.paths else None, "sent_bytes": sent}
+        return {
+            **counts,
+            "said": said,
+            "intended": self._intended,
+            "now": self._uploader.now if permit.paths else None,
+            "sent_bytes": sent,
+        }
 
     def asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """A request of the status socket: ``action`` status, list or upload (``names``, ``now``); ValueError with the reason."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -148,7 +149,12 @@ def summary(status: dict[str, Any]) -> str:
         lines += [f"  {kind_words(r)}: {words}" for r in run.get("runs", []) if (words := phase_words(r.get("phase")))]
     spent = status.get("spent_today_bytes") or {}
     if spent:
-        lines.append("today (UTC): " + ", ".join(f"{path} {size(count)}" for path, count in spent.items()))
+        limits = status.get("day_limit_bytes") or {}
+        of = {path: "" if limit is None else f" of {size(limit)}" for path, limit in limits.items()}
+        told = (f"{path} {size(count)}{of.get(path, '')}" for path, count in spent.items())
+        lines.append(f"today (UTC): {', '.join(told)}")
+    if status.get("radio_only"):
+        lines += textwrap.wrap(f"only the radio is measured: {status['radio_only']}", WIDTH, subsequent_indent="  ")
     lines.append(f"polls: {polls.get('made', 0)}, of these {polls.get('late', 0)} late")
     lines.append(
         f"records: {spool.get('made', 0)} made, {spool.get('sent', 0)} sent, {spool.get('pending', 0)} waiting, "
@@ -156,6 +162,7 @@ def summary(status: dict[str, Any]) -> str:
     )
     if isinstance(status.get("traces"), dict):
         lines.append(traces_line(status["traces"]))
+        lines += textwrap.wrap(f"  {status['traces'].get('intended') or ''}", WIDTH, subsequent_indent="  ")
     if status.get("clock"):
         lines.append(f"clock: {clock_words(status['clock'])}")
     if line := health_line(status, WIDTH - len("machine: ")):

@@ -13,7 +13,7 @@ _RANGE = re.compile(r"\s*([0-9]{1,18})-([0-9]{1,18})\s*\Z")
 _RATE = re.compile(r"\s*([0-9]{1,9})(?:/([0-9]{1,9}))?\s*\Z")
 _NUMBER = r"([0-9]{1,9})"
 _DURATION = re.compile(
-    rf"\s*P(?:{_NUMBER}Y)?(?:{_NUMBER}M)?(?:{_NUMBER}D)?(?:T(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:([0-9]{{1,9}}(?:\.[0-9]{{1,12}})?)S)?)?\s*\Z"
+    rf"\s*P(?:{_NUMBER}Y)?(?:{_NUMBER}M)?(?:{_NUMBER}D)?(?:T(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:([0-9]{{1,9}}(?:\.[0-9]+)?)S)?)?\s*\Z"
 )
 
 

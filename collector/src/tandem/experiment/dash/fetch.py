@@ -15,7 +15,7 @@ from typing import Protocol
 
 from tandem.experiment import http_head
 from tandem.experiment.base import Stop, StoppedError
-from tandem.experiment.control import describe
+from tandem.experiment.control import Session, describe
 from tandem.experiment.dash.model import ByteRange
 from tandem.stream import Stream, wake
 
@@ -56,11 +56,16 @@ class Fetched:
     closes: bool
 
 
-def request(path: str, host: str, session: str, part: ByteRange | None) -> bytes:
+def request(path: str, host: str, session: Session, part: ByteRange | None) -> bytes:
     """The request; ValueError when the path, which comes from the MPD, holds what no request line may."""
     if not path.isascii() or not path.isprintable() or " " in path:
         raise ValueError(f"{path[:80]!r} cannot be asked for")
-    lines = [f"GET {path} HTTP/1.1", f"Host: {host}", f"X-Tandem-Session: {session}", "Accept-Encoding: identity"]
+    lines = [
+        f"GET {path} HTTP/1.1",
+        f"Host: {host}",
+        f"X-Tandem-Session: {session.claim(path)}",
+        "Accept-Encoding: identity",
+    ]
     if part is not None:
         lines.append(f"Range: bytes={part.first}-{part.last}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")

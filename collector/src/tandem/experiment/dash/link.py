@@ -57,10 +57,10 @@ class Link:
     def get(self, resource: Resource, keep: int | None = None, taker: Taker | None = None) -> Fetched:
         """Fetch, with as many attempts as asked for; FetchError when the last failed. ``keep``, ``taker``: see ``Fetcher.get``; what a
         taker has got cannot be taken back, so a request whose answer had begun is not made again."""
-        asked = self._request(resource)
         attempt = 0
         while True:
             attempt += 1
+            asked = self._request(resource)  # signed anew: it may be another connection's
             reused = self._fetcher is not None and self._fetcher.used
             try:
                 fetched = self._once(asked, resource, keep, taker)
@@ -93,7 +93,7 @@ class Link:
             if f"{parts.scheme}://{parts.netloc}" != self.root:
                 raise FetchError(f"{resource.url[:120]!r} is not on {self.root}", again=False)
             target = parts.path + (f"?{parts.query}" if parts.query else "")
-            return request(target or "/", self.host, self._session.id, resource.range)
+            return request(target or "/", self.host, self._session, resource.range)
         except ValueError as error:
             raise FetchError(f"a URL of the MPD: {error}", again=False) from error
 

@@ -47,6 +47,10 @@ def inherited(levels: Sequence[Element]) -> Element | None:
         own = next((found for kind in _KINDS if (found := level.first(kind)) is not None), None)
         if own is None:
             continue
+        beside = level.first("SegmentBase")
+        if beside is not None and own.first("Initialization") is None:
+            # Manifests of 2011 have the initialization in a SegmentBase beside the SegmentList.
+            own = Element(own.name, own.line, own.attributes, [*beside.all("Initialization"), *own.children])
         if merged is None or merged.name != own.name:
             merged = own
             continue
@@ -182,6 +186,7 @@ def _timeline(timeline: Element, place: Place, scale: int, offset: int) -> list[
     if not rows:
         raise refuse(timeline, "no S")
     times: list[tuple[int, int]] = []
+    end = None if place.duration_s is None else offset + place.duration_s * scale
     now = 0
     for position, row in enumerate(rows):
         if whole(row, "k", 1) != 1:
@@ -193,8 +198,11 @@ def _timeline(timeline: Element, place: Place, scale: int, offset: int) -> list[
         if start < now:
             raise refuse(row, f"t={start} is before the end of the one before ({now})")
         repeats = signed(row, "r", 0)
-        until = None if repeats >= 0 else _until(rows, position, place, scale, offset)
-        count = repeats + 1 if until is None else max(0, math.ceil((until - start) / length - 1e-6))
+        until = end if repeats >= 0 else _until(rows, position, end)
+        count = repeats + 1
+        if until is not None:
+            fit = max(0, math.ceil((until - start) / length - 1e-6))
+            count = fit if repeats < 0 else min(count, fit)
         if len(times) + count > MOST_SEGMENTS:
             raise refuse(row, f"more than {MOST_SEGMENTS} segments")
         times += [(start + index * length, length) for index in range(count)]
@@ -206,14 +214,14 @@ def _timeline(timeline: Element, place: Place, scale: int, offset: int) -> list[
     return times
 
 
-def _until(rows: list[Element], position: int, place: Place, scale: int, offset: int) -> float:
-    """Where an S with a negative r ends: at the next one's t, or at the period's end."""
+def _until(rows: list[Element], position: int, end: float | None) -> float:
+    """Where an S with a negative r ends: at the next one's t, or at the period's ``end``."""
     row = rows[position]
     if position + 1 < len(rows):
-        end = whole(rows[position + 1], "t")
-        if end is None:
+        following = whole(rows[position + 1], "t")
+        if following is None:
             raise refuse(row, "r is negative, and the S after it has no t")
-        return end
-    if place.duration_s is None:
+        return following if end is None else min(following, end)
+    if end is None:
         raise refuse(row, "r is negative, and the period's duration is not said")
-    return offset + place.duration_s * scale
+    return end

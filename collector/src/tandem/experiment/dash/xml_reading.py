@@ -16,7 +16,8 @@ MOST_ATTRIBUTES = 64
 LONGEST_TEXT = 65_536
 """Characters of one element's text, and of one attribute's value."""
 
-_NAMESPACES = ("urn:mpeg:dash:schema:mpd:2011", "")
+_DASH = "urn:mpeg:dash:schema:mpd:2011"
+"""Some packagers write it, as drafts of the standard did, in other cases of its letters."""
 
 
 class MpdError(ValueError):
@@ -71,8 +72,7 @@ class _Reader:
             if isinstance(error, MpdError):
                 raise
             raise MpdError(f"no XML: {' '.join(str(error).split())[:100]}") from error
-        if self._root is None:
-            raise MpdError("no element of the DASH namespace")
+        assert self._root is not None  # noqa: S101  (expat takes no document without one)
         return self._root
 
     @property
@@ -93,7 +93,12 @@ class _Reader:
         if any(len(value) > LONGEST_TEXT for value in attributes.values()):
             raise MpdError(f"line {self._line}: an attribute longer than {LONGEST_TEXT} characters")
         namespace, _, local = name.rpartition(" ")
-        if self._foreign or namespace not in _NAMESPACES:
+        ours = namespace == "" or namespace.lower() == _DASH
+        if self._root is None and not ours:
+            raise MpdError(
+                f"line {self._line}: {local[:40]!r} is of the namespace {namespace[:80]!r}; read is {_DASH!r}"
+            )
+        if self._foreign or not ours:
             self._foreign += 1  # extensions of others, with all that is in them
             return
         element = Element(local, self._line, {key.rpartition(" ")[2]: value for key, value in attributes.items()})
@@ -109,11 +114,10 @@ class _Reader:
             return
         element, pieces = self._open.pop()
         element.text = "".join(pieces).strip()
+        if len(element.text) > LONGEST_TEXT:
+            raise MpdError(f"line {element.line}: more than {LONGEST_TEXT} characters of text")
 
     def _text(self, text: str) -> None:
         if self._foreign or not self._open:
             return
-        pieces = self._open[-1][1]
-        pieces.append(text)
-        if len(pieces) > 1000 or sum(map(len, pieces)) > LONGEST_TEXT:
-            raise MpdError(f"line {self._line}: more than {LONGEST_TEXT} characters of text")
+        self._open[-1][1].append(text)  # all of it is no longer than the document

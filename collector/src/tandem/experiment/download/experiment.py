@@ -128,8 +128,9 @@ class Download:
 def _get(request: Request, session: Session) -> bytes:
     """The measured request."""
     wanted = {"bytes": request.bytes} if request.seconds is None else {"seconds": f"{request.seconds:g}"}
-    headers = {"X-Tandem-Session": session.id, "Accept-Encoding": "identity"}
-    return http_head.request(f"/v1/download?{urlencode(wanted)}", request.measurement.authority, headers)
+    target = f"/v1/download?{urlencode(wanted)}"
+    headers = {"X-Tandem-Session": session.claim(target), "Accept-Encoding": "identity"}
+    return http_head.request(target, request.measurement.authority, headers)
 
 
 EXPERIMENT = Download()

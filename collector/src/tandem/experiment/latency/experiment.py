@@ -33,7 +33,6 @@ class _Reflector:
     """What the server told of its reflector."""
 
     port: int
-    key: bytes
     clock: clocks.Clock | None
 
 
@@ -111,7 +110,7 @@ class _Run:
             reflector = _reflector(session)
             self._comparison = clocks.compare(clocks.tell(), reflector.clock)
             lasts_s = r.settle_s + r.seconds + r.linger_s
-            load = Load(r, path, session.id, lasts_s + 5, r.connect_timeout_s) if loaded else None
+            load = Load(r, path, session, lasts_s + 5, r.connect_timeout_s) if loaded else None
             with load or nullcontext():
                 if load is not None and load.error is None:
                     self._stop.wait(r.settle_s)
@@ -130,7 +129,7 @@ class _Run:
             with self._stop.interruptible():
                 host = sockets.resolve(r.measurement.host, reflector.port, path.interface)
             own = bytes.fromhex(session.id)
-            return probe(path.interface, host, reflector.key, own, number % 256, plan, self._over)
+            return probe(path.interface, host, session.key, own, number % 256, plan, self._over)
         except OSError as error:
             return Stream(error=describe(error))  # the path is down: a stream of nothing
 
@@ -166,15 +165,14 @@ def _reflector(session: Session) -> _Reflector:
     told = session.answer.get("reflector")
     if not isinstance(told, dict):
         raise ControlError("the server has no reflector", retry=False)
-    port, key = told.get("port"), told.get("key")
+    port = told.get("port")
     try:
-        raw = bytes.fromhex(key if isinstance(key, str) else "-")
         whose = bytes.fromhex(session.id)
     except ValueError:
-        raw = whose = b""
-    if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 65536 or not raw or len(whose) != 16:
+        whose = b""
+    if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 65536 or len(whose) != 16:
         raise ControlError("the server's reflector cannot be understood", retry=False)
-    return _Reflector(port, raw, clocks.read(told.get("clock")))
+    return _Reflector(port, clocks.read(told.get("clock")))
 
 
 EXPERIMENT = Latency()

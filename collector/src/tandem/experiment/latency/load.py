@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tandem.experiment import http_head
 from tandem.experiment.asked import Asked, ProbePath
-from tandem.experiment.control import describe
+from tandem.experiment.control import Session, describe
 from tandem.experiment.measured import connect
 from tandem.stream import Stream
 
@@ -19,7 +19,7 @@ class Load:
 
     asked: Asked
     path: ProbePath
-    session: str
+    session: Session
     seconds: float
     timeout_s: float
     received: int = 0
@@ -63,9 +63,9 @@ class Load:
             self._first.set()
 
     def _read(self, made: Stream) -> None:
-        headers = {"X-Tandem-Session": self.session}
         made.settimeout(self.timeout_s)
         asked = f"/v1/download?seconds={self.seconds:g}"
+        headers = {"X-Tandem-Session": self.session.claim(asked)}
         made.sendall(http_head.request(asked, self.asked.measurement.authority, headers))
         start, head = b"", None
         while head is None:

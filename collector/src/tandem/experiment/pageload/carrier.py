@@ -35,17 +35,10 @@ class Carrier:
     ``lack``: what this machine cannot do at all."""
 
     def __init__(self, request: Request, session: Session, page: str) -> None:
-        self._request, self._names = request, PathNames(request.paths)
+        self._request, self._session, self._page = request, session, page
+        self._names = PathNames(request.paths)
         lone6 = request.kind == "mptcp" and any(sockets.only6(p.interface) for p in request.paths)
         self._options = request.options.here(sends=False, both_families=lone6 and sockets.multipath6())
-        head = (
-            f"GET /v1/page/{page} HTTP/1.1",
-            f"Host: {request.measurement.authority}",
-            f"X-Tandem-Session: {session.id}",
-            "Connection: Upgrade",
-            "Upgrade: tandem-page",
-        )
-        self._preamble = ("\r\n".join(head) + "\r\n\r\n").encode("latin-1")
         self._lock = threading.Lock()
         self._done = threading.Event()
         self._address: tuple[str, int] | None = None
@@ -74,7 +67,7 @@ class Carrier:
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         carried = Carried(connected, Reader(made), Series(self._names.of))
         try:
-            made.sendall(self._preamble)
+            made.sendall(self._preamble())
         except OSError as error:
             self.note(describe(error))
             made.close()
@@ -82,6 +75,17 @@ class Carrier:
         with self._lock:
             self.carried.append(carried)
         return carried
+
+    def _preamble(self) -> bytes:
+        target = f"/v1/page/{self._page}"
+        head = (
+            f"GET {target} HTTP/1.1",
+            f"Host: {self._request.measurement.authority}",
+            f"X-Tandem-Session: {self._session.claim(target)}",
+            "Connection: Upgrade",
+            "Upgrade: tandem-page",
+        )
+        return ("\r\n".join(head) + "\r\n\r\n").encode("latin-1")
 
     def note(self, reason: str) -> None:
         """Remember why a connection failed."""

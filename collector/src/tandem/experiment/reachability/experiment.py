@@ -12,14 +12,14 @@ from tandem.experiment.base import STOPPED, Outcome, Output, Stop, phase
 from tandem.experiment.environment import environment
 from tandem.experiment.interfaces import interface_bytes
 from tandem.experiment.parameters import Parameter
-from tandem.experiment.reachability import dns_message as dns
-from tandem.experiment.reachability import resolvers, tables
-from tandem.experiment.reachability.asking import Answer, Asker
+from tandem.experiment.reachability import tables
 from tandem.experiment.reachability.journal import Journal, Row, write_table
 from tandem.experiment.reachability.names import Name
 from tandem.experiment.reachability.pinging import Pinged, Pinger
 from tandem.experiment.reachability.request import PARAMETERS, Request, read
-from tandem.mptcp import sockets
+from tandem.mptcp import dns_message as dns
+from tandem.mptcp import resolvers, sockets
+from tandem.mptcp.dns_asking import Answer, Asker
 from tandem.schema.manifest import Failure
 
 _KINDS = {"4": (dns.A,), "6": (dns.AAAA,), "46": (dns.A, dns.AAAA)}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tandem.experiment.asked import COMMON, Asked, extended, read_common
 from tandem.experiment.parameters import Parameter, ParameterError
-from tandem.experiment.reachability import resolvers
 from tandem.experiment.reachability.names import DenyList, ListError, NameList, read_deny, read_names
+from tandem.mptcp.resolvers import address_of
 
 PARAMETERS = (
     *COMMON,
@@ -78,7 +79,7 @@ def read(parameters: dict[str, Any]) -> Request:
     own["names"] = _list("names", p["names"], lambda raw: read_names(raw, p["first"]))
     own["deny"] = _list("deny", p["deny"], lambda raw: read_deny(raw.decode())) if p["deny"] else DenyList()
     own["folder"] = Path(p["folder"])
-    own["resolvers"] = resolvers.told(p["resolvers"] or {}, [path.name for path in common.paths])
+    own["resolvers"] = resolvers_told(p["resolvers"] or {}, [path.name for path in common.paths])
     return extended(Request, common, own)
 
 
@@ -91,3 +92,18 @@ def _list(parameter: str, file: str, parse: Any) -> Any:  # noqa: ANN401  either
         raise ParameterError(f"parameter {parameter!r}: {file}: not UTF-8") from error
     except ListError as error:
         raise ParameterError(f"parameter {parameter!r}: {file}: {error}") from error
+
+
+def resolvers_told(given: dict[str, Any], paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The parameter ``resolvers``: path → list of addresses; ParameterError."""
+    found = {}
+    for path, addresses in given.items():
+        if path not in paths:
+            raise ParameterError(f"parameter 'resolvers': {path!r} is none of the paths {', '.join(paths)}")
+        if not isinstance(addresses, list) or not addresses:
+            raise ParameterError(f"parameter 'resolvers': {path}: a list of addresses is needed, as [\"192.0.2.53\"]")
+        for address in addresses:
+            if not isinstance(address, str) or address_of(address) is None:
+                raise ParameterError(f"parameter 'resolvers': {path}: {address!r} is no IP address")
+        found[path] = tuple(addresses)
+    return found

@@ -11,7 +11,7 @@ from typing import Any
 
 from tandem.experiment.asked import ProbePath
 from tandem.experiment.base import STOPPED, EnvironmentLackError, Outcome, Output, Stop, StoppedError, phase, record
-from tandem.experiment.control import Control, ControlError
+from tandem.experiment.control import Control, ControlError, Session
 from tandem.experiment.environment import environment
 from tandem.experiment.interfaces import interface_bytes
 from tandem.experiment.parameters import Parameter
@@ -129,7 +129,7 @@ class _Look:
         seen = replace(seen, counters=looking.risen(before))
         return {"tcp": tcp, "primary": {**asdict(judge_primary(seen)), "seen": asdict(seen)}}
 
-    def _handshake(self, path: ProbePath, session: str, seen: Primary, before: dict[str, int]) -> Primary:
+    def _handshake(self, path: ProbePath, session: Session, seen: Primary, before: dict[str, int]) -> Primary:
         """Connect by Multipath TCP; where that comes out as TCP, again, beside the server's count of SYNs."""
         for _ in range(_TRIES):
             syns = None
@@ -151,11 +151,11 @@ class _Look:
                 break
         return seen
 
-    def _ask(self, path: ProbePath, kind: sockets.Kind, session: str) -> looking.Exchange:
+    def _ask(self, path: ProbePath, kind: sockets.Kind, session: Session) -> looking.Exchange:
         with self._stop.interruptible():
             return looking.ask(self._r, path, kind, self._r.connect_timeout_s, session)
 
-    def _plain(self, path: ProbePath, session: str) -> tuple[dict[str, Any], bool | None]:
+    def _plain(self, path: ProbePath, session: Session) -> tuple[dict[str, Any], bool | None]:
         """Plain TCP over the path, several times: the fastest of each figure, and whether something sits between."""
         here, there, exchanges = list[float](), list[float](), list[float]()
         reason = None
@@ -176,7 +176,7 @@ class _Look:
         names = ("handshake_ms_here", "handshake_ms_at_server", "exchange_ms")
         return {**dict(zip(names, least, strict=True)), "something_between": proxy}, proxy
 
-    def _with_payload(self, path: ProbePath, session: str, seen: Primary) -> Primary:
+    def _with_payload(self, path: ProbePath, session: Session, seen: Primary) -> Primary:
         own = looking.Watched()
         payload = self._download(path, session, {path.name: own}, wait_s=0)
         # A subflow with a wrong end leaves the connection, or falls back when it is the only one.
@@ -201,25 +201,25 @@ class _Look:
         return {**asdict(judge_join(seen)), "seen": asdict(seen)}
 
     @contextmanager
-    def _session(self) -> Iterator[str]:
-        """A session's id; ControlError. Closed afterwards."""
+    def _session(self) -> Iterator[Session]:
+        """A session; ControlError. Closed afterwards."""
         assert self._control is not None  # noqa: S101  (run made it)
         with self._stop.interruptible():
             session = self._control.open("mptcp", {}, bytes=self._r.bytes, seconds=None)
         try:
-            yield session.id
+            yield session
         finally:
             self._control.close(session, _FAREWELL_S if self._stop.requested else self._r.control_timeout_s)
 
     def _download(
-        self, path: ProbePath, session: str, watched: dict[str, looking.Watched], wait_s: float
+        self, path: ProbePath, session: Session, watched: dict[str, looking.Watched], wait_s: float
     ) -> looking.Payload:
         """A connection by Multipath TCP that begins on ``path``, its payload. LookError."""
         r = self._r
         with self._stop.interruptible():
             connection = looking.connected(r, path, "mptcp", r.connect_timeout_s)
         with connection as made:
-            asked = looking.request(r, f"/v1/download?bytes={r.bytes}", {"X-Tandem-Session": session})
+            asked = looking.request(r, f"/v1/download?bytes={r.bytes}", session)
             addresses = {p.name: sockets.interface_addresses(p.interface) for p in r.paths}
             eyes = {name: (seen, addresses[name]) for name, seen in watched.items()}
             over = lambda: self._stop.requested or self.late()  # noqa: E731  (one line, used once)

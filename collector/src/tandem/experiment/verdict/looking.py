@@ -12,7 +12,7 @@ from typing import Any
 from tandem import mptcp_abi as abi
 from tandem.experiment import http_head
 from tandem.experiment.asked import Asked, ProbePath
-from tandem.experiment.control import describe
+from tandem.experiment.control import Session, describe
 from tandem.experiment.measured import connect
 from tandem.mptcp import kernels, sockets
 from tandem.mptcp.statistics import ConnectionSample, Reader, StatisticsError, SubflowSample
@@ -50,14 +50,14 @@ class Exchange:
         return told if isinstance(told, int) and not isinstance(told, bool) else None
 
 
-def ask(asked: Asked, path: ProbePath, kind: sockets.Kind, timeout_s: float, session: str) -> Exchange:
+def ask(asked: Asked, path: ProbePath, kind: sockets.Kind, timeout_s: float, session: Session) -> Exchange:
     """Connect, ask whoami, read; LookError. ``sample``: the connection before the request (Multipath TCP only)."""
     with connected(asked, path, kind, timeout_s) as made:
         connection = made.socket
         info = abi.decode_tcp_info(connection.getsockopt(socket.IPPROTO_TCP, abi.TCP_INFO, abi.TCP_INFO_BYTES))
         sample = read(Reader(connection)) if kind == "mptcp" else None
         started = time.monotonic_ns()
-        raw, first_ns = _answer(made.stream, request(asked, "/v1/whoami", {"X-Tandem-Session": session}), timeout_s)
+        raw, first_ns = _answer(made.stream, request(asked, "/v1/whoami", session), timeout_s)
         try:
             there = json.loads(raw)
         except ValueError as error:
@@ -84,9 +84,9 @@ class connected:  # noqa: N801  (used as a function)
         self._made.socket.close()
 
 
-def request(asked: Asked, target: str, headers: dict[str, str]) -> bytes:
+def request(asked: Asked, target: str, session: Session) -> bytes:
     """A GET of ``target`` at the measurement listener."""
-    return http_head.request(target, asked.measurement.authority, headers)
+    return http_head.request(target, asked.measurement.authority, {"X-Tandem-Session": session.claim(target)})
 
 
 def read(reader: Reader) -> ConnectionSample | None:

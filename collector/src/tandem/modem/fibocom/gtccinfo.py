@@ -36,15 +36,16 @@ def rows(lines: Sequence[str]) -> list[list[str]]:
 def decode(lines: Sequence[str], identity: Identity) -> Reading:
     """LTE, NR standalone, or both (NSA): LTE's quantities are the plain ones then."""
     served = {row[1]: row for row in rows(lines)}
-    sixteens = _sixteens(identity, served)
+    sixteens = _sixteens(identity, lines, served)
     ss_sinr = levels(lines).nr_sinr_db
+    unit_mhz = 1.0 if sixteens else 0.2 if identity.says("FM350") else None
     if "4" in served:
         anchor = _lte(served["4"], sixteens)
         if "9" not in served:
             return anchor
-        return with_secondary(anchor, _nr(served["9"], sixteens, ss_sinr))
+        return with_secondary(anchor, _nr(served["9"], sixteens, ss_sinr, unit_mhz))
     if "9" in served:
-        return _nr(served["9"], sixteens, ss_sinr)
+        return _nr(served["9"], sixteens, ss_sinr, unit_mhz)
     return _wcdma(served["2"]) if "2" in served else Reading()
 
 
@@ -71,11 +72,10 @@ def _lte(row: Row, sixteens: bool) -> Reading:
     return with_lte_codes(found, at(row, 12), at(row, 13))
 
 
-def _nr(row: Row, sixteens: bool, ss_sinr: float | None) -> Reading:
-    """``1,9,…`` with the same columns; band ``50<band>``, bandwidth in MHz, levels by the SS mapping of +CESQ."""
+def _nr(row: Row, sixteens: bool, ss_sinr: float | None, unit_mhz: float | None) -> Reading:
+    """``1,9,…`` with the same columns; band ``50<band>``, levels by the SS mapping of +CESQ; bandwidth in ``unit_mhz``."""
     rsrp, rsrq, sinr = as_read(at(row, 12)), as_read(at(row, 13)), code(at(row, 10), -100, 127)
     label = at(row, 8)
-    width = code(at(row, 9), 5, 400)
     return Reading(
         rat="NR-SA",
         rsrp_code=rsrp,
@@ -90,8 +90,20 @@ def _nr(row: Row, sixteens: bool, ss_sinr: float | None) -> Reading:
         pci=_number(at(row, 7), 1007, sixteens),
         earfcn=_number(at(row, 6), 3279165, sixteens),
         band=code(label[2:] if label.startswith("50") else label, 1, 512),
-        bandwidth_mhz=None if width is None else float(width),
+        bandwidth_mhz=_width(at(row, 9), unit_mhz),
     )
+
+
+_NR_WIDTHS_MHZ = (5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 100)
+
+
+def _width(text: str, unit_mhz: float | None) -> float | None:
+    """A bandwidth of FR1 (3GPP TS 38.101-1 table 5.3.5-1): in fifths of a MHz on FM350, as LTE's resource blocks of 0.2 MHz are, in
+    MHz on the others. Of a model that is not known (None), what only one of the two can be."""
+    found = whole(text)
+    units = (0.2, 1.0) if unit_mhz is None else (unit_mhz,)
+    possible = [w for w in (round((found or 0) * unit, 1) for unit in units) if w in _NR_WIDTHS_MHZ]
+    return float(possible[0]) if len(possible) == 1 else None
 
 
 def nr_sinr(found: int | None, judge: float | None) -> float | None:
@@ -120,9 +132,12 @@ def _wcdma(row: Row) -> Reading:
     )
 
 
-def _sixteens(identity: Identity, served: dict[str, list[str]]) -> bool:
-    """Whether channels and PCIs are hexadecimal: by model, and where a letter is among them."""
+def _sixteens(identity: Identity, lines: Sequence[str], served: dict[str, list[str]]) -> bool:
+    """Whether channels and PCIs are hexadecimal: by model, by a heading (``NR service cell:``), which FM350 does not print, and
+    where a letter is among them."""
     if identity.says("FM150", "FM160", "FM190", "FM101"):
+        return True
+    if not identity.says("FM350") and any("service cell:" in line.lower() for line in lines):
         return True
     return any(char in "ABCDEF" for row in served.values() for i in (6, 7) for char in at(row, i).upper())
 

@@ -38,8 +38,8 @@ class Codes:
 
     @property
     def rsrq_db(self) -> float | None:
-        """−20 + v/2: 0 is below −19.5 dB, 34 from −3 dB up."""
-        return scaled(self.rsrq_code, 0.5, -20, 34)
+        """−20 + v/2 of LTE: 0 is below −19.5 dB, 34 from −3 dB up. NR's scale is another, and not known."""
+        return None if self.mode == "NR" else scaled(self.rsrq_code, 0.5, -20, 34)
 
     @property
     def rscp_dbm(self) -> float | None:

@@ -16,7 +16,7 @@ class Huawei:
 
     name: str = "huawei"
     transport: str = "at"
-    reads: tuple[str, ...] = ("AT^SYSINFOEX", "AT^LTERSRP?", "AT^CERSSI?", "AT^RSSI")
+    reads: tuple[str, ...] = ("AT^SYSINFOEX", "AT^LTERSRP?", "AT^CERSSI?", "AT^RSSI", "AT^HFREQINFO?")
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """The same for every model."""
@@ -27,8 +27,8 @@ class Huawei:
         return ("AT^HCSQ?;+CEREG?", "AT^MONSC")
 
     def matches(self, identity: Identity) -> bool:
-        """By the manufacturer's name; a stick that is asked by HTTP says ``HiLink`` too."""
-        return identity.says("huawei") and not identity.says("hilink")
+        """By the manufacturer's name, MT5700M by its model, as TD Tech sells it; a stick that is asked by HTTP says ``HiLink`` too."""
+        return identity.says("huawei", "td tech", "mt5700") and not identity.says("hilink")
 
     def decode(self, responses: Sequence[Response], identity: Identity) -> Reading:
         """See ``huawei.decode``."""

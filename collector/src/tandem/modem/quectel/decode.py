@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from tandem.at.dialogue import Response
 from tandem.at.grammar import prefix, values
-from tandem.modem.base import Reading
-from tandem.modem.quectel.further import with_further
+from tandem.modem.base import Identity, Reading
+from tandem.modem.quectel.further import CAT_M, NB_IOT, with_further
 from tandem.modem.quectel.sinr import lte_sinr_db, nr_sinr_db
 from tandem.modem.scalars import (
     area_code,
@@ -30,11 +30,13 @@ from tandem.modem.scalars import (
 from tandem.modem.ts27007 import all_lines, fill, last_values
 
 _STATES = {"SEARCH": "searching", "LIMSRV": "limited", "NOCONN": "idle", "CONNECT": "connected"}
-_LTE = {"LTE": "LTE", "CAT-M": "CAT-M", "EMTC": "CAT-M", "CAT-M1": "CAT-M", "CAT-NB": "NB-IOT", "CAT-NB1": "NB-IOT"}
+_LTE = {"LTE": "LTE", **dict.fromkeys(CAT_M, "CAT-M"), **dict.fromkeys(NB_IOT, "NB-IOT")}
 _KNOWN = (*_LTE, "NR5G-SA", "WCDMA", "GSM")
+_UNISOC = ("RM500U", "RG500U", "RG200U")
+"""The others of 5G have Qualcomm's chipset and its index for bandwidths; these print MHz."""
 
 
-def decode(responses: Sequence[Response]) -> Reading:
+def decode(responses: Sequence[Response], identity: Identity) -> Reading:
     """The serving cell of +QENG; what only +QCSQ or a standard command tells is taken from there."""
     lines = all_lines(responses)
     rows = [values(line) for line in lines if prefix(line) == "+QENG"]
@@ -46,20 +48,20 @@ def decode(responses: Sequence[Response]) -> Reading:
     cell: tuple[str, ...] = tuple(serving[2:])
     if not cell:  # NSA, and some firmware on LTE and SA too: the state in one line, each cell in its own
         cell = next((row for row in reversed(rows) if at(row, 0).upper() in _KNOWN), ())
-    reading = replace(_cell(cell, qcsq), state=state)
+    reading = replace(_cell(cell, qcsq, identity.says(*_UNISOC)), state=state)
     secondary = next((row for row in reversed(rows) if at(row, 0) == "NR5G-NSA"), None)
     if secondary is not None and reading.rat in ("LTE", None):
         reading = _with_secondary(reading, secondary)
     return fill(with_further(_with_qcsq(reading, qcsq), lines), lines)
 
 
-def _cell(row: Sequence[str], qcsq: Sequence[str]) -> Reading:
+def _cell(row: Sequence[str], qcsq: Sequence[str], unisoc: bool) -> Reading:
     """A cell's row from its technology on."""
     technology = at(row, 0).upper()
     if technology in _LTE:
-        return _lte(_LTE[technology], row[1:], qcsq)
+        return _lte(_LTE[technology], row[1:], qcsq, unisoc)
     if technology == "NR5G-SA":
-        return _standalone(row[1:])
+        return _standalone(row[1:], unisoc)
     if technology == "WCDMA":
         return _wcdma(row[1:])
     if technology == "GSM":
@@ -67,9 +69,10 @@ def _cell(row: Sequence[str], qcsq: Sequence[str]) -> Reading:
     return Reading()
 
 
-def _lte(rat: str, row: Sequence[str], qcsq: Sequence[str]) -> Reading:
+def _lte(rat: str, row: Sequence[str], qcsq: Sequence[str], unisoc: bool) -> Reading:
     """``<is_tdd>,<mcc>,<mnc>,<cellid>,<pcid>,<earfcn>,<band>,<ul>,<dl>,<tac>,<rsrp>,<rsrq>,<rssi>,<sinr>…``; ids are hex,
-    bandwidths an index, which knows none as narrow as NB-IoT's."""
+    bandwidths an index (MHz of ``unisoc``, and beyond the index), which knows none as narrow as NB-IoT's."""
+    width = at(row, 8)
     sinr_code = _valid(whole(at(row, 13)))
     return Reading(
         rat=rat,
@@ -84,7 +87,7 @@ def _lte(rat: str, row: Sequence[str], qcsq: Sequence[str]) -> Reading:
         pci=code(at(row, 4), 0, 503),
         earfcn=code(at(row, 5), 0, 262143),
         band=code(at(row, 6), 1, 1024),
-        bandwidth_mhz=None if rat == "NB-IOT" else lte_bandwidth_mhz(at(row, 8)),
+        bandwidth_mhz=None if rat == "NB-IOT" else lte_bandwidth_mhz(width, unisoc or (whole(width) or 0) > 5),
     )
 
 
@@ -108,9 +111,13 @@ def _with_secondary(reading: Reading, row: Sequence[str]) -> Reading:
     return replace(told, rat="NR-NSA", plmn=told.plmn or plmn(at(row, 1), at(row, 2)))
 
 
-def _standalone(row: Sequence[str]) -> Reading:
-    """``<duplex>,<mcc>,<mnc>,<cellid>,<pcid>,<tac>,<arfcn>,<band>,<bw>,<rsrp>,<rsrq>,<sinr>…``: SINR is in dB as it is."""
+def _standalone(row: Sequence[str], unisoc: bool) -> Reading:
+    """``<duplex>,<mcc>,<mnc>,<cellid>,<pcid>,<tac>,<arfcn>,<band>,<bw>,<rsrp>,<rsrq>,<sinr>…``: SINR is in dB as it is, the
+    bandwidth an index; MHz of ``unisoc``, which has a column more behind the SINR, and beyond the index. Where that column stands
+    and the model is not known, a number that may be either is left out."""
     sinr = _valid(whole(at(row, 11)))
+    width = at(row, 8)
+    in_mhz = unisoc or (whole(width) or 0) > 14
     return Reading(
         rat="NR-SA",
         rsrp_dbm=within(decimal(at(row, 9)), -156, -30),
@@ -123,7 +130,7 @@ def _standalone(row: Sequence[str]) -> Reading:
         pci=code(at(row, 4), 0, 1007),
         earfcn=code(at(row, 6), 0, 3279165),
         band=code(at(row, 7), 1, 1024),
-        bandwidth_mhz=nr_bandwidth_mhz(at(row, 8)),
+        bandwidth_mhz=None if len(row) >= 15 and not in_mhz else nr_bandwidth_mhz(width, in_mhz),
     )
 
 

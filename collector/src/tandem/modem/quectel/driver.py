@@ -32,7 +32,7 @@ class Quectel:
 
     def decode(self, responses: Sequence[Response], identity: Identity) -> Reading:
         """See ``quectel.decode``."""
-        return decode(responses)
+        return decode(responses, identity)
 
 
 DRIVER = Quectel()

@@ -16,6 +16,9 @@ from tandem.modem.bins import with_secondary
 from tandem.modem.scalars import at, bandwidth_of_blocks_mhz, code, decimal, nr_bandwidth_mhz, plmn, within
 
 Row = Sequence[str]
+CAT_M = ("EMTC", "CAT-M", "CAT-M1")
+NB_IOT = ("NBIOT", "CAT-NB", "CAT-NB1", "NTN NBIOT")
+"""What its models call the two narrow technologies of LTE, in capitals; the last is NB-IoT from a satellite."""
 _BAND = re.compile(r"(LTE|NR5G|NR)\s*(?:BAND\s*|N)([0-9]{1,3})\Z", re.IGNORECASE)
 _RANGES = {"+QRSRP": ("rsrp_dbm", -139, -30), "+QRSRQ": ("rsrq_db", -50, 25), "+QSINR": ("sinr_db", -40, 60)}
 """−140 of a RSRP, 0 of a branch that is off, and −32768 are none."""
@@ -72,8 +75,9 @@ def _cell(row: Row) -> Reading:
 
 
 def _carriers(rows: Sequence[Row]) -> Reading:
-    """``+QCAINFO: "PCC",<channel>,<bandwidth>,"<band>",<state>,<pci>,…`` of LTE, the bandwidth in resource blocks; NR has an index for
-    it and no <state>. A secondary carrier (``"SCC"``) of NR beside a primary one of LTE is NSA's; others are not read."""
+    """``+QCAINFO: "PCC",<channel>,<bandwidth>,"<band>",<state>,<pci>,…`` of LTE, the bandwidth in resource blocks. NR (``NR5G BAND 78``)
+    has an index for it, and <state> only in a longer row of a secondary carrier; RM500U (``NR N78``) prints MHz and always <state>.
+    A secondary carrier (``"SCC"``) of NR beside a primary one of LTE is NSA's; others are not read."""
     primary = next((_carrier(row) for row in rows if at(row, 0).upper() == "PCC"), Reading())
     secondary = next((cell for cell in map(_carrier, rows) if cell.rat == "NR-SA"), None)
     return with_secondary(primary, secondary) if primary.rat == "LTE" and secondary is not None else primary
@@ -87,15 +91,17 @@ def _carrier(row: Row) -> Reading:
     if label.group(1).upper() == "LTE":
         pci, width = code(at(row, 5), 0, 503), bandwidth_of_blocks_mhz(at(row, 2))
         return Reading(rat="LTE", earfcn=code(at(row, 1), 0, 262143), bandwidth_mhz=width, band=band, pci=pci)
-    pci, width = code(at(row, 4), 0, 1007), nr_bandwidth_mhz(at(row, 2))
+    unisoc = label.group(1).upper() == "NR"
+    has_state = unisoc or (at(row, 0).upper() == "SCC" and len(row) > 5)
+    pci, width = code(at(row, 5 if has_state else 4), 0, 1007), nr_bandwidth_mhz(at(row, 2), unisoc)
     return Reading(rat="NR-SA", earfcn=code(at(row, 1), 1, 3279165), bandwidth_mhz=width, band=band, pci=pci)
 
 
 def _technology(name: str) -> str | None:
     """``FDD LTE``, ``TDD NR5G``, ``NR5G-SA``, ``eMTC``, ``CAT-M1``, ``NBIoT``, ``HSPA+``, ``EDGE`` …"""
     for words, rat in (
-        (("EMTC", "CAT-M", "CAT-M1"), "CAT-M"),
-        (("NBIOT", "CAT-NB", "CAT-NB1"), "NB-IOT"),
+        (CAT_M, "CAT-M"),
+        (NB_IOT, "NB-IOT"),
         (("FDD LTE", "TDD LTE", "LTE"), "LTE"),
         (("FDD NR5G", "TDD NR5G", "NR5G-SA", "NR5G"), "NR-SA"),
         (("WCDMA", "HSDPA", "HSUPA", "HSPA", "HSPA+", "UMTS"), "WCDMA"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tandem.modem.quectel.further import CAT_M, NB_IOT
 from tandem.modem.scalars import at, code
 
 LOWEST_DB, HIGHEST_DB = -20.0, 30.0
@@ -19,7 +20,7 @@ MARGIN_DB = 10.0
 AGREE_DB = 3.0
 """A reading of +QENG's SINR counts as agreeing with +QCSQ's when they are this near: they are a few milliseconds apart."""
 
-_LTE = ("LTE", "CAT-M", "CAT-M1", "CAT-NB", "CAT-NB1", "eMTC")
+_LTE = ("LTE", *CAT_M, *NB_IOT)
 
 
 def lte_sinr_db(found: int | None, qcsq: Sequence[str]) -> float | None:
@@ -28,9 +29,9 @@ def lte_sinr_db(found: int | None, qcsq: Sequence[str]) -> float | None:
     +QCSQ decides: the nearest of the three scales when one is near enough, else its own value. Without it a number that only
     one scale can have tells its scale: below 0 it is dB, beyond 40 it is fifths. In between nothing tells it: None.
     """
-    asked = code(at(qcsq, 3), 0, 250) if at(qcsq, 0) in _LTE else None
+    asked = code(at(qcsq, 3), 0, 250) if at(qcsq, 0).upper() in _LTE else None
     if asked is not None:
-        judge = asked / 5 - 20
+        judge = round(asked / 5 - 20, 1)
         if found is None:
             return judge
         nearest = min(_scales(found), key=lambda scaled: abs(scaled - judge), default=judge)
@@ -54,4 +55,4 @@ def _as_is(found: int) -> list[float]:
 
 
 def _fifths(found: int) -> list[float]:
-    return [found / 5 - 20] if 0 <= found <= 250 else []
+    return [round(found / 5 - 20, 1)] if 0 <= found <= 250 else []

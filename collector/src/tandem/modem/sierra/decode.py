@@ -1,6 +1,6 @@
-"""Sierra's !GSTATUS? and !LTEINFO?, text blocks for people, with +CEREG and +COPS of the standard.
+"""Sierra's !GSTATUS?, !LTEINFO? and !NRINFO?, text blocks for people, with +CEREG and +COPS of the standard.
 
-Source: AirPrime EM74xx/MC74xx and EM9 series AT command references (GSTATUS, LTEINFO), as quoted in public code and in
+Source: AirPrime EM74xx/MC74xx and EM9 series AT command references (GSTATUS, LTEINFO, NRINFO), as quoted in public code and in
 dialogues that users published. Labels vary by firmware, so they are searched for wherever they stand.
 """
 
@@ -27,7 +27,10 @@ from tandem.modem.scalars import (
 from tandem.modem.sierra.blocks import Status, serving_row
 from tandem.modem.ts27007 import all_lines, fill
 
-_RATS = {"LTE": "LTE", "ENDC": "NR-NSA", "NR5G": "NR-SA", "WCDMA": "WCDMA", "UMTS": "WCDMA", "GSM": "GSM"}
+_RATS = {
+    "LTE": "LTE", "ENDC": "NR-NSA", "NSA": "NR-NSA", "NR5G": "NR-SA", "SA": "NR-SA",
+    "WCDMA": "WCDMA", "UMTS": "WCDMA", "GSM": "GSM",
+}  # fmt: skip
 
 
 def decode(responses: Sequence[Response]) -> Reading:
@@ -44,7 +47,7 @@ def decode(responses: Sequence[Response]) -> Reading:
 
 
 def _of_status(status: Status) -> Reading:
-    rat = _RATS.get((status.word("System mode") or "").upper())
+    rat = _RATS.get((status.word("System mode") or status.word("Connectivity Mode") or "").upper())
     reading = Reading(rat=rat, state=_state(status))
     if rat == "WCDMA":
         return _wcdma(reading, status)
@@ -80,6 +83,7 @@ def _state(status: Status) -> str:
 def _lte(reading: Reading, status: Status) -> Reading:
     """RSRP of the primary carrier's main antenna: ``PCC RxM RSRP`` (``PCC Rx0 RSRP``), the ``RSRP (dBm)`` behind ``PCC RxM
     RSSI``, or the only one. Ids are hexadecimal with the decimal number in brackets behind; a cell of zeros is none."""
+    band = _band(status.word("LTE band"))
     return replace(
         reading,
         rsrp_dbm=within(status.number("PCC RxM RSRP", "PCC Rx0 RSRP", "RSRP (dBm)"), -156, -30),
@@ -88,8 +92,8 @@ def _lte(reading: Reading, status: Status) -> Reading:
         rssi_dbm=within(status.number("PCC RxM RSSI", "PCC Rx0 RSSI", "RSSI (dBm)"), -130, -10),
         tac=area_code(status.identity("TAC")),
         eci=_present(cell_identity(status.identity("Cell ID"), "LTE")),
-        earfcn=_channel(status.word("LTE Rx chan")),
-        band=_band(status.word("LTE band")),
+        earfcn=_channel(status.word("LTE Rx chan"), band),
+        band=band,
         bandwidth_mhz=within(status.number("LTE bw", "LTE dl bw"), 1.4, 20),
     )
 
@@ -143,6 +147,7 @@ def _with_lteinfo(reading: Reading, row: dict[str, str]) -> Reading:
     eci = _present(cell_identity(hexadecimal(row.get("CID", "")), "LTE"))
     if None not in (eci, reading.eci) and eci != reading.eci:
         return reading  # the cell changed between the two answers
+    band = code(row.get("Bd", ""), 1, 1024)
     told: dict[str, Any] = {
         "rsrp_dbm": within(decimal(row.get("RSRP", "")), -156, -30),
         "rsrq_db": within(decimal(row.get("RSRQ", "")), -50, 25),
@@ -151,8 +156,8 @@ def _with_lteinfo(reading: Reading, row: dict[str, str]) -> Reading:
         "tac": area_code(whole(row.get("TAC", ""))),
         "eci": eci,
         "pci": code(row.get("PCI", ""), 0, 503),
-        "earfcn": _channel(row.get("EARFCN")),
-        "band": code(row.get("Bd", ""), 1, 1024),
+        "earfcn": _channel(row.get("EARFCN"), band),
+        "band": band,
         "bandwidth_mhz": lte_bandwidth_mhz(row.get("D", "")),
     }
     if reading.sinr_db is None:
@@ -167,10 +172,10 @@ def _band(text: str | None) -> int | None:
     return code(found.group(1), 1, 1024) if found else None
 
 
-def _channel(text: str | None) -> int | None:
-    """An EARFCN; 65535 is none."""
+def _channel(text: str | None, band: int | None) -> int | None:
+    """An EARFCN; 65535 is none, and so is 0 in any band but the first."""
     found = code(text or "", 0, 262143)
-    return None if found == 65535 else found
+    return None if found == 65535 or (found == 0 and band not in (None, 1)) else found
 
 
 def _present(cell: int | None) -> int | None:

@@ -16,7 +16,7 @@ class Sierra:
 
     name: str = "sierra"
     transport: str = "at"
-    reads: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ("AT!NRINFO?",)
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """The same for every model."""

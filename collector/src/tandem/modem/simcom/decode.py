@@ -1,7 +1,7 @@
-"""SIMCom's +CPSI, with +CSQ and +CEREG of the standard.
+"""SIMCom's +CPSI, or +CENG, with +CSQ and +CEREG of the standard.
 
-Source: SIM7500/SIM7600, SIM7000, A7600 and SIM8200 series AT command manuals (CPSI), as quoted in public code and in dialogues
-that users published. What the scales are is worked out from each row: see ``levels``.
+Source: SIM7500/SIM7600, SIM7000, A7600 and SIM8200 series AT command manuals (CPSI) and SIM800's (CENG), as quoted in public code and
+in dialogues that users published. What the scales of +CPSI are is worked out from each row: see ``levels``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import replace
 from tandem.at.dialogue import Response
 from tandem.at.grammar import prefix, values
 from tandem.modem.base import Reading
+from tandem.modem.bins import with_gsm_code
 from tandem.modem.scalars import (
     area_code,
     at,
@@ -43,6 +44,8 @@ def decode(responses: Sequence[Response]) -> Reading:
     reading = _cell(serving)
     if secondary is not None and reading.rat in ("LTE", None) and at(serving, 0).upper() != "NO SERVICE":
         reading = _with_secondary(reading, secondary)
+    if not rows:
+        reading = _engineering([values(line) for line in lines if prefix(line) == "+CENG"])
     reading = fill(reading, lines)
     if at(serving, 0).upper() == "NO SERVICE" and reading.state == "unknown":
         reading = replace(reading, state="no_service")
@@ -125,8 +128,11 @@ def _with_secondary(reading: Reading, row: Sequence[str]) -> Reading:
 
 def _wcdma(reading: Reading, row: Sequence[str]) -> Reading:
     """``0x<LAC>,<cell>,<band>,<psc>,<freq>,<ssc>,<ec/io>,<rscp>,<qual>,<rxlev>,<txpwr>``: Ec/Io and RSCP without their sign
-    on most firmware. A scrambling code is no PCI."""
+    on most firmware. The oldest (SIM5218) prints no <txpwr>, and Ec/Io in halves; of others a number without sign and decimal may
+    be either. A scrambling code is no PCI."""
     ecno, rscp = decimal(at(row, 6)), decimal(at(row, 7))
+    if ecno is not None and ecno > 0 and "." not in at(row, 6):
+        ecno = ecno / 2 if len(row) == 10 else None
     return replace(
         reading,
         lac=area_code(hexadecimal(at(row, 0))),
@@ -144,6 +150,35 @@ def _gsm(reading: Reading, row: Sequence[str]) -> Reading:
         ci=cell_identity(whole(at(row, 1)), "GSM"),
         rssi_dbm=within(decimal(at(row, 3)), -120, -20),
     )
+
+
+def _engineering(rows: Sequence[Sequence[str]]) -> Reading:
+    """``+CENG: <mode>,<cells>[,<n>,LTE CAT-M1]`` and ``+CENG: 0,"<cell>"``, the serving one. LTE: ``<earfcn>,<pci>,<rsrp>,<rssi>,<rsrq>,
+    <sinr>,<tac>,<cell>,<mcc>,<mnc>,<txpwr>``; the scale of its SINR and the base of its ids are not known. 2G, ids hexadecimal: ``<arfcn>,
+    <rxlev>,<rxqual>,<mcc>,<mnc>,<bsic>,<cell>,<rla>,<txp>,<lac>,<ta>``, in mode 3 ``<mcc>,<mnc>,<lac>,<cell>,<bsic>,<rxlev>``."""
+    mode = next((row for row in rows if "," not in at(row, 1)), ())
+    cell = next((at(row, 1).split(",") for row in rows if at(row, 0) == "0" and at(row, 1).count(",") >= 5), [])
+    rat = _rat(at(mode, 3))
+    if rat in ("LTE", "CAT-M", "NB-IOT"):
+        return Reading(
+            rat=rat,
+            rsrp_dbm=within(decimal(at(cell, 2)), -156, -30),
+            rsrq_db=within(decimal(at(cell, 4)), -50, 25),
+            rssi_dbm=within(decimal(at(cell, 3)), -130, -10),
+            plmn=plmn(at(cell, 8), at(cell, 9)),
+            pci=code(at(cell, 1), 0, 503),
+            earfcn=code(at(cell, 0), 0, 262143),
+        )
+    if len(cell) not in (6, 11):
+        return Reading()
+    mcc, mnc, lac, ci, rxlev = (cell[i] for i in ((0, 1, 2, 3, 5) if len(cell) == 6 else (3, 4, 9, 6, 1)))
+    found = Reading(
+        rat="GSM",
+        plmn=plmn(mcc, mnc),
+        lac=area_code(hexadecimal(lac)),
+        ci=cell_identity(hexadecimal(ci), "GSM"),
+    )
+    return with_gsm_code(found, rxlev)
 
 
 def _band(text: str) -> int | None:

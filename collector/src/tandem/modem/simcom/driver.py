@@ -17,7 +17,7 @@ class Simcom:
 
     name: str = "simcom"
     transport: str = "at"
-    reads: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ("AT+CENG?",)
 
     def setup_commands(self, identity: Identity) -> tuple[str, ...]:
         """The same for every model."""
@@ -28,8 +28,9 @@ class Simcom:
         return ("AT+CPSI?", "AT+CSQ;+CEREG?")
 
     def matches(self, identity: Identity) -> bool:
-        """By the manufacturer's name, which the model's often repeats."""
-        return identity.says("simcom")
+        """By the manufacturer's name, which the model's often repeats; of A7600, A7670 and their sisters what is left of it is
+        ``INCORPORATED``."""
+        return identity.says("simcom") or identity.manufacturer.upper().strip() == "INCORPORATED"
 
     def decode(self, responses: Sequence[Response], identity: Identity) -> Reading:
         """See ``simcom.decode``."""

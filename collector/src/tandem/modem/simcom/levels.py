@@ -16,6 +16,9 @@ from tandem.modem.scalars import code, decimal, within
 TENTHS_BEYOND_DBM = -200.0
 """No RSRP is that low: such a number is in tenths."""
 
+LOWEST_SNR_DB, HIGHEST_SNR_DB = -23.0, 40.0
+"""The range of NR's SS-SINR (3GPP TS 38.133 table 10.1.16.1-1)."""
+
 
 def lte_levels(reading: Reading, rsrq: str, rsrp: str, rssi: str, rssnr: str) -> Reading:
     """``reading`` with the levels of an LTE row. In the index firmware RSRP is −141 + v, RSRQ −20 + v/2; what its RSSI means is
@@ -62,7 +65,8 @@ class NrLevels:
 def nr_levels(first: str, second: str, snr: str) -> NrLevels:
     """RSRP, RSRQ and SNR of an NR row: all in tenths (``-960,-120,95``), or all in decibels with RSRQ first (``-12,-86,8.5``).
 
-    RSRP is the one that is further below zero. −32768 is none.
+    RSRP is the one that is further below zero. −32768 is none. A SNR with a decimal is dB; beside tenths some firmware prints tenths
+    (``290``) and other, RedCap's too, dB (``40``): it is decoded where it can only be tenths.
     """
     levels = [value for value in (decimal(first), decimal(second)) if value is not None and -2000 < value < 0]
     if len(levels) != 2:
@@ -70,8 +74,8 @@ def nr_levels(first: str, second: str, snr: str) -> NrLevels:
     rsrp, rsrq = sorted(levels)
     step = 0.1 if rsrp < TENTHS_BEYOND_DBM else 1.0
     sinr = decimal(snr)
-    if sinr is not None:
-        sinr = sinr if "." in snr else round(sinr * step, 1)
+    if sinr is not None and "." not in snr and step < 1:
+        sinr = None if within(sinr, LOWEST_SNR_DB, HIGHEST_SNR_DB) is not None else round(sinr * step, 1)
     return NrLevels(
         within(round(rsrp * step, 1), -157, -30),
         within(round(rsrq * step, 1), -50, 25),

@@ -7,14 +7,16 @@ users published. #RFSTS prints the IMSI: it is used to find the column before it
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tandem.at.dialogue import Response
 from tandem.at.grammar import prefix
 from tandem.modem.base import Reading
-from tandem.modem.scalars import area_code, at, cell_identity, code, decimal, hexadecimal, plmn, within
+from tandem.modem.bins import with_secondary
+from tandem.modem.foxconn.decode import with_ca_info
+from tandem.modem.scalars import area_code, at, cell_identity, code, decimal, hexadecimal, plmn, whole, within
 from tandem.modem.telit.rows import Row, labelled
 from tandem.modem.ts27007 import all_lines, fill, last_values
 
@@ -28,7 +30,7 @@ def decode(responses: Sequence[Response]) -> Reading:
     reading = _rfsts(_row(lines))
     reading = _with_moni(reading, next((line for line in lines if prefix(line) == "#MONI"), ""))
     reading = _missing(reading, _servinfo(last_values(lines, "#SERVINFO")))
-    return fill(_with_ca_info(reading, lines), lines)
+    return fill(with_ca_info(reading, lines), lines)
 
 
 def _row(lines: Sequence[str]) -> Row:
@@ -47,8 +49,8 @@ def _rfsts(row: Row) -> Reading:
     mcc, _, mnc = row.at(0).partition(" ")
     network = plmn(mcc, mnc)
     third, fourth = decimal(row.at(2)), decimal(row.at(3))
-    if third is None:
-        return Reading()
+    if third is None or mcc == "000":
+        return Reading()  # on no cell
     if third < 0 and fourth is not None and fourth < 0:
         return _lte(replace(Reading(rat="LTE"), plmn=network), row)
     if third >= 0 and fourth is not None and fourth <= 0:
@@ -60,18 +62,20 @@ def _rfsts(row: Row) -> Reading:
 
 def _lte(reading: Reading, row: Row) -> Reading:
     """``"<mcc> <mnc>",<earfcn>,<rsrp>,<rssi>,<rsrq>,<tac>,<rac>,[<txpwr>,]<drx>,<mm>,<rrc>,<cid>,"<imsi>","<name>",<sd>,<abnd>
-    [,<t3402>,<t3412>][,<sinr>]``; ids are hexadecimal. SINR is v/5 − 20; in which scale ^RFSTS has it is not known."""
+    [,<t3402>,<t3412>][,<sinr>]``; ids are hexadecimal. SINR is v/5 − 20, behind timers (LE910Cx) dB; in which scale ^RFSTS has it
+    is not known."""
     imsi = row.imsi_column
     behind = [] if imsi is None else row.values[imsi + 4 :]
-    sinr = behind[0] if len(behind) == 1 else behind[2] if len(behind) >= 3 else ""
-    sinr_code = code(sinr, -40 if row.caret else 0, 250)
+    in_db = len(behind) >= 3
+    sinr = behind[0] if len(behind) == 1 else behind[2] if in_db else ""
+    sinr_code = code(sinr, -40, 40) if in_db else code(sinr, -40 if row.caret else 0, 250)
     return replace(
         reading,
         rsrp_dbm=within(decimal(row.at(2)), -156, -30),
         rssi_dbm=within(decimal(row.at(3)), -130, -10),
         rsrq_db=within(decimal(row.at(4)), -50, 25),
         sinr_code=sinr_code,
-        sinr_db=_sinr_db(sinr_code, row.caret),
+        sinr_db=_sinr_db(sinr_code, row.caret, in_db),
         tac=area_code(hexadecimal(row.at(5))),
         eci=None if imsi is None else cell_identity(hexadecimal(row.at(imsi - 1)), "LTE"),
         earfcn=code(row.at(1), 0, 262143),
@@ -79,11 +83,11 @@ def _lte(reading: Reading, row: Row) -> Reading:
     )
 
 
-def _sinr_db(found: int | None, caret: bool) -> float | None:
-    """v/5 − 20. ^RFSTS may mean decibels: its number is decoded where only one of the two is possible."""
+def _sinr_db(found: int | None, caret: bool, in_db: bool) -> float | None:
+    """v/5 − 20, or dB. ^RFSTS may mean either: its number is decoded where only one of the two is possible."""
     if found is None or (caret and 0 <= found <= 40):
         return None
-    return float(found) if found < 0 else round(found / 5 - 20, 1)
+    return float(found) if found < 0 or in_db else round(found / 5 - 20, 1)
 
 
 def _wcdma(reading: Reading, row: Row) -> Reading:
@@ -112,8 +116,14 @@ def _gsm(reading: Reading, row: Row) -> Reading:
 
 def _with_moni(reading: Reading, line: str) -> Reading:
     """``#MONI: <name> RSRP:… RSRQ:… TAC:… Id:… EARFCN:… PWR:…dbm DRX:…[ pci:…]``; 3G ``PSC:… RSCP:… LAC:… Id:… EcIo:… UARFCN:…
-    PWR:…``; 2G ``BSIC:… RxQual:… LAC:… Id:… ARFCN:… PWR:… dbm``. The name may be ``Cc:<mcc> Nc:<mnc>``. Ids are hexadecimal."""
+    PWR:…``; 2G ``BSIC:… RxQual:… LAC:… Id:… ARFCN:… PWR:… dbm``. NR (FN980) ``NR_BAND:… NR_BW:<MHz> NR_CH:… NR_PWR:… NR_RSRP:… NR_RSRQ:…
+    NR_PCI:… NR_SINR:…``, alone or behind LTE's (NSA); the scale of its SINR is not known. The name may be ``Cc:<mcc> Nc:<mnc>``. Ids
+    are hexadecimal."""
     labels = labelled(line)
+    if "NR_RSRP" in labels:
+        if "RSRP" in labels and reading.rat in (None, "LTE"):
+            return with_secondary(_with_moni(reading, re.sub(r"NR_\w+:\S+", "", line)), _nr(labels))
+        return _nr(labels) if reading.rat is None else reading
     rat = "LTE" if "RSRP" in labels else "WCDMA" if "RSCP" in labels else "GSM" if "BSIC" in labels else None
     if rat is None or reading.rat not in (None, rat):
         return reading
@@ -142,46 +152,78 @@ def _with_moni(reading: Reading, line: str) -> Reading:
     return replace(reading, **missing)
 
 
+def _nr(labels: Mapping[str, str]) -> Reading:
+    width = within(_number(labels.get("NR_BW")), 5, 400)
+    return Reading(
+        rat="NR-SA",
+        rsrp_dbm=within(_number(labels.get("NR_RSRP")), -157, -30),
+        rsrq_db=within(_number(labels.get("NR_RSRQ")), -50, 25),
+        rssi_dbm=within(_number(labels.get("NR_PWR")), -130, -10),
+        pci=code(labels.get("NR_PCI", ""), 0, 1007),
+        earfcn=code(labels.get("NR_CH", ""), 1, 3279165),
+        band=code(labels.get("NR_BAND", ""), 1, 512),
+        bandwidth_mhz=width,
+    )
+
+
 def _servinfo(row: Sequence[str]) -> Reading:
-    """``#SERVINFO: <earfcn>,<rssi>,"<name>","<mcc mnc>",<pci>,<tac>,<drx>,<sd>,<rsrp>``; 3G ``<uarfcn>,<rssi>,…,<psc>,<lac>,<drx>,
-    <sd>,<rscp>,<nom>,<rac>``; 2G ``<arfcn>,<rssi>,…,<bsic>,<lac>,<ta>,<gprs>[,<arfcn>,<nom>,<rac>,<pat>]``. Areas are hexadecimal; what
-    stands in the ninth column and how many there are tells the technology."""
-    level, network = decimal(at(row, 8)), at(row, 3)
+    """``#SERVINFO: <earfcn>,<rssi>,"<name>","<mcc mnc>",<pci or eci>,<tac>,<drx>,<sd>,<rsrp>``; 3G ``<uarfcn>,<rssi>,…,<psc>,<lac>,<drx>,
+    <sd>,<rscp>,<nom>,<rac>``; 2G ``<arfcn>,<rssi>,…,<bsic>,<lac>,<ta>,<gprs>[,<arfcn>,<nom>,<rac>,<pat>]``. Ids are hexadecimal."""
     if len(row) < 8:
         return Reading()
-    rat = ("LTE" if len(row) == 9 else "WCDMA") if level is not None and level < 0 else "GSM"
-    area = area_code(hexadecimal(at(row, 5)))
-    reading = Reading(rat=rat, plmn=plmn(network[:3], network[3:]), rssi_dbm=within(decimal(at(row, 1)), -130, -10))
+    level, network = decimal(at(row, 8)), at(row, 3)
+    rssi, area = within(decimal(at(row, 1)), -130, -10), area_code(hexadecimal(at(row, 5)))
+    rat = _servinfo_rat(row, rssi, level)
+    reading = Reading(rat=rat, plmn=plmn(network[:3], network[3:]), rssi_dbm=rssi)
     if rat == "LTE":
         pci, earfcn = code(at(row, 4), 0, 503), code(at(row, 0), 0, 262143)
-        return replace(reading, rsrp_dbm=within(level, -156, -30), tac=area, pci=pci, earfcn=earfcn)
+        eci = cell_identity(hexadecimal(at(row, 4)), "LTE") if len(at(row, 4)) == 7 else None
+        pci = pci if eci is None else None
+        return replace(reading, rsrp_dbm=within(level, -156, -30), tac=area, pci=pci, eci=eci, earfcn=earfcn)
+    if rat is None:
+        return reading
     return replace(reading, lac=area, rscp_dbm=within(level, -125, -20) if rat == "WCDMA" else None)
+
+
+_LONGEST_TIMING_ADVANCE, _LAST_ARFCN = 63, 1023
+"""Of GSM (3GPP TS 45.010 clause 5.7, 45.005 clause 2): what is longer is 3G's DRX."""
+
+_NEAREST_DB, _FARTHEST_DB = 10, 24
+"""How far RSRP lies below RSSI at the least (3 dB and 6 resource blocks), and RSCP at the most (Ec/Io)."""
+
+_UARFCNS = (
+    (712, 763), (1162, 1513), (1537, 1738), (2937, 3088), (4357, 4458), (9237, 9387), (9662, 9938), (10562, 10838),
+)  # fmt: skip
+"""Downlink channels of the bands of 3G that networks have: XIX, III, IV, VIII, V, IX, II, I (3GPP TS 25.101 table 5.2)."""
+
+
+def _servinfo_rat(row: Sequence[str], rssi: float | None, level: float | None) -> str | None:
+    """By the columns behind <sd>, then by what stands where. A row of nine is LTE's or 3G's: LTE has a cell of seven digits, a
+    channel that is none of 3G's, or a level as far below RSSI as one of a resource element is; None where it may be either, or
+    where nothing is told."""
+    if area_code(hexadecimal(at(row, 5))) is None and rssi is None:
+        return None
+    channel = whole(at(row, 0)) or 0
+    if level is None or level >= 0:
+        older = "GSM" if channel <= _LAST_ARFCN else None
+        return "WCDMA" if (whole(at(row, 6)) or 0) > _LONGEST_TIMING_ADVANCE else older
+    if len(row) > 9:
+        return "WCDMA"
+    if len(at(row, 4)) == 7 or not any(lowest <= channel <= highest for lowest, highest in _UARFCNS):
+        return "LTE"
+    below = None if rssi is None else rssi - level
+    if below is None or _NEAREST_DB <= below <= _FARTHEST_DB:
+        return None
+    return "WCDMA" if below < _NEAREST_DB else "LTE"
 
 
 def _missing(reading: Reading, told: Reading) -> Reading:
     """The reading with what it lacks of ``told``, when both are of one technology and area."""
-    if (
-        told.rat is None
-        or reading.rat not in (None, told.rat)
-        or (reading.tac or told.tac) != (told.tac or reading.tac)
-    ):
+    other_rat = None not in (reading.rat, told.rat) and reading.rat != told.rat
+    if other_rat or (reading.tac or told.tac) != (told.tac or reading.tac):
         return reading
     known = {name: value for name, value in vars(told).items() if value is not None and getattr(reading, name) is None}
     return replace(reading, **known)
-
-
-_CA_INFO = re.compile(
-    r"PCC info: *Band is LTE_B([0-9]{1,3}), *Band_width is ([0-9]{1,2}(?:\.[0-9])?) *MHz", re.IGNORECASE
-)
-
-
-def _with_ca_info(reading: Reading, lines: Sequence[str]) -> Reading:
-    """``PCC info: Band is LTE_B7, Band_width is 20.0 MHz``: the primary carrier."""
-    found = next((match for match in map(_CA_INFO.search, lines) if match), None)
-    if found is None or reading.rat not in (None, "LTE"):
-        return reading
-    band, width = code(found.group(1), 1, 1024), within(decimal(found.group(2)), 1.4, 20)
-    return replace(reading, rat="LTE", band=reading.band or band, bandwidth_mhz=width)
 
 
 def _number(text: str | None) -> float | None:

@@ -9,7 +9,7 @@ from tandem.at.dialogue import Response
 from tandem.modem.base import Identity, Reading
 from tandem.modem.telit.decode import decode
 
-_CARET_MODELS = ("ln940", "ln960", "t77w676", "t99")
+_CARET_MODELS = ("ln940", "ln960", "t77w676")
 
 
 @dataclass(frozen=True)

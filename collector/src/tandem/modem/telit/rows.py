@@ -30,7 +30,9 @@ def _raw(text: str) -> list[str]:
     return text.split(",")
 
 
-_LABEL = re.compile(r"([A-Za-z]{2,9}): *([-+]?[0-9A-Fa-f.]{1,12}(?:dBm?)?)(?![0-9A-Za-z])", re.IGNORECASE)
+_LABEL = re.compile(
+    r"(?<![0-9A-Za-z_])([A-Za-z][A-Za-z_]{1,9}): *([-+]?[0-9A-Fa-f.]{1,12}(?:dBm?)?)(?![0-9A-Za-z])", re.IGNORECASE
+)
 
 
 def labelled(line: str) -> Mapping[str, str]:

@@ -36,7 +36,8 @@ def cell_info(row: Sequence[str], order: str | None, known_eci: int | None) -> C
     (GosunCn). On 2G and 3G a name stands for the band (``PGSM_900``): nothing is read then.
 
     ``order`` is the model's; None: it is not known. Then the cell is the one that +CEREG names (``known_eci``), else the value
-    that is too great for an area; where either may be it, nothing is read. So is a row that does not fit its order.
+    that is too great for an area; where either may be it, only what stands behind the band's name is read. Of a row that does
+    not fit its order nothing is.
     """
     texts = [_LABEL.sub("", value) for value in row]
     if any(re.search("GSM|WCDMA|UMTS", text, re.IGNORECASE) for text in texts):
@@ -48,6 +49,8 @@ def cell_info(row: Sequence[str], order: str | None, known_eci: int | None) -> C
         eci, pci, place, tac = first, second, 2, None
     elif order == AREA_FIRST:
         tac, eci, pci, place = first, second, third, 3
+    elif named is not None:
+        tac, eci, pci, place = None, None, None, named
     else:
         return Cell()
     if (named is not None and named != place) or (eci is not None and eci > 0xFFFFFFF) or (tac or 0) > 0xFFFF:

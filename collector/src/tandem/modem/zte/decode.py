@@ -86,8 +86,8 @@ def with_cell(reading: Reading, lines: Sequence[str], order: str | None) -> Read
     cell = cell_info(row, order, registration(lines).eci)
     if carrier == Cell() and cell == Cell():
         return reading
-    if reading.rat is None and cell.eci is None and carrier.band is None:
-        return reading
+    if cell.eci is None and carrier.band is None and (cell.band is None or reading.state != "unknown"):
+        return reading  # a channel that is searched is no cell
     return replace(
         reading,
         rat=reading.rat or "LTE",

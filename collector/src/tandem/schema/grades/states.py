@@ -97,7 +97,6 @@ STATES: dict[str, Words] = {
     "modem_health.state_code": {str(n): _MODEM[state] for n, state in enumerate(MODEM_STATES)},
     "modem_health.sickness": {
         "silent": Meaning("silent", "poor"),
-        "stale": Meaning("repeats itself", "poor"),
         "refusing": Meaning("refuses", "poor"),
     },
     "probe_state.state": _PROBE,

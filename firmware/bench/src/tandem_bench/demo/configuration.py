@@ -101,6 +101,7 @@ def _path(path: ProbePath) -> str:
         f'name = "{path.name}"',
         f"operator = {json.dumps(path.operator)}",
         f'interface = "{path.interface}"',
+        "day_bytes = 1_000_000_000_000",
     ]
     if path.gateway:
         lines.append(f'gateway = "{path.gateway}"')

@@ -1,4 +1,7 @@
-"""Bins of a capture, as the native pass over it tells them, for the figures. Pure; columns by name, absent values NaN."""
+"""Bins of a capture, as the native pass over it tells them, for the figures. Pure; columns by name, absent values NaN.
+
+A bin without a row had no packet: of a subflow between its first and its last row then as much is in flight as was before.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from numpy.typing import NDArray
 
 from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.papers.material import Bins
+from tandem_server.analysis.papers.series import summed
 
 Array = NDArray[np.float64]
 TO_OPENER = 1
@@ -25,23 +29,24 @@ def bins_of_capture(
     the connection; else its data-level queue would count what came over other paths as missing, and is left out.
     """
     start = np.asarray(columns["bin_start_utc_ns"], dtype=np.float64)
-    own = np.isnan(np.asarray(columns["subflow"], dtype=np.float64))
+    subflow = np.asarray(columns["subflow"], dtype=np.float64)
     mine = np.asarray(columns["direction"]) == direction
+    flight, queue = (
+        np.asarray(columns[key], dtype=np.float64) for key in ("in_flight_mean_bytes", "reorder_queue_max_bytes")
+    )
+    parts = [
+        (start[rows], flight[rows])
+        for rows in (mine & (subflow == n) for n in np.unique(subflow[mine & ~np.isnan(subflow)]))
+    ]
     made = []
-    for rows, key, name in (
-        (mine & ~own, "in_flight_mean_bytes", path or ""),
-        (mine & own, "reorder_queue_max_bytes", None),
-    ):
-        if not rows.any() or (name is None and not whole):
-            continue
-        times = np.unique(start[rows])
-        values = np.array([_sum(np.asarray(columns[key], dtype=np.float64)[rows & (start == t)]) for t in times])
-        seconds = np.array([clock.seconds(int(t), None) or 0.0 for t in times])
-        nothing = np.full(len(times), np.nan)
-        made.append(Bins(run, name, seconds, *((nothing, values) if name is None else (values, nothing))))
+    if parts:
+        times, total = summed(parts)
+        if not len(times):  # where it was captured, nobody knows what is in flight
+            times = np.unique(np.concatenate([at for at, _ in parts]))
+            total = np.full(len(times), np.nan)
+        made.append(Bins(run, path or "", (times - clock.start_utc_ns) / 1e9, total, np.full(len(times), np.nan)))
+    if whole and (own := mine & np.isnan(subflow)).any():
+        order = np.argsort(start[own], kind="stable")
+        times = start[own][order]
+        made.append(Bins(run, None, (times - clock.start_utc_ns) / 1e9, np.full(len(times), np.nan), queue[own][order]))
     return made
-
-
-def _sum(values: Array) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.sum()) if len(known) else float("nan")

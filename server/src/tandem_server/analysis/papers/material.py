@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,6 +17,7 @@ from tandem_server.analysis.papers import measured
 from tandem_server.analysis.papers.measured import BandwidthRound, DelayRound, Download, Load, Play, Setting
 from tandem_server.analysis.papers.mobility_class import Fit, class_of
 from tandem_server.analysis.papers.network_events import FIVE_MINUTES_S, NetworkEvent
+from tandem_server.analysis.papers.recovery import Recovery, recovery
 from tandem_server.analysis.reading import mapping, text, whole
 from tandem_server.analysis.recorded import RadioSeries, Recorded, SubflowSeries
 from tandem_server.analysis.run_classes import RunClasses, run_classes
@@ -88,8 +90,19 @@ class Material:
         return self.flows.get((run, end), [])
 
     def at_best(self, run: str) -> Sequence[SubflowSeries]:
-        """The subflows of one run: of its captures where those are there, else the sender's records."""
-        return self.packets.get(run) or self.of_run(run, "server")
+        """The subflows of one run: of its captures where those are there, else the sender's records. A record of a time in which nothing
+        was acknowledged repeats the RTT of the one before: none was measured."""
+        return self.packets.get(run) or [
+            replace(one, rtt_ms=np.where(one.goodput_bit_per_s == 0, np.nan, one.rtt_ms))
+            for one in self.of_run(run, "server")
+        ]
+
+    def recovery(self, run: str, series: SubflowSeries, event: NetworkEvent) -> Recovery:
+        """What an event of the operator of one of ``at_best(run)`` did to it, to the end of the run's data or its next event."""
+        carried = [one.t_s[one.goodput_bit_per_s > 0] for one in self.at_best(run)]
+        end_s = max((float(t[-1]) for t in carried if len(t)), default=-math.inf)
+        later = (e.t_s for e in self.events if e.operator == event.operator and e.t_s > event.t_s)
+        return recovery(series.t_s, series.rtt_ms, event.t_s, min(later, default=math.inf), end_s)
 
     def source(self, runs: Iterable[str]) -> str:
         """Of what ``at_best`` is, for a figure's note."""

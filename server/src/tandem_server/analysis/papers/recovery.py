@@ -15,39 +15,94 @@ SETTLED_S = 2.0
 """So long a subflow must have had samples before the event: in a transfer's first round trips everything rises."""
 FACTOR = 1.5
 """Recovered is what is back within this factor of the level before."""
+HELD_S = 1.0
+"""And stays there so long: a single good sample within a spike is no recovery."""
+SILENT_S = 1.0
+"""Longer without a sample is silence. It counts as out of range: a handover that takes the path away gives no samples at all."""
+_LEAST_S = 1e-6
+"""Bins of 100 ms are whole seconds apart, the difference of their times in floating point is not."""
 RISES_WITHIN_S = 5.0
 LONGEST_S = 60.0
+NO_LEVEL = ("no_sample_before", "just_begun")
+WHY = ("", *NO_LEVEL, "next_event", "run_ended", "silent_to_end", "not_recovered")
+"""Why there is no t_R, the first that holds; "": there is one."""
 
 
 class Recovery(NamedTuple):
-    """``level_ms``: median before; ``peak_ms``: the greatest until recovery. ``t_r_s``: None when it was not back before the samples, or
-    ``LONGEST_S``, ended; 0 when it never left."""
+    """``level_ms``: median before; ``peak_ms``: the greatest sample until it was back, or as far as it was seen; NaN without
+    one. ``t_r_s``: from the event on, 0 when it never left, NaN where ``why`` (one of ``WHY``) says so. ``seen_s``: after the event, how
+    long its effect could be seen; ``silent_s``: how much of t_R, or of that, was silence."""
 
     level_ms: float
     peak_ms: float
-    t_r_s: float | None
+    t_r_s: float
+    why: str
+    seen_s: float
+    silent_s: float
+
+    @property
+    def lasted_s(self) -> float:
+        """The effect, in s from the event: t_R, or as far as it was seen."""
+        return self.seen_s if math.isnan(self.t_r_s) else self.t_r_s
 
 
-def recovery(t_s: Array, rtt_ms: Array, event_s: float, factor: float = FACTOR) -> Recovery | None:
-    """Of one subflow's samples in order of time; None without samples after the event, or since ``SETTLED_S`` before it at
-    least."""
+def recovery(
+    t_s: Array,
+    rtt_ms: Array,
+    event_s: float,
+    next_s: float,
+    end_s: float,
+    factor: float = FACTOR,
+    most_ms: Array | None = None,
+) -> Recovery:
+    """Of one subflow's samples in order of time. ``next_s``: that operator's next event, infinite without one: what follows is that one's;
+    ``end_s``: the end of its connection's data. ``most_ms``: the greatest RTTs, where ``rtt_ms`` are means of bins."""
     known = np.isfinite(rtt_ms)
-    t, v = t_s[known], rtt_ms[known]
-    before = v[(t >= event_s - BEFORE_S) & (t < event_s)]
-    after = (t >= event_s) & (t <= event_s + LONGEST_S)
-    if len(before) == 0 or t[0] > event_s - SETTLED_S or not after.any():
-        return None
+    t, v = t_s[known] - event_s, rtt_ms[known]
+    most = v if most_ms is None else most_ms[known]
+    seen = max(0.0, min(next_s - event_s, end_s - event_s, LONGEST_S))
+    at = int(np.searchsorted(t, 0.0))
+    before = v[int(np.searchsorted(t, -BEFORE_S)) : at]
+    if len(before) == 0 or t[0] > -SETTLED_S:
+        return Recovery(
+            float(np.median(before)) if len(before) else math.nan,
+            math.nan,
+            math.nan,
+            NO_LEVEL[len(before) > 0],
+            seen,
+            0.0,
+        )
     level = float(np.median(before))
-    at, seen = t[after] - event_s, v[after]
-    above = seen > factor * level
-    early = np.flatnonzero(above & (at <= RISES_WITHIN_S))
-    if len(early) == 0:
-        return Recovery(level, float(seen[at <= RISES_WITHIN_S].max(initial=seen[0])), 0.0)
-    back = np.flatnonzero(~above[early[0] :])
-    if len(back) == 0:
-        return Recovery(level, float(seen.max()), None)
-    end = early[0] + back[0]
-    return Recovery(level, float(seen[: end + 1].max()), float(at[end]))
+    # What lies at the next event is that event's; at the end of the longest wait it counts.
+    until = int(np.searchsorted(t, seen, side="right" if seen == LONGEST_S else "left"))
+    # From the last sample before the event on: silence may have begun there.
+    t, v, most = t[at - 1 : until], v[at - 1 : until], most[at:until]
+    away = v > factor * level
+    away[0] = False
+    silent = np.diff(t, append=seen) > SILENT_S + _LEAST_S
+    from_s, to_s = np.maximum(t, 0.0), np.append(t[1:], seen)
+    leaves = np.flatnonzero(away | silent)
+    if len(leaves) == 0 or from_s[leaves[0]] > RISES_WITHIN_S:
+        if seen >= RISES_WITHIN_S:
+            return Recovery(level, _greatest(most[t[1:] <= RISES_WITHIN_S]), 0.0, "", seen, 0.0)
+        return Recovery(level, _greatest(most), math.nan, "next_event" if next_s <= end_s else "run_ended", seen, 0.0)
+    # Back is the first sample behind one that was away, or behind silence, which no other such follows for long enough.
+    stays_until = np.append(t[leaves[1:]], seen)
+    for back, until_s in zip(leaves + 1, stays_until, strict=True):
+        if back < len(t) and not away[back] and until_s - t[back] > HELD_S - _LEAST_S:
+            silence = float((to_s - from_s)[:back][silent[:back]].sum())
+            return Recovery(level, _greatest(most[:back]), float(t[back]), "", seen, silence)
+    if seen == LONGEST_S:
+        why = "not_recovered"
+    elif next_s <= end_s:
+        why = "next_event"
+    else:
+        why = "silent_to_end" if silent[-1] else "run_ended"
+    return Recovery(level, _greatest(most), math.nan, why, seen, float((to_s - from_s)[silent].sum()))
+
+
+def _greatest(values: Array) -> float:
+    return float(values.max()) if len(values) else math.nan
 
 
 def factor_per_2_db(drops_db: Sequence[float], normalised: Sequence[float]) -> float | None:

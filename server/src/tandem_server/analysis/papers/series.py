@@ -16,11 +16,9 @@ Array = NDArray[np.float64]
 def by_second(t_s: Array, values: Array) -> dict[int, float]:
     """The mean of each second that has a finite value."""
     known = np.isfinite(values)
-    seconds = np.floor(t_s[known]).astype(np.int64)
-    out: dict[int, float] = {}
-    for second in np.unique(seconds):
-        out[int(second)] = float(values[known][seconds == second].mean())
-    return out
+    seconds, place, counts = np.unique(np.floor(t_s[known]).astype(np.int64), return_inverse=True, return_counts=True)
+    sums = np.bincount(place, values[known], len(seconds))
+    return dict(zip(seconds.tolist(), (sums / counts).tolist(), strict=True))
 
 
 def of_operators(series: Sequence[SubflowSeries], key: str) -> dict[str, dict[int, float]]:
@@ -39,10 +37,38 @@ def of_operators(series: Sequence[SubflowSeries], key: str) -> dict[str, dict[in
 
 
 def differences(found: Mapping[str, Mapping[int, float]]) -> list[float]:
-    """Between the least and the greatest, in each second that two operators have."""
-    seconds = {second for series in found.values() for second in series}
-    both = ([series[s] for series in found.values() if s in series] for s in sorted(seconds))
+    """Between the least and the greatest RTT of operators, in each second in which one has a sample and two have begun.
+
+    An operator that is silent in that second counts with the greater of its RTTs before and after the silence: left out, the seconds in
+    which one link is at its worst would be missing.
+    """
+    seconds = sorted({second for series in found.values() for second in series})
+    filled = [_filled(series, seconds[-1]) for series in found.values() if series]
+    both = ([series[s] for series in filled if s in series] for s in seconds)
     return [max(values) - min(values) for values in both if len(values) > 1]
+
+
+def _filled(series: Mapping[int, float], last: int) -> dict[int, float]:
+    """With every second from its first one to ``last``."""
+    known = sorted(series)
+    out = dict(series)
+    for second, following in zip(known, [*known[1:], last + 1], strict=True):
+        worst = max(series[second], series.get(following, 0.0))
+        out.update(dict.fromkeys(range(second + 1, following), worst))
+    return out
+
+
+def summed(series: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Times of all, in order, and what they add up to at each. Between its own times a series is what it was last; before and after it is
+    nothing. Absent values (NaN) are no times."""
+    known = [(t[keep], v[keep]) for t, v in series if (keep := np.isfinite(v)).any()]
+    times = np.unique(np.concatenate([t for t, _ in known])) if known else np.empty(0)
+    total = np.zeros(len(times))
+    for t, v in known:
+        order = np.argsort(t, kind="stable")
+        inside = slice(np.searchsorted(times, t[order[0]]), np.searchsorted(times, t[order[-1]], side="right"))
+        total[inside] += v[order[np.searchsorted(t[order], times[inside], side="right") - 1]]
+    return times, total
 
 
 def utilisation(found: Mapping[str, Mapping[int, float]], first: str, second: str) -> list[tuple[float, float]]:

@@ -26,6 +26,7 @@ COLUMNS = (
     ("factor", "float", "1", "recovered is what is back within this factor of the level before"),
     ("t_r_s", "float", "s", "from the event until the RTT is back; 0 when it never left"),
     ("why", "str", "", "why there is no t_r_s; empty where there is one"),
+    ("silent_s", "float", "s", "how much of t_r_s, or of what was seen, the subflow had no RTT sample"),
     ("rtt_method", "str", "", "ack or timestamp"),
     ("handshake_rtt_ms", "float", "ms", "of the subflow"),
     ("rtt_before_ms", "float", "ms", "median of the five seconds before"),

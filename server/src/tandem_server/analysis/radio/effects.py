@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tandem_server.analysis.papers.recovery import BEFORE_S, FACTOR
+from tandem_server.analysis.papers.recovery import BEFORE_S, FACTOR, NO_LEVEL, Recovery
 from tandem_server.analysis.radio.apart import NEVER, Standing, standing
-from tandem_server.analysis.radio.recoveries import SECOND, WHY, Grid, Recoveries, recoveries
+from tandem_server.analysis.radio.recoveries import BEFORE_NS, SECOND, Grid, recoveries
 from tandem_server.analysis.radio.shapes import Array, Binned, Flows, Joined, Radio, Rule, Whole
 from tandem_server.analysis.radio.stretches import Index, greatest, medians, repeated, sums
 
@@ -23,7 +23,7 @@ RULE = Rule(GAP_S, FACTOR)
 LEAST_S = 1.0
 """For so long at least the effect is looked at."""
 UNKNOWN_S = 5.0
-"""So long where t_R cannot be known for want of samples."""
+"""So long where t_R cannot be known for want of samples before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,10 @@ def _data_of(flows: Flows, binned: Binned) -> tuple[Whole, Whole]:
 def _running(
     radio: Radio, flows: Flows, binned: Binned, stands: Standing, first: Whole, last: Whole
 ) -> tuple[Whole, Whole]:
-    """Events and the subflows on their path between whose ends, and those of their connection's data, they lie; the end not included."""
+    """Events and the subflows on their path between whose ends, and those of their connection's data, they lie; the end not included. A
+    subflow that fell silent counts for ``BEFORE_S`` more: polls tell an event late, and some are a subflow's end."""
     start = np.maximum(flows.start_ns, first * binned.width_ns + binned.offset_ns)
-    end = np.minimum(flows.end_ns + 1, last * binned.width_ns + binned.offset_ns)
+    end = np.minimum(flows.end_ns + BEFORE_NS, last * binned.width_ns + binned.offset_ns)
     event_path, flow_path = np.array(radio.path, dtype=object), np.array(flows.path, dtype=object)
     events, of = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for path in dict.fromkeys(radio.path):
@@ -99,19 +100,21 @@ def _rows(
 ) -> dict[str, Any]:
     width, t_ns = binned.width_ns, radio.t_ns[event]
     grid = Grid(width, binned.offset_ns)
-    end = np.minimum(flows.end_ns[flow] + 1, last[flow] * width + binned.offset_ns)
+    # Of its connection, not of itself: a subflow that the event silenced for good has no packets any more.
+    end = last[flow] * width + binned.offset_ns
     found = recoveries(binned, flow, t_ns, stands.next_ns[event], end, rule.factor)
+    lasted = np.array([round(_lasted_s(one) * SECOND) for one in found], dtype=np.int64)
     at = grid.first_at(t_ns)
     begun = np.maximum(grid.first_at(flows.start_ns[flow]), first[flow])
     before = Stretch(np.maximum(grid.first_at(t_ns - round(BEFORE_S * SECOND)), begun), at)
-    during = Stretch(at, np.maximum(at, np.minimum(grid.first_at(_until(found, t_ns)), last[flow])))
+    during = Stretch(at, np.maximum(at, np.minimum(grid.first_at(t_ns + lasted), last[flow])))
     own = _goodput(binned, flow, before), _goodput(binned, flow, during)
     row, beside = _together(flows, flow)
     whole = [_whole(binned, row, beside, stretch, len(flow)) for stretch in (before, during)]
     other = _others(flows, binned, row, beside, flow, before)
     others = [_of_other(binned, other, stretch) for stretch in (before, during)]
     peak = _of_other(binned, other, during, greatest)
-    handshake = flows.handshake_ms[flow]
+    handshake, peak_ms = flows.handshake_ms[flow], np.array([one.peak_ms for one in found])
     distance = stands.other_ns[event]
     shares = [mine / np.where(every > 0, every, np.nan) for mine, every in zip(own, whole, strict=True)]
     return {
@@ -127,13 +130,14 @@ def _rows(
         "subflow": flows.subflow[flow],
         "gap_s": np.full(len(flow), rule.gap_s),
         "factor": np.full(len(flow), rule.factor),
-        "t_r_s": found.t_r_s,
-        "why": _of(WHY, found.why),
+        "t_r_s": np.array([one.t_r_s for one in found]),
+        "why": [one.why for one in found],
+        "silent_s": np.array([one.silent_s for one in found]),
         "rtt_method": _of(flows.rtt_method, flow),
         "handshake_rtt_ms": handshake,
-        "rtt_before_ms": found.level_ms,
-        "rtt_peak_ms": found.peak_ms,
-        "rtt_peak_normalised": found.peak_ms / np.where(handshake > 0, handshake, np.nan),
+        "rtt_before_ms": np.array([one.level_ms for one in found]),
+        "rtt_peak_ms": peak_ms,
+        "rtt_peak_normalised": peak_ms / np.where(handshake > 0, handshake, np.nan),
         "before_s": before.seconds(width),
         "during_s": during.seconds(width),
         "goodput_before_bit_per_s": own[0],
@@ -158,13 +162,11 @@ def _of(names: Any, rows: Any) -> list[Any]:  # noqa: ANN401  (a sequence of tex
     return [names[n] for n in rows]
 
 
-def _until(found: Recoveries, t_ns: Whole) -> Whole:
-    """Until when the effect lasted: t_R; where it did not end, as far as it was seen; ``UNKNOWN_S`` where nothing is known of it."""
-    felt = np.maximum(np.nan_to_num(found.t_r_s), LEAST_S)
-    unknown = (found.why > 0) & (found.why < WHY.index("next_event"))
-    seconds = np.where(unknown, UNKNOWN_S, felt)
-    lasted = t_ns + np.round(seconds * SECOND).astype(np.int64)
-    return np.where(found.why >= WHY.index("next_event"), found.seen_to_ns, np.minimum(lasted, found.seen_to_ns))
+def _lasted_s(found: Recovery) -> float:
+    """The effect: t_R, ``LEAST_S`` at least; where it did not end, as far as it was seen; ``UNKNOWN_S`` where nothing is known of it."""
+    if not found.why:
+        return min(max(found.t_r_s, LEAST_S), found.seen_s)
+    return min(UNKNOWN_S, found.seen_s) if found.why in NO_LEVEL else found.seen_s
 
 
 def _goodput(binned: Binned, flow: Whole, stretch: Stretch) -> Array:

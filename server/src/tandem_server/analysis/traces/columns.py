@@ -27,6 +27,7 @@ YES_OR_NO = frozenset(
         "opener_known",
         "handshake_seen",
         "uncertain",
+        "disordered",
         "fallback",
         "opened_by_responder",
         "backup",

@@ -29,17 +29,25 @@ def connections_of(file: str, tables: Tables) -> list[Row]:
         own = row["connection"]
         direction = _data_direction(totals, own)
         whole = totals.get((own, None, direction), {})
+        packets = [totals.get((own, None, d), {}).get("packets", 0) for d in (FROM_OPENER, TO_OPENER)]
         lasted_ns = row["end_utc_ns"] - row["start_utc_ns"]
         delivered = whole.get("goodput_bytes", 0)
         made.append(
             {
                 "file": file,
+                "multipath": bool(row["multipath"]),
                 "version": row["version"],
+                "vantage": core.VANTAGES[row["vantage"]],
+                "uncertain": bool(row["uncertain"]),
+                "disordered": bool(row["disordered"]),
+                "one_direction": 0 in packets,
                 "start_utc_ns": row["start_utc_ns"],
                 "duration_s": lasted_ns / 1e9,
                 "bytes": delivered,
                 "goodput_bit_per_s": delivered * 8e9 / lasted_ns if lasted_ns > 0 else None,
                 "reorder_queue_max_bytes": whole.get("reorder_queue_max_bytes"),
+                "unmapped_bytes": whole.get("unmapped_bytes", 0),
+                "unseen_bytes": whole.get("unseen_bytes", 0),
                 "fallback": bool(row["fallback"]),
                 "subflows": [
                     _subflow(subflow, totals.get((own, subflow["subflow"], direction), {}), row["vantage"])
@@ -58,14 +66,28 @@ def connections_of(file: str, tables: Tables) -> list[Row]:
     return made
 
 
-CONNECTIONS = ("connection", "version", "start_utc_ns", "end_utc_ns", "fallback", "vantage")
+CONNECTIONS = (
+    *("connection", "multipath", "version", "start_utc_ns", "end_utc_ns", "fallback", "vantage", "uncertain"),
+    "disordered",
+)
 SUBFLOWS = (
     *("connection", "number", "opener_address", "responder_address", "opener_port", "responder_port"),
     *("join_delay_ns", "backup", "subflow"),
 )
 EVENTS = ("connection", "subflow", "kind", "time_utc_ns")
 TOTALS = (
-    *("connection", "subflow", "direction", "goodput_bytes", "share", "duplicate_bytes", "hole_fill_bytes"),
+    *(
+        "connection",
+        "subflow",
+        "direction",
+        "packets",
+        "unmapped_bytes",
+        "unseen_bytes",
+        "goodput_bytes",
+        "share",
+        "duplicate_bytes",
+        "hole_fill_bytes",
+    ),
     *("reinjected_bytes", "reorder_queue_max_bytes", "rtt_method", "rtt_min_ns", "rtt_median_ns", "rtt_p95_ns"),
 )
 

@@ -135,7 +135,7 @@ def analysed(
 
 def _submit(client: Any, task: Task, batch: Sequence[str]) -> Any:  # noqa: ANN401  (distributed.Client, distributed.Future)
     """By absolute paths: a worker's folder is another one."""
-    whole = [os.path.abspath(path) for path in batch]  # noqa: PTH100  (links are left as they are)
+    whole = [manifest.absolute(path) for path in batch]
     return client.submit(task, whole, pure=False, key=f"tandem-analyse-{uuid.uuid4().hex}")
 
 
@@ -162,7 +162,8 @@ def _result(client: Any, batch: Sequence[str], future: Any) -> Analysed:  # noqa
 
 
 def _as_named(told: Analysed, batch: Sequence[str]) -> Analysed:
-    names = {os.path.abspath(path): path for path in batch}  # noqa: PTH100
+    paths = [one for path in batch for one in (path, *path.split(manifest.TOGETHER))]
+    names = {manifest.named(manifest.absolute(path)): manifest.named(path) for path in paths}
     for connection in told.connections:
         connection["file"] = names[connection["file"]]
     told.problems = [replace(problem, file=names[problem.file]) for problem in told.problems]

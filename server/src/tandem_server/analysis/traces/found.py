@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ENDINGS = tuple(f"{kind}{packed}" for kind in (".pcap", ".pcapng") for packed in ("", ".gz", ".zst"))
+from tandem_server.analysis.traces.manifest import TOGETHER
+
+ENDINGS = tuple(f"{kind}{packed}" for kind in (".pcap", ".pcapng") for packed in ("", ".gz", ".zst", ".xz", ".bz2"))
+"""The last two cannot be read, which is told of each."""
 MOST_FILES = 100
 MOST_BYTES = 256 << 20
 SMALL_BYTES = 16 << 20
@@ -72,6 +75,6 @@ def small(batches: Sequence[list[str]]) -> bool:
 
 def _size(path: str) -> int:
     try:
-        return Path(path).stat().st_size
+        return sum(Path(one).stat().st_size for one in path.split(TOGETHER))
     except OSError:  # its reading will say why
         return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,12 +13,12 @@ HEADS = (
 )
 
 
-def lines(connection: Mapping[str, Any], multipath: bool) -> str:
+def lines(connection: Mapping[str, Any]) -> str:
     """One connection; ends without a line feed. ``–``: not known. MPTCP without a version: no packet tells it."""
     began = datetime.fromtimestamp(connection["start_utc_ns"] // 1_000_000_000, UTC)
     version = connection["version"]
-    protocol = "TCP" if not multipath else "MPTCP" if version is None else f"MPTCP v{version}"
-    notes = "  fallback" if connection["fallback"] else ""
+    protocol = "TCP" if not connection["multipath"] else "MPTCP" if version is None else f"MPTCP v{version}"
+    notes = "".join(f"  {note}" for note in _notes(connection))
     rate = connection["goodput_bit_per_s"]
     first = (
         f"{began:%Y-%m-%d %H:%M:%S}.{connection['start_utc_ns'] // 1_000_000 % 1000:03}  {protocol:8}"
@@ -27,6 +27,24 @@ def lines(connection: Mapping[str, Any], multipath: bool) -> str:
         f" {_bytes(connection['reorder_queue_max_bytes']):>13}  {connection['file']}{notes}"
     )
     return "\n".join([first, *(_subflow(subflow) for subflow in connection["subflows"])])
+
+
+def _notes(connection: Mapping[str, Any]) -> Iterator[str]:
+    """What is to be known of the figures."""
+    if connection["vantage"] != "unknown":
+        yield f"captured at the {connection['vantage']}"
+    if connection["fallback"]:
+        yield "fallback"
+    if connection["uncertain"]:
+        yield "uncertain: subflows joined by likeness"
+    if connection["disordered"]:
+        yield "packets out of order"
+    if connection["one_direction"]:
+        yield "one direction only"
+    if connection["unmapped_bytes"]:
+        yield f"{_bytes(connection['unmapped_bytes'])} without a mapping"
+    if connection["unseen_bytes"]:
+        yield f"{_bytes(connection['unseen_bytes'])} not in the capture"
 
 
 def _subflow(subflow: Mapping[str, Any]) -> str:

@@ -16,8 +16,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-VERSION = 1
+VERSION = 2
 """Of the analysis and its tables: raised when either gives other values. Parts of another version are made anew."""
+TOGETHER = "\0"
+"""Between the paths of captures that are read as one: in no path."""
 FOLDER = "manifest"
 LOCK = ".lock"
 TABLES = ("files", "connections", "subflows", "totals", "bins", "events", "problems", "packets")
@@ -29,7 +31,7 @@ class ManifestError(ValueError):
 
 @dataclass(frozen=True)
 class Capture:
-    """One analysed file, as it was then. ``file``: absolute."""
+    """One analysed file, or several that were read as one, as they were then. ``file``: absolute, of all of them."""
 
     file: str
     size_bytes: int
@@ -38,8 +40,19 @@ class Capture:
     @classmethod
     def at(cls, path: str) -> Capture:
         """As it is now; OSError."""
-        stat = os.stat(path)  # noqa: PTH116
-        return cls(os.path.abspath(path), stat.st_size, stat.st_mtime_ns)  # noqa: PTH100
+        stats = [os.stat(one) for one in path.split(TOGETHER)]  # noqa: PTH116
+        size, changed = sum(stat.st_size for stat in stats), max(stat.st_mtime_ns for stat in stats)
+        return cls(named(absolute(path)), size, changed)
+
+
+def absolute(path: str) -> str:
+    """Links are left as they are."""
+    return TOGETHER.join(os.path.abspath(one) for one in path.split(TOGETHER))  # noqa: PTH100
+
+
+def named(path: str) -> str:
+    """As it is told, and as the column ``file`` has it."""
+    return path.replace(TOGETHER, " + ")
 
 
 @dataclass(frozen=True)

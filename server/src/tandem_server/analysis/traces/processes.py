@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 
 from tandem_server.analysis.traces.batch import Analysed
+from tandem_server.analysis.traces.manifest import named
 
 Task = Callable[[Sequence[str]], Analysed]
 """``batch.process_batch`` with its settings: something that can be pickled."""
@@ -79,7 +80,7 @@ def by_itself(batch: Sequence[str], one: Callable[[str], Analysed]) -> Analysed:
         try:
             whole.add(one(path))
         except LostError:
-            whole.failed.append((path, KILLED))
+            whole.failed.append((named(path), KILLED))
     return whole
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+import ipaddress
+import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from tandem.devtools.browser import Browser
 from tandem.devtools.pipe import DevTools, DevToolsError, Event, RefusedError
@@ -17,6 +21,7 @@ from tandem_server.content.page.shelf import Captured, usable
 LONGEST_MESSAGE = 256 << 20
 _START_S = 30.0
 _BODY_S = 30.0
+_INNER = "not a public address"
 _QUIET_S = 2.0
 """After the load event, so long without a request is the end of the page."""
 
@@ -51,10 +56,62 @@ class Recorded:
     browser: str
 
 
+class _Public:
+    """Where a page may lead: public addresses, and what was named itself by an address that is none. Who wrote a page, or has its name,
+    must not have the browser read what only this machine reaches."""
+
+    def __init__(self, url: str) -> None:
+        host, port = _end_of(url)
+        self._named = (host, port) if host == "localhost" or _inner(host) else None
+        # Behind a proxy every answer comes from the proxy's address.
+        self._direct = not getproxies()
+        self._inner_hosts: dict[str, bool] = {}
+
+    def fault(self, url: str, answered_by: str | None = None) -> str | None:
+        """Why ``url`` is not for this browser, None: it is. ``answered_by``: the address that the answer came from, which is not always
+        what its name was resolved to a moment before."""
+        host, port = _end_of(url)
+        if not usable(url) or (host, port) == self._named:
+            return None
+        if answered_by is not None:
+            inner = self._direct and _inner(answered_by.strip("[]"))
+        else:
+            if host not in self._inner_hosts:
+                self._inner_hosts[host] = any(map(_inner, _addresses(host)))
+            inner = self._inner_hosts[host]
+        return _INNER if inner else None
+
+
+def _end_of(url: str) -> tuple[str, int | None]:
+    try:
+        parts = urlsplit(url)
+        return parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return "", None
+
+
+def _addresses(host: str) -> list[str]:
+    try:
+        return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+    except (OSError, UnicodeError):
+        return []  # nor will the browser find it
+
+
+def _inner(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    address = getattr(address, "ipv4_mapped", None) or address
+    return not address.is_global or address.is_multicast
+
+
 @dataclass(slots=True)
 class _Log:
     """What the browser has said so far. Times as its own clock tells them, in s."""
 
+    public: _Public
+    refused: list[str] = field(default_factory=list)
     by_request: dict[str, _Exchange] = field(default_factory=dict)
     order: list[_Exchange] = field(default_factory=list)
     document_s: float | None = None
@@ -75,6 +132,13 @@ class _Log:
             self._asked(request, p, float(at) if isinstance(at, int | float) else 0.0)
         elif request in self.by_request:
             self._more(self.by_request[request], event.method, p)
+            if event.method == "Network.responseReceived":
+                answered_by = _object(p.get("response")).get("remoteIPAddress")
+                self._refuse(self.by_request[request], answered_by)
+
+    def _refuse(self, exchange: _Exchange, answered_by: object) -> None:
+        if isinstance(answered_by, str) and answered_by:
+            exchange.failed = self.public.fault(exchange.url, answered_by) or exchange.failed
 
     def _asked(self, request: str, p: Mapping[str, Any], at: float) -> None:
         asked, initiator = _object(p.get("request")), _object(p.get("initiator"))
@@ -99,7 +163,7 @@ class _Log:
             wire = p.get("encodedDataLength")
             exchange.wire_bytes = int(wire) if isinstance(wire, int | float) and 0 <= wire < 1 << 40 else None
         elif method == "Network.loadingFailed":
-            exchange.ended, exchange.failed = True, str(p.get("errorText", "failed"))[:80]
+            exchange.ended, exchange.failed = True, exchange.failed or str(p.get("errorText", "failed"))[:80]
 
     def waiting(self) -> int:
         """Requests without an end."""
@@ -129,24 +193,41 @@ def _load(tools: DevTools, session: str, url: str, until_s: float) -> Recorded:
     tools.call("Debugger.enable", {}, session, until_s=until_s)
     tools.call("Debugger.setSkipAllPauses", {"skip": True}, session, until_s=until_s)
     tools.call("Debugger.setAsyncCallStackDepth", {"maxDepth": 16}, session, until_s=until_s)
-    told = tools.call("Page.navigate", {"url": url}, session, until_s=until_s)
-    if told.get("errorText"):
-        raise RecordError(f"{url}: {str(told['errorText'])[:100]}")
-    log = _Log()
+    # Each request waits for a word from here, those of a redirect too; so nothing may wait for the answer to this one.
+    tools.call("Fetch.enable", {}, session, until_s=until_s)
+    navigation = tools.send("Page.navigate", {"url": url}, session, until_s=until_s)
+    log = _Log(_Public(url))
     quiet_s = time.monotonic() + _QUIET_S
     while (now_s := time.monotonic()) < until_s:
         event = tools.event(min(until_s, quiet_s) if log.load_s is not None else until_s)
-        if event is not None:
+        if event is not None and event.method == "Fetch.requestPaused":
+            _go_on(tools, session, log, event, until_s)
+        elif event is not None:
             log.take(event)
             if event.method.startswith("Network."):
                 quiet_s = time.monotonic() + _QUIET_S
         elif log.load_s is not None and (log.waiting() == 0 or now_s > quiet_s + _QUIET_S):
             break
+        if tools.answered(navigation) and (why := tools.answer(navigation, until_s=until_s).get("errorText")):
+            refused = f"{log.refused[0][:120]} is {_INNER}" if log.refused else None
+            raise RecordError(f"{url}: {refused or str(why)[:100]}")
     if log.load_s is None:
         raise RecordError(f"{url}: its load event did not come in time")
     for exchange in log.order:
         _fetch_body(tools, session, exchange)
     return _recorded(log, version)
+
+
+def _go_on(tools: DevTools, session: str, log: _Log, event: Event, until_s: float) -> None:
+    """Let a request go on, or end it."""
+    paused = event.params.get("requestId")
+    url = str(_object(event.params.get("request")).get("url", ""))
+    if log.public.fault(url) is None:
+        tools.send("Fetch.continueRequest", {"requestId": paused}, session, until_s=until_s)
+        return
+    log.refused.append(url)
+    told = {"requestId": paused, "errorReason": "AddressUnreachable"}
+    tools.send("Fetch.failRequest", told, session, until_s=until_s)
 
 
 def _fetch_body(tools: DevTools, session: str, one: _Exchange) -> None:
@@ -175,7 +256,8 @@ def _recorded(log: _Log, version: str) -> Recorded:
         if not usable(url):
             continue  # data: and blob: are inside of what is stored
         if one.failed or not 200 <= one.status <= 599 or not one.method.isalpha():
-            failed.append(f"{one.method[:16]} {url[:120]}: {one.failed or 'no answer'}")
+            why = _INNER if one.url in log.refused else one.failed or "no answer"
+            failed.append(f"{one.method[:16]} {url[:120]}: {why}")
             continue
         if len(objects) == MOST_OBJECTS:
             failed.append(f"{url[:120]} and what follows: more than {MOST_OBJECTS}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ from tandem_server.analysis.papers.network_events import (
     up_to_and_over,
     windows,
 )
-from tandem_server.analysis.papers.recovery import FACTOR, SETTLED_S, Recovery, recovery
+from tandem_server.analysis.papers.recovery import FACTOR, HELD_S, NO_LEVEL, SETTLED_S, SILENT_S, Recovery
 from tandem_server.analysis.papers.series import around, means
 from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.report.figures.figure import EVENTS, RADIO, ROUND_TRIPS, SPANS, Figure, LackingError
@@ -121,8 +122,10 @@ def _cases(m: Material, kind: str) -> list[_Case]:
             if event.kind != kind or not d.of.start_s <= event.t_s <= d.of.end_s - 1:
                 continue
             for series in m.at_best(d.of.run):
-                found = recovery(series.t_s, series.rtt_ms, event.t_s) if series.operator == event.operator else None
-                if found is not None:
+                if series.operator != event.operator:
+                    continue
+                found = m.recovery(d.of.run, series, event)
+                if found.why not in NO_LEVEL and math.isfinite(found.peak_ms):
                     out.append(_Case(event, d.of.run, found))
     return out
 
@@ -136,12 +139,10 @@ def figure_3(m: Material) -> Sheet:
         if not cases:
             continue
         # The clearest: of those that recovered the one with the greatest peak over its level.
-        case = max(
-            cases, key=lambda c: (c.found.t_r_s is not None and c.found.t_r_s > 0, c.found.peak_ms / c.found.level_ms)
-        )
+        case = max(cases, key=lambda c: (c.found.t_r_s > 0, c.found.peak_ms / c.found.level_ms))
         of = case.event.operator
         size = f" of {abs(case.event.change_db):.0f} dB" if case.event.change_db is not None else ""
-        shade = [Shade(f"t_R = {case.found.t_r_s:.1f} s", 0.0, case.found.t_r_s)] if case.found.t_r_s else []
+        shade = [Shade(f"t_R = {case.found.t_r_s:.1f} s", 0.0, case.found.t_r_s)] if case.found.t_r_s > 0 else []
         across = Axis("time from the event, s")
         panels.append(
             Panel(
@@ -160,8 +161,9 @@ def figure_3(m: Material) -> Sheet:
         )
     note = (
         "One event each: the clearest of those in MPTCP downloads. Grey: t_R, until the RTT is back within "
-        f"{FACTOR:g} times its level before "
-        "(none where it never left it or did not come back). Events at the polls that showed them. TCP: runs "
+        f"{FACTOR:g} times its level before for {HELD_S:g} s, and not silent for more than {SILENT_S:g} s "
+        "(none where it never left it or was not back before the operator’s next event or the end). "
+        "Events at the polls that showed them. TCP: runs "
         f"of the same pair at the same time. {m.source(shown)}"
     )
     return Sheet(panels, note, of_operators(m.named()))

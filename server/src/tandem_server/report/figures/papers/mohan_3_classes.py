@@ -6,7 +6,7 @@ import numpy as np
 
 from tandem_server.analysis.papers.material import Bins, Material
 from tandem_server.analysis.papers.measured import Download
-from tandem_server.analysis.papers.series import differences, of_operators, utilisation
+from tandem_server.analysis.papers.series import Array, differences, of_operators, summed, utilisation
 from tandem_server.report.figures import grouping, hues
 from tandem_server.report.figures.figure import BINS, DOWNLOADS, FLOWS, ROUND_TRIPS, Figure, LackingError
 from tandem_server.report.figures.marks import Heat
@@ -66,17 +66,13 @@ def figure_5b(m: Material) -> Sheet:
 
 
 def _whole(bins: list[Bins]) -> dict[str, float]:
-    """Each run's median of bytes in flight over all its subflows."""
-    by_run: dict[str, list[Bins]] = {}
+    """Each run's median, over its bins, of bytes in flight on all its subflows together."""
+    by_run: dict[str, list[tuple[Array, Array]]] = {}
     for one in bins:
         if one.path is not None:
-            by_run.setdefault(one.run, []).append(one)
-    out = {}
-    for run, found in by_run.items():
-        middles = [float(np.nanmedian(one.in_flight_bytes)) for one in found if np.isfinite(one.in_flight_bytes).any()]
-        if middles:
-            out[run] = sum(middles)
-    return out
+            by_run.setdefault(one.run, []).append((one.t_s, one.in_flight_bytes))
+    totals = ((run, summed(found)[1]) for run, found in by_run.items())
+    return {run: float(np.median(total)) for run, total in totals if len(total)}
 
 
 def figure_5c(m: Material) -> Sheet:
@@ -145,7 +141,8 @@ def figure_7a(m: Material) -> Sheet:
     return _panels(
         {"": values},
         Axis("RTT difference between subflows, ms", log=True, low=1),
-        f"Each second in which both subflows had samples. {m.source(d.of.run for d in _runs(m) if d.kind == 'mptcp')}",
+        "Each second in which a subflow had samples; one that was silent then counts with the greater of its RTTs before and after. "
+        f"{m.source(d.of.run for d in _runs(m) if d.kind == 'mptcp')}",
     )
 
 

@@ -8,7 +8,7 @@ from tandem_server.analysis.papers.ellipse import ellipse
 from tandem_server.analysis.papers.material import Material
 from tandem_server.analysis.papers.measured import Download, Play
 from tandem_server.analysis.papers.network_events import LASTS_S, NetworkEvent, apart
-from tandem_server.analysis.papers.recovery import LONGEST_S, factor_per_2_db, recovery
+from tandem_server.analysis.papers.recovery import BEFORE_S, HELD_S, NO_LEVEL, SILENT_S, factor_per_2_db
 from tandem_server.analysis.radio.effects import GAP_S
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, EVENTS, PLAYS, ROUND_TRIPS, Figure, LackingError
@@ -35,14 +35,15 @@ def _normalised(m: Material) -> list[tuple[str, NetworkEvent | None, list[float]
             first = d.handshake_ms.get(s.path or "") or (float(known[0]) if len(known) else 0.0)
             if first <= 0:
                 continue
-            felt = [e for e in m.events if e.operator == s.operator and s.t_s[0] - LASTS_S <= e.t_s <= s.t_s[-1]]
+            until = s.t_s[-1] + BEFORE_S  # some events are a subflow's end
+            felt = [e for e in m.events if e.operator == s.operator and s.t_s[0] - LASTS_S <= e.t_s <= until]
             if not felt:
                 found.append((ELSE, None, [float(v) / first for v in known]))
             for event in (e for e in felt if e in kept):
-                back = recovery(s.t_s, s.rtt_ms, event.t_s)
-                if back is None:
+                effect = m.recovery(d.of.run, s, event)
+                if effect.why in NO_LEVEL:
                     continue
-                until = event.t_s + (LONGEST_S if back.t_r_s is None else max(back.t_r_s, 1.0))
+                until = event.t_s + min(max(effect.lasted_s, 1.0), effect.seen_s)
                 inside = (s.t_s >= event.t_s) & (s.t_s <= until) & np.isfinite(s.rtt_ms)
                 found.append((NAMES[event.kind], event, [float(v) / first for v in s.rtt_ms[inside]]))
     if not any(event for _, event, _ in found):
@@ -52,7 +53,8 @@ def _normalised(m: Material) -> list[tuple[str, NetworkEvent | None, list[float]
 
 _NOTE = (
     "RTT of the affected subflow over that of its handshake (else its first sample), "
-    "within t_R of the event, a second at least; "
+    f"within t_R of the event (until it is back for {HELD_S:g} s; more than {SILENT_S:g} s without a sample is not back), "
+    "a second at least, not beyond the operator’s next event; "
     f"events nearer than {GAP_S:g} s to another one of the operator are left out."
 )
 

@@ -1,4 +1,4 @@
-"""Which DNS servers belong to an interface: as told, or as systemd-resolved, NetworkManager or ``/etc/resolv.conf`` have them."""
+"""Which DNS servers belong to an interface, as systemd-resolved, NetworkManager or ``/etc/resolv.conf`` have them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import ipaddress
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from tandem.experiment.parameters import ParameterError
 
 _COMMAND_TIMEOUT_S = 5.0
 _WORD = re.compile(r"[\s|,]+")
@@ -24,21 +21,6 @@ class Resolvers:
 
     addresses: tuple[str, ...]
     source: str | None
-
-
-def told(given: dict[str, Any], paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The parameter ``resolvers``: path → list of addresses; ParameterError."""
-    found = {}
-    for path, addresses in given.items():
-        if path not in paths:
-            raise ParameterError(f"parameter 'resolvers': {path!r} is none of the paths {', '.join(paths)}")
-        if not isinstance(addresses, list) or not addresses:
-            raise ParameterError(f"parameter 'resolvers': {path}: a list of addresses is needed, as [\"192.0.2.53\"]")
-        for address in addresses:
-            if not isinstance(address, str) or _address(address) is None:
-                raise ParameterError(f"parameter 'resolvers': {path}: {address!r} is no IP address")
-        found[path] = tuple(addresses)
-    return found
 
 
 def find(
@@ -94,11 +76,11 @@ def _text(file: Path) -> str:
 
 
 def _addresses(text: str) -> tuple[str, ...]:
-    found = (_address(word) for word in _WORD.split(text))
+    found = (address_of(word) for word in _WORD.split(text))
     return tuple(dict.fromkeys(str(a) for a in found if a is not None and not a.is_link_local))
 
 
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def address_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(text)
     except ValueError:

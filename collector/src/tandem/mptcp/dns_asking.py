@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tandem.experiment.reachability import dns_message as dns
+from tandem.mptcp import dns_message as dns
 
 _IN_FLIGHT = 256
 _LONGEST = 65535

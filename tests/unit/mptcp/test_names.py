@@ -1,0 +1,130 @@
+"""A name's addresses by the path: its own servers, in bounded time, and the last good answer while nobody answers."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tandem.export.gateway import GatewayAddress, Link, LinkError
+from tandem.mptcp import dns_message, names
+from tandem.mptcp.names import Names
+from tandem.mptcp.resolvers import Resolvers
+
+
+class Server:
+    """The DNS server of a path on the loopback: what ``known`` has; silent where it is None."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, bytes] | None = {"gateway.test": bytes([127, 0, 0, 9])}
+        self.questions = 0
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.thread = threading.Thread(target=self._serve)
+        self.thread.start()
+
+    def _serve(self) -> None:
+        while (got := self.socket.recvfrom(2000))[0] != b"end":
+            self.questions += 1
+            told = dns_message.decode(got[0])
+            if self.known is None:
+                continue
+            address = self.known.get(told.name) if told.type == dns_message.A else None
+            answer = b"" if address is None else b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 60, 4) + address
+            question = got[0][12 : got[0].index(b"\0", 12) + 5]
+            self.socket.sendto(struct.pack(">6H", told.id, 0x8180, 1, bool(answer), 0, 0) + question + answer, got[1])
+
+    def close(self) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last:
+            last.sendto(b"end", self.socket.getsockname())
+        self.thread.join(60)
+        self.socket.close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.close()
+
+
+class Stuck:
+    """The machine's resolver over a dead path."""
+
+    def __init__(self) -> None:
+        self.asked, self.ends = 0, threading.Event()
+
+    def __call__(self, _host: str, _family: int) -> list[str]:
+        self.asked += 1
+        self.ends.wait(60)
+        return []
+
+
+@pytest.fixture
+def stuck() -> Iterator[Stuck]:
+    made = Stuck()
+    yield made
+    made.ends.set()
+
+
+def by_path(server: Server, stuck: Stuck, hosts: Path) -> Names:
+    port = server.socket.getsockname()[1]
+    return Names(lambda _interface: Resolvers(("127.0.0.1",), "parameter"), stuck, hosts, port)
+
+
+def test_the_paths_own_server_is_asked_over_it_while_the_machines_resolver_is_stuck(
+    server: Server, stuck: Stuck, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = by_path(server, stuck, tmp_path / "none")
+    assert found.addresses("gateway.test", "lo") == ["127.0.0.9"]
+    assert found.addresses("gateway.test", "lo", deadline_s=0.0) == ["127.0.0.9"]
+    assert server.questions == 2, "A and AAAA, once"
+    server.known = None
+    monkeypatch.setattr(names, "FRESH_S", 0.0)
+    assert found.addresses("gateway.test", "lo", deadline_s=0.05) == ["127.0.0.9"], "the last good answer"
+
+
+def test_a_lookup_that_is_stuck_ends_at_its_deadline_and_is_begun_once(
+    server: Server, stuck: Stuck, tmp_path: Path
+) -> None:
+    found = by_path(server, stuck, tmp_path / "none")
+    for _ in range(5):
+        with pytest.raises(OSError, match=r"gateway\.test: no answer to the question for its address within 0\.05 s"):
+            found.addresses("gateway.test", None, deadline_s=0.05)
+    assert stuck.asked == 1
+
+
+def test_an_export_over_a_path_whose_name_nobody_tells_ends(
+    stuck: Stuck, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ssl
+
+    monkeypatch.setattr("socket.getaddrinfo", lambda host, *_more, **_named: stuck(host, 0))
+    monkeypatch.setattr(names, "addresses", Names(hosts=tmp_path / "none").addresses)
+    monkeypatch.setattr(names.Names.addresses, "__defaults__", (socket.AF_UNSPEC, 0.05))
+    link = Link("a", lambda: None, GatewayAddress("gateway.test", 443, ssl.create_default_context(), "token"))
+    ended: list[str] = []
+
+    def ask() -> None:
+        with pytest.raises(LinkError) as failed:
+            link.ask("GET", "/v1/probe", b"", {})
+        ended.append(str(failed.value))
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(60)
+    assert ended == ["gateway.test: no answer to the question for its address within 0.05 s"]
+
+
+def test_addresses_and_names_that_everybody_knows_ask_nobody(server: Server, stuck: Stuck, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("# c\n10.1.2.3 Server.test other # x\n2001:db8::1 server.test\n")
+    found = by_path(server, stuck, hosts)
+    assert found.addresses("192.0.2.7", "lo") == ["192.0.2.7"]
+    assert found.addresses("server.TEST", "lo") == ["10.1.2.3", "2001:db8::1"]
+    assert found.addresses("server.test", "lo", socket.AF_INET6) == ["2001:db8::1"]
+    assert (server.questions, stuck.asked) == (0, 0)
