@@ -244,7 +244,7 @@ fn acknowledgement(other: &mut Side, segment: &Segment, options: &Options, time:
         other.acked_known = true;
         other.acked = number;
         // Whether what it is of was sent before the capture too is not known.
-        other.sent.acknowledged(0, number);
+        other.sent.forget(number);
     } else if number > other.acked && number - other.acked < MOST_JUMP {
         let before = other.acked;
         done.advanced = true;

@@ -5,16 +5,10 @@ use crate::options::Options;
 use crate::segment::{Segment, SYN};
 
 /// When what passed lately did so, by a number that two different packets hardly share; a later one takes an earlier one's place.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Copies(Vec<(u64, i64)>);
 
 const PLACES: usize = 1 << 16;
-
-impl Default for Copies {
-    fn default() -> Self {
-        Copies(vec![(0, 0); PLACES])
-    }
-}
 
 impl Copies {
     /// This packet is a copy. `first`: the identification of its sender's first one.
@@ -29,6 +23,7 @@ impl Copies {
         if segment.flags & SYN == 0 {
             number = segment.options.iter().fold(number, |number, byte| mixed(number ^ u64::from(*byte)));
         }
+        self.0.resize(PLACES, (0, 0));
         let place = &mut self.0[(number >> 32) as usize % PLACES];
         let (before, passed) = std::mem::replace(place, (number, time));
         let tells = *first.get_or_insert(segment.id) != segment.id;

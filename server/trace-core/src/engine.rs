@@ -30,10 +30,20 @@ pub struct Frame<'a> {
 /// How a file is read. What the reading finds out may ask for another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// In the order of time, not in that of the file.
-    pub sorted: bool,
+    pub order: Order,
     /// What was captured twice counts once.
     pub once: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Of the file: nearly always that of time.
+    #[default]
+    Own,
+    /// Of time, as far as a small window goes: what several processors or interfaces wrote at once.
+    Near,
+    /// Of time, in all the room that there may be.
+    Far,
 }
 
 impl Frame<'_> {
@@ -61,10 +71,11 @@ pub struct Engine {
     pub tcp_packets: u64,
     pub other_packets: u64,
     pub first_time: Option<i64>,
+    /// The latest; before the first one no time is as late.
     pub last: i64,
     pub reading: Reading,
-    /// A packet is older than the one before, in a file that is read in its own order: the rest is not looked at.
-    disordered: bool,
+    /// A packet is older than one before, and another reading may put it into its place: the rest is not looked at.
+    pub disordered: bool,
     /// TCP's checksum in the frame at hand, of which some is left out.
     pub sum: Sum,
     copies: Copies,
@@ -83,7 +94,7 @@ impl Engine {
             tcp_packets: 0,
             other_packets: 0,
             first_time: None,
-            last: 0,
+            last: i64::MAX,
             reading,
             disordered: false,
             sum: Sum::Unknown,
@@ -96,7 +107,12 @@ impl Engine {
         // Too much for a path that loses and doubles now and then; whether they are copies the next reading tells.
         let often = |side: &Side| side.meter.total.duplicate_packets >= 4 && u64::from(side.meter.total.duplicate_packets) * 4 >= side.meter.total.packets;
         let twice = self.flows.iter().flat_map(|flow| &flow.sides).any(often);
-        Reading { sorted: self.reading.sorted || self.disordered, once: self.reading.once || twice }
+        let order = match self.reading.order {
+            Order::Own if self.disordered => Order::Near,
+            Order::Near if self.disordered => Order::Far,
+            order => order,
+        };
+        Reading { order, once: self.reading.once || twice }
     }
 
     #[inline(never)]
@@ -139,7 +155,7 @@ impl Engine {
 
     /// True: the packet counts for nothing, and why is told.
     #[cold]
-    fn left_out(&mut self, segment: &Segment, options: &Options, place: Place, time: i64, damaged: bool) -> bool {
+    fn left_out(&mut self, segment: &Segment, options: &Options, place: Place, time: i64, sum: usize) -> bool {
         let flow = &mut self.flows[place.flow as usize];
         let side = &mut flow.sides[usize::from(place.side)];
         if self.reading.once && self.copies.has(segment, options, time, &mut side.id) {
@@ -147,9 +163,10 @@ impl Engine {
             return true;
         }
         // Its receiver leaves out what came damaged. Where most are wrong, who wrote the file has changed the packets.
-        if damaged {
+        if sum == Sum::Wrong as usize {
             self.out.problem(Kind::BadChecksum);
-            if side.checksums[Sum::Wrong as usize] <= side.checksums[Sum::Right as usize] {
+            if side.checksums[Sum::Wrong as usize] < side.checksums[Sum::Right as usize] {
+                side.checksums[sum] += 1;
                 return true;
             }
         }
@@ -175,20 +192,19 @@ impl Engine {
                 }
             },
         };
-        let flow = &mut self.flows[place.flow as usize];
-        let side = &mut flow.sides[usize::from(place.side & 1)];
-        side.hops = segment.hops;
         // One of them is unknown.
         let sum = segment.sum as usize | self.sum as usize;
-        side.checksums[sum % 4] += 1;
         let unlike = self.reading.once | (time < self.last) | (sum == Sum::Wrong as usize);
-        if unlike && self.left_out(&{ segment }, &{ options }, place, time, sum == Sum::Wrong as usize) {
+        if unlike && self.left_out(&{ segment }, &{ options }, place, time, sum) {
             return;
         }
         self.tcp_packets += 1;
         let flow = &mut self.flows[place.flow as usize];
         flow.end = flow.end.max(time);
-        let mappings = &flow.sides[usize::from(place.side & 1)].mappings;
+        let side = &mut flow.sides[usize::from(place.side & 1)];
+        side.hops = segment.hops;
+        side.checksums[sum % 4] += 1;
+        let mappings = &side.mappings;
         let mut fresh = options.map.filter(|map| !mappings.repeats(map));
         let unusual = segment.flags & (SYN | RST) != 0 || options.rare;
         if unusual || (flow.handshake.established.is_none() && flow.handshake.answer.is_some()) {
@@ -210,14 +226,17 @@ impl Engine {
         }
     }
 
-    /// A packet is older than the one before. True: it is not looked at.
+    /// The first packet, or one that is older than one before. True: it is not looked at.
     #[cold]
-    fn late(&mut self) -> bool {
-        if self.reading.sorted {
+    fn late(&mut self, time: i64) -> bool {
+        if self.first_time.is_none() {
+            self.first_time = Some(time);
+            self.last = time;
+            return false;
+        }
+        self.disordered = self.reading.order != Order::Far;
+        if !self.disordered {
             self.out.problem(Kind::OutOfOrder);
-        } else {
-            self.disordered = true;
-            self.last = i64::MAX;
         }
         self.disordered
     }
@@ -272,35 +291,34 @@ impl Sink for Engine {
     }
 
     #[inline(always)]
-    fn frame(&mut self, frame: Frame) {
+    fn frame(&mut self, frame: Frame) -> bool {
         self.out.packet += 1;
         let time = frame.time;
-        if self.first_time.is_none() {
-            self.first_time = Some(time);
+        if time >= self.last {
+            self.last = time;
+        } else if self.late(time) {
+            return false;
         }
-        if time < self.last && self.late() {
-            return;
-        }
-        self.last = time.max(self.last);
         let ip = if frame.link_type == ETHERNET && be16(frame.bytes, 12) == Some(IPV4) {
             14
         } else {
             match self.ip_in(&frame) {
                 Some(ip) => ip,
-                None => return,
+                None => return true,
             }
         };
         let bytes = frame.bytes.get(ip..).unwrap_or_default();
-        let wire = frame.original.saturating_sub(ip as u32);
+        let wire = frame.original.wrapping_sub(ip as u32);
         // The same steps twice: once for the usual packet, with all that it is known to be, and once for any.
         match usual::segment(bytes, wire).and_then(|segment| Some((segment, usual::options(segment.options)?))) {
             Some((segment, options)) => self.segment(segment, options, time),
             None => self.any(bytes, wire, time),
         }
+        true
     }
 
     fn last_time(&self) -> i64 {
-        self.last
+        self.first_time.map_or(0, |_| self.last)
     }
 
     #[inline(always)]

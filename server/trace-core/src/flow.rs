@@ -50,7 +50,7 @@ pub struct Side {
     /// IP's identification of its first packet.
     pub id: Option<u16>,
     /// How many checksums were what `Sum` says.
-    pub checksums: [u64; 4],
+    pub checksums: [u32; 4],
     pub scale: Option<u8>,
     pub mss: Option<u16>,
     pub address_id: Option<u8>,

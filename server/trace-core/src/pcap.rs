@@ -110,7 +110,9 @@ pub fn read<S: Source, K: Sink>(source: &mut S, header: Header, sink: &mut K) {
             return;
         };
         let time = i64::from(record.seconds) * 1_000_000_000 + i64::from(record.fraction) * unit;
-        sink.frame(Frame { link_type: header.link_type, time, bytes: frame, original: record.original });
+        if !sink.frame(Frame { link_type: header.link_type, time, bytes: frame, original: record.original }) {
+            return;
+        }
         near = Some(record.seconds);
         source.skip(16 + captured);
         sink.at(16 + captured as u64);

@@ -116,7 +116,7 @@ pub fn read<S: Source, K: Sink>(source: &mut S, sink: &mut K) {
                 }
                 None => sink.problem_here(Kind::BadRecord),
             },
-            2 | 3 | 6 => packet(kind, body, order, &interfaces, sink),
+            2 | 3 | 6 if !packet(kind, body, order, &interfaces, sink) => return,
             _ => {}
         }
         let had = block.len();
@@ -133,9 +133,9 @@ pub fn read<S: Source, K: Sink>(source: &mut S, sink: &mut K) {
     }
 }
 
-/// §4.3 enhanced (6), §4.4 simple (3), and the obsolete packet block (2).
+/// §4.3 enhanced (6), §4.4 simple (3), and the obsolete packet block (2). False: no more are wanted.
 #[inline(always)]
-fn packet<K: Sink>(kind: u32, body: &[u8], order: Order, interfaces: &[Interface], sink: &mut K) {
+fn packet<K: Sink>(kind: u32, body: &[u8], order: Order, interfaces: &[Interface], sink: &mut K) -> bool {
     let number = match kind {
         6 => order.u32(body, 0).map(|number| number as usize),
         2 => order.u16(body, 0).map(usize::from),
@@ -143,7 +143,7 @@ fn packet<K: Sink>(kind: u32, body: &[u8], order: Order, interfaces: &[Interface
     };
     let Some(interface) = number.and_then(|number| interfaces.get(number)) else {
         sink.unreadable(Kind::BadRecord);
-        return;
+        return true;
     };
     let (start, time, captured, original) = if kind == 3 {
         let original = order.u32(body, 0).unwrap_or_default();
@@ -155,13 +155,13 @@ fn packet<K: Sink>(kind: u32, body: &[u8], order: Order, interfaces: &[Interface
             (order.u32(body, 4), order.u32(body, 8), order.u32(body, 12), order.u32(body, 16))
         else {
             sink.unreadable(Kind::BadRecord);
-            return;
+            return true;
         };
         (20, interface.nanoseconds(high, low), captured, original)
     };
     if captured > MOST_CAPTURED {
         sink.unreadable(Kind::BadRecord);
-        return;
+        return true;
     }
     let bytes = match body.get(start..start + captured as usize) {
         Some(bytes) => bytes,
@@ -170,7 +170,7 @@ fn packet<K: Sink>(kind: u32, body: &[u8], order: Order, interfaces: &[Interface
             body.get(start..).unwrap_or_default()
         }
     };
-    sink.frame(Frame { link_type: interface.link_type, time, bytes, original });
+    sink.frame(Frame { link_type: interface.link_type, time, bytes, original })
 }
 
 /// Goes to the next place where a block of a known kind has the same length at both its ends.

@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::capture::{read, Form};
 use crate::columns::Table;
-use crate::engine::{Engine, Reading};
+use crate::engine::{Engine, Order, Reading};
 use crate::limits::Limits;
 use crate::together::Gathered;
 use crate::{events, identities, mapped, problems, tables, verdict};
@@ -22,12 +22,12 @@ struct Analysed {
 
 /// Reads the files, and once more where the first reading tells that another one is right: nearly none is then read twice.
 fn analyse_all(files: &[&[u8]], several: bool, limits: &Limits, width: i64, packets: bool) -> Analysed {
-    let mut reading = Reading { sorted: several, once: false };
+    let mut reading = Reading { order: if several { Order::Far } else { Order::Own }, once: false };
     loop {
         let mut engine = Engine::new(limits.clone(), width, packets, reading);
         let mut all = Form::default();
         let mut add = |form: Form| all = Form { bytes: all.bytes + form.bytes, format: all.format.or(form.format), ..form };
-        if reading.sorted {
+        if reading.order != Order::Own {
             let mut gathered = Gathered::new(&mut engine, several);
             files.iter().for_each(|bytes| add(read(bytes, &mut gathered)));
             gathered.tell();

@@ -93,6 +93,12 @@ impl Values {
         Some(*values.select_nth_unstable(rank).1)
     }
 
+    /// Below it are few: a single sample may be a mistake. Of some hundreds, which are enough.
+    pub fn low(&self) -> Option<i64> {
+        let mut some: Vec<i64> = self.kept.iter().step_by(self.kept.len() / 512 + 1).copied().collect();
+        Values::quantile(&mut some, 5)
+    }
+
     pub fn kept(&self) -> Vec<i64> {
         self.kept.clone()
     }

@@ -13,7 +13,8 @@ pub trait Sink {
     /// No more of them are.
     fn most_bytes_reached(&mut self);
     fn link_type(&mut self, link_type: u16);
-    fn frame(&mut self, frame: Frame);
+    /// False: no more are wanted.
+    fn frame(&mut self, frame: Frame) -> bool;
     /// Of the last frame; 0 before the first one.
     fn last_time(&self) -> i64;
     /// Bytes passed, before the next packet or block.

@@ -2,13 +2,15 @@
 
 use std::mem::size_of;
 
-use crate::engine::{Engine, Frame};
+use crate::engine::{Engine, Frame, Order};
 use crate::problems::Kind;
 use crate::segment::Sum;
 use crate::sink::Sink;
 
 /// What is kept of a frame: more than all headers that are looked at.
 const HEADERS: usize = 512;
+/// A small window: enough for what is written at once, and for the processor's caches.
+const NEAR_BYTES: u64 = 1 << 19;
 /// Further back a clock was set, or another capture begins.
 const WENT_BACK_NS: i64 = 1_000_000_000;
 
@@ -24,7 +26,7 @@ struct Kept {
     sum: Sum,
 }
 
-/// Frames by their headers, within a bound of memory. Of one file: when there is no more room the older half is given on, and what comes too
+/// Frames by their headers, within a bound of memory. Of one file: when there is no more room the older ones are given on, and what comes too
 /// late for it is told as out of order. Of several files: what there is no room for is left out.
 #[derive(Debug)]
 pub struct Gathered<'e> {
@@ -32,13 +34,19 @@ pub struct Gathered<'e> {
     several: bool,
     frames: Vec<Kept>,
     headers: Vec<u8>,
+    /// The headers' place while they are moved.
+    spare: Vec<u8>,
+    most: u64,
     last: i64,
     full: bool,
 }
 
 impl<'e> Gathered<'e> {
     pub fn new(engine: &'e mut Engine, several: bool) -> Self {
-        Gathered { engine, several, frames: Vec::new(), headers: Vec::new(), last: 0, full: false }
+        let all = engine.out.limits.together_bytes;
+        let most = if engine.reading.order == Order::Near { all.min(NEAR_BYTES) } else { all };
+        let (frames, headers, spare) = (Vec::new(), Vec::new(), Vec::new());
+        Gathered { engine, several, frames, headers, spare, most, last: 0, full: false }
     }
 
     /// Gives all to the engine. Frames of one time stay in the order of the files.
@@ -56,31 +64,34 @@ impl<'e> Gathered<'e> {
     /// The oldest, but for as many.
     fn give(&mut self, but: usize) {
         self.frames.sort_by_key(|kept| kept.time);
-        let later = self.frames.split_off(self.frames.len() - but);
+        let given = self.frames.len() - but;
         let here = (self.engine.out.packet, self.engine.out.offset);
-        for kept in std::mem::replace(&mut self.frames, later) {
+        for kept in &self.frames[..given] {
             let bytes = &self.headers[kept.start..kept.start + usize::from(kept.length)];
             if !self.several {
                 (self.engine.out.packet, self.engine.out.offset) = (kept.packet - 1, kept.offset);
             }
-            let Kept { link_type, time, original, sum, .. } = kept;
-            self.engine.sum = sum;
-            self.engine.frame(Frame { link_type, time, bytes, original });
+            self.engine.sum = kept.sum;
+            let Kept { link_type, time, original, .. } = *kept;
+            if !self.engine.frame(Frame { link_type, time, bytes, original }) {
+                break;
+            }
         }
         if !self.several {
             (self.engine.out.packet, self.engine.out.offset) = here;
         }
-        let headers = std::mem::take(&mut self.headers);
+        self.frames.drain(..given);
         for kept in &mut self.frames {
-            let bytes = &headers[kept.start..kept.start + usize::from(kept.length)];
-            kept.start = self.headers.len();
-            self.headers.extend_from_slice(bytes);
+            let start = std::mem::replace(&mut kept.start, self.spare.len());
+            self.spare.extend_from_slice(&self.headers[start..start + usize::from(kept.length)]);
         }
+        std::mem::swap(&mut self.headers, &mut self.spare);
+        self.spare.clear();
     }
 
     fn is_full(&self, more: usize) -> bool {
         let bytes = self.headers.len() + more + (self.frames.len() + 1) * size_of::<Kept>();
-        bytes as u64 > self.engine.out.limits.together_bytes
+        bytes as u64 > self.most
     }
 }
 
@@ -102,14 +113,14 @@ impl Sink for Gathered<'_> {
         self.engine.link_type(link_type);
     }
 
-    fn frame(&mut self, frame: Frame) {
+    fn frame(&mut self, frame: Frame) -> bool {
         let bytes = &frame.bytes[..frame.bytes.len().min(HEADERS)];
         if !self.several && self.is_full(bytes.len()) {
-            self.give(self.frames.len() / 2);
+            self.give(self.frames.len() / 4);
         }
         self.full |= self.several && self.is_full(bytes.len());
         if self.full {
-            return;
+            return true;
         }
         self.engine.out.packet += 1;
         if frame.time.saturating_add(WENT_BACK_NS) < self.last {
@@ -128,6 +139,7 @@ impl Sink for Gathered<'_> {
         };
         self.headers.extend_from_slice(bytes);
         self.frames.push(kept);
+        !self.engine.disordered
     }
 
     fn last_time(&self) -> i64 {

@@ -29,6 +29,12 @@ impl Unacknowledged {
         self.again = Some((low.min(start), high.max(end)));
     }
 
+    /// All that ends at `now` or before it.
+    #[cold]
+    pub fn forget(&mut self, now: u64) {
+        self.acknowledged(0, now);
+    }
+
     /// The acknowledgement went from `before` to `now`; when the last byte that it covers was sent, if that makes a sample.
     #[inline(always)]
     pub fn acknowledged(&mut self, before: u64, now: u64) -> Option<i64> {

@@ -1,7 +1,6 @@
 //! What is decided when the whole file was read: which connections there are, at which end the capture was made, which RTT counts.
 
 use crate::engine::Engine;
-use crate::samples::Values;
 use crate::segment::Sum;
 
 /// Codes of `vantage`.
@@ -43,9 +42,6 @@ pub fn decide(engine: &Engine) -> Verdict {
     Verdict { numbers, remaining, vantages, methods }
 }
 
-/// Of all samples of one kind the delay that few are shorter than: a single one may be a mistake.
-const SHORT_PERCENT: usize = 5;
-
 /// The end towards which the smaller delay was seen, in handshakes or behind them: who is near answers at once. Where delays tell nothing: the
 /// end whose checksums the network card fills in behind the capture; whose packets no router has passed on; behind which packets get lost.
 fn vantage(engine: &Engine, connection: u32) -> u8 {
@@ -63,7 +59,7 @@ fn vantage(engine: &Engine, connection: u32) -> u8 {
             let own = side ^ opener;
             // Acknowledgements come from the other end, echoes from this one.
             for (method, end) in [(BY_ACK, 1 - own), (BY_TIMESTAMP, own)] {
-                seen(end, Values::quantile(&mut one.values[method].kept(), SHORT_PERCENT));
+                seen(end, one.values[method].low());
             }
             begun[own] |= one.checksums[Sum::Begun as usize] > 0;
             first_hop[own] |= matches!(one.hops, 64 | 128 | 255) && flow.sides[1 - side].hops > 0;
