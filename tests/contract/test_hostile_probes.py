@@ -19,9 +19,9 @@ from tandem.export.sending import send
 from tandem_server.cli.configuration import load
 from tandem_server.cli.log import FewOfAKind, LineFormatter, line_handler
 from tandem_server.cli.main import main
-from tandem_server.cli.serve import _BoundedResults
 from tandem_server.cli.trace_stores import trace_desk
 from tandem_server.door import DiskShare, Reserve
+from tandem_server.endpoint.results import Results
 from tandem_server.ingest.gateway import Gateway, GatewayLimits
 from tandem_server.ingest.run_manifest import NoManifest
 from tandem_server.registry import Registry
@@ -262,7 +262,7 @@ def test_nothing_is_stored_below_the_reserve_of_free_space(server):
 
 
 def test_results_of_sessions_have_a_share_of_the_disk_a_day(tmp_path):
-    results = _BoundedResults(tmp_path / "results", DiskShare(Reserve([tmp_path], 0), 250_000))
+    results = Results(tmp_path / "results", DiskShare(Reserve([tmp_path], 0), 250_000))
     body = b'{"fill":"' + b"x" * 100_000 + b'"}'
     for i in range(3):
         results.put("probe-bad", "run", f"session-{i}", body)
@@ -271,7 +271,7 @@ def test_results_of_sessions_have_a_share_of_the_disk_a_day(tmp_path):
     results.put("probe-good", "run", "session-4", body)
     assert len(list(tmp_path.rglob("*.json"))) == 4
     with pytest.raises(OSError, match="are kept free"):
-        _BoundedResults(tmp_path, DiskShare(Reserve([tmp_path], 1 << 60), 1)).put("probe-bad", "run", "s", body)
+        Results(tmp_path, DiskShare(Reserve([tmp_path], 1 << 60), 1)).put("probe-bad", "run", "s", body)
 
 
 def test_new_series_are_bounded_and_those_there_are_go_on(server):

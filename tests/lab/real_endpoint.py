@@ -9,7 +9,7 @@ from pathlib import Path
 import uvicorn
 
 from tandem_server.cli.bounds import Bounds, measurement_bounds
-from tandem_server.door import Door
+from tandem_server.door import DiskShare, Door, Reserve
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.listener import Acceptor, listen
 from tandem_server.endpoint.measurement import Measurement
@@ -48,9 +48,8 @@ class RealEndpoint:
         self.control.bind((host, 0))
         self.control_port = self.control.getsockname()[1]
         self.reflector = Reflector(reflector_socket(host, self.measurement_port), self.sessions)
-        app = control_app(
-            self.registry, self.sessions, self.measurement_port, Results(folder / "results"), reflector=self.reflector
-        )
+        results = Results(folder / "results", DiskShare(Reserve([folder], 0), 10**9))
+        app = control_app(self.registry, self.sessions, self.measurement_port, results, reflector=self.reflector)
         self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.control]})
         self.thread.start()

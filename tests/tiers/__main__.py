@@ -6,6 +6,7 @@ import argparse
 import fcntl
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -92,7 +93,7 @@ def main(argv: Sequence[str]) -> int:
     if args.all and not args.shard and not stopped and report.green:
         written.append(KEPT)
     for path in written:
-        path.write_text(json.dumps(summary, indent=1) + "\n")
+        path.write_text(_in_lines(summary))
     if owner is not None:
         for path in (folder.parent, Path(lock.name), folder, *folder.iterdir(), *written):
             os.chown(path, *owner)
@@ -103,6 +104,12 @@ def main(argv: Sequence[str]) -> int:
         say("stopped; ./kit test --all goes on where it was" if args.all else "stopped")
         return 130
     return 0 if report.green else 1
+
+
+def _in_lines(summary: dict[str, object]) -> str:
+    """JSON, a line for each file, job, failure and skip."""
+    text = json.dumps(summary, indent=1)
+    return re.sub(r"\n {3,}|\n {2}(?=[}\]])", lambda found: " " if "   " in found[0] else "", text) + "\n"
 
 
 def selected(args: argparse.Namespace, seconds: dict[str, float], passed: set[str]) -> list[Job]:

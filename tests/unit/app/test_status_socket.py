@@ -135,7 +135,7 @@ def test_a_request_that_cannot_be_is_refused(served: Served) -> None:
 
 def test_a_card_that_takes_nothing_refuses_the_request_and_the_socket_lives(served: Served) -> None:
     (answer,) = ask(served.path, {"op": "campaign", "action": "stop"}, 60)
-    reason = "campaigns/active.json: Read-only file system; mend: a writable folder with room"
+    reason = "campaigns/active.json: Read-only file system; hint: a writable folder with room"
     assert answer == {"type": "refused", "reason": reason}
     (answer,) = ask(served.path, {"op": "campaign", "action": "idle"}, 60)
     assert answer["type"] == "error"

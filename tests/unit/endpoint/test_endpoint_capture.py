@@ -10,6 +10,7 @@ import pytest
 from endpoint_on_loopback import wait_until
 from test_endpoint_control import ASK, call
 
+from tandem_server.door import DiskShare, Reserve
 from tandem_server.endpoint import capture as capture_module
 from tandem_server.endpoint.capture import CaptureRefused, Captures
 from tandem_server.endpoint.control import control_app
@@ -27,7 +28,13 @@ def channel(endpoint, registry, tmp_path):
 
     def start(budget_bytes=10_000_000):
         captures = Captures(tmp_path / "captures", budget_bytes) if budget_bytes else None
-        app = control_app(registry, here.sessions, here.port, Results(tmp_path / "results"), captures)
+        app = control_app(
+            registry,
+            here.sessions,
+            here.port,
+            Results(tmp_path / "results", DiskShare(Reserve([tmp_path], 0), 10**9)),
+            captures,
+        )
 
         def request(method, path, body=None):
             return asyncio.run(call(app, method, path, json.dumps(body).encode(), f"Bearer {token}"))

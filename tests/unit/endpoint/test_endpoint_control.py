@@ -9,6 +9,7 @@ from endpoint_on_loopback import Endpoint, full_disk
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem_server.door import DiskShare, Reserve
 from tandem_server.endpoint.control import control_app
 from tandem_server.endpoint.options import Options, OptionsError, negotiate
 from tandem_server.endpoint.results import RESULT_BYTES, Results
@@ -23,7 +24,7 @@ def channel(registry):
     here = Endpoint(registry, Limits(sessions_per_probe=2, session_bytes=5000))
     token = registry.probes.rotate("probe-1")
     further = ("203.0.113.11", "2001:db8::11")
-    results = Results(registry.file.parent / "results")
+    results = Results(registry.file.parent / "results", DiskShare(Reserve([registry.file.parent], 0), 10**9))
     app = control_app(registry, here.sessions, 8480, results, further_addresses=further)
 
     def request(method, path, body=None, login=f"Bearer {token}"):

@@ -57,7 +57,7 @@ class PairStart:
                 return f"day_bytes of path {path.name} is 0"
             return (
                 f"until 00:00 UTC: path {path.name} has {left / 1e6:.0f} MB of its SIM's limits left, a pair takes {takes / 1e6:.0f} MB; "
-                "mend: day_bytes of [[path]], within its plan"
+                "hint: day_bytes of [[path]], within its plan"
             )
         return None
 

@@ -149,11 +149,11 @@ class StatusServer:
                 answer = {"type": "refused", "reason": str(refused)}
             except OSError as error:
                 where = f"{error.filename}: " if error.filename else ""
-                reason = f"{where}{error.strerror or error}; mend: a writable folder with room"
+                reason = f"{where}{error.strerror or error}; hint: a writable folder with room"
                 answer = {"type": "refused", "reason": reason}
             except Exception as error:
                 log.exception("%s", operation)
-                answer = {"type": "error", "reason": f"{operation}: {error!r}; mend: the collector's log has more"}
+                answer = {"type": "error", "reason": f"{operation}: {error!r}; hint: the collector's log has more"}
             self._carried_out.append((client, answer))
             self._rouse()
 

@@ -12,7 +12,6 @@ import threading
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
 
 from tandem.notify import Notify
 from tandem_server.cli.bounds import measurement_bounds
@@ -158,7 +157,7 @@ def _endpoint(config: ServerConfig) -> None:
             _say_limits(told)
             reserve = Reserve([config.results.folder, config.registry.file.parent], config.traces.reserve_bytes)
             share = DiskShare(reserve, bounds.probe_document_bytes_per_day)
-            results = _BoundedResults(config.results.folder, share)
+            results = Results(config.results.folder, share)
             app = control_app(
                 registry, sessions, port, results, captures, reflector, tls_port, told, shelf, bounds.body_s
             )
@@ -171,19 +170,6 @@ def _endpoint(config: ServerConfig) -> None:
             pool.stop()
             if reflector is not None:
                 reflector.stop()
-
-
-class _BoundedResults(Results):
-    """Each probe's within its share of the disk: beyond it OSError, as of a full disk."""
-
-    def __init__(self, folder: Path, share: DiskShare) -> None:
-        super().__init__(folder)
-        self._share = share
-
-    def put(self, probe: str, run: str, session: str, body: bytes) -> None:
-        self._share.check(probe)
-        super().put(probe, run, session, body)
-        self._share.charge(probe, len(body))
 
 
 def _say_limits(further: Sequence[str]) -> None:

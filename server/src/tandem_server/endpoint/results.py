@@ -6,6 +6,8 @@ import json
 import os
 from pathlib import Path
 
+from tandem_server.door import DiskShare
+
 RESULT_BYTES = 256 * 1024
 """The largest result."""
 
@@ -15,14 +17,16 @@ class BadResult(ValueError):  # noqa: N818  (an answer, no accident)
 
 
 class Results:
-    """``folder``/PROBE/RUN/SESSION.json, each as it was sent. Safe to use from any thread."""
+    """``folder``/PROBE/RUN/SESSION.json, each as it was sent, within each probe's ``share`` of the disk. Safe to use from any thread."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, share: DiskShare) -> None:
+        self._folder, self._share = folder, share
 
     def put(self, probe: str, run: str, session: str, body: bytes) -> None:
-        """Keep a session's result, in place of one that it had; BadResult, OSError (a full disk). The names are those of an open
+        """Keep a session's result, in place of one that it had; BadResult, OSError (a full disk, a share
+        used up). The names are those of an open
         session, so they are safe as names of files."""
+        self._share.check(probe)
         try:
             # What is no JSON by the standard (NaN) is refused here, not by whoever reads it later.
             content = json.loads(body, parse_constant=_refuse)
@@ -42,6 +46,7 @@ class Results:
         except OSError:
             unfinished.unlink(missing_ok=True)
             raise
+        self._share.charge(probe, len(body))
 
 
 def _refuse(constant: str) -> None:
