@@ -128,3 +128,18 @@ def test_addresses_and_names_that_everybody_knows_ask_nobody(server: Server, stu
     assert found.addresses("server.TEST", "lo") == ["10.1.2.3", "2001:db8::1"]
     assert found.addresses("server.test", "lo", socket.AF_INET6) == ["2001:db8::1"]
     assert (server.questions, stuck.asked) == (0, 0)
+
+
+def test_a_resolver_that_breaks_is_told_and_asked_anew(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def system(host: str, _family: int) -> list[str]:
+        asked.append(host)
+        if len(asked) == 1:
+            raise RuntimeError("no room for it")
+        return ["192.0.2.1"]
+
+    made = Names(system=system, hosts=tmp_path / "none")
+    with pytest.raises(OSError, match="no room for it"):
+        made.addresses("gateway.test", None, deadline_s=60)
+    assert made.addresses("gateway.test", None, deadline_s=60) == ["192.0.2.1"]

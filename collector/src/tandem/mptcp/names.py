@@ -60,8 +60,12 @@ class Names:
                 return good
             asked = self._asked.get(key)
             if asked is None:  # one that is stuck is not asked a second time
-                asked = self._asked[key] = Future()
-                threading.Thread(target=self._ask, args=(key, asked), name=f"name {host}", daemon=True).start()
+                asked = Future()
+                try:
+                    threading.Thread(target=self._ask, args=(key, asked), name=f"name {host}", daemon=True).start()
+                except RuntimeError as error:  # no thread is left
+                    raise OSError(f"{host}: {error}") from error
+                self._asked[key] = asked
         try:
             return asked.result(deadline_s)
         except TimeoutError:
@@ -75,7 +79,7 @@ class Names:
     def _ask(self, key: tuple[str, str | None, int], asked: Future[list[str]]) -> None:
         try:
             found, failure = self._look_up(*key), OSError(f"{key[0]}: the name has no address")
-        except (OSError, ValueError) as error:  # ValueError: what DNS takes for no name
+        except Exception as error:  # noqa: BLE001 whoever waits hears of it, and the name can be asked for again
             found, failure = [], error if isinstance(error, OSError) else OSError(f"{key[0]}: {error}")
         with self._lock:
             del self._asked[key]
