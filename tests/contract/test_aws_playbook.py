@@ -105,8 +105,8 @@ def test_made_once_then_unchanged_then_nothing_left(aws):
     written = yaml.safe_load(aws.inventory.read_text())
     host = written["all"]["children"]["servers"]["hosts"]["tandem"]
     assert host["ansible_host"] == first
-    assert host["volume_device"].endswith(records["VolumeId"].replace("-", ""))
-    assert host["program_settings"]["listen"]["further_addresses"] == [second]
+    assert host["data_disk_device"].endswith(records["VolumeId"].replace("-", ""))
+    assert host["tandem_server_settings"]["listen"]["further_addresses"] == [second]
     assert written["all"]["vars"]["tandem_server_name"] == "server.fleet.example"
     hosts = aws.folder / "aws.yml.known_hosts"
     assert hosts.read_text().splitlines()[1:] == [f"{first} ssh-ed25519 {KEY}"]

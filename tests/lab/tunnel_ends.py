@@ -23,7 +23,7 @@ from two_paths import why_not as no_namespaces
 
 from tandem_bench.topology.namespace import Namespace
 
-PROGRAM = Path(__file__).resolve().parents[2] / "ansible/roles/wireguard/files/tandem-tunnel"
+PROGRAM = Path(__file__).resolve().parents[2] / "ansible/roles/wireguard_client/files/tandem-tunnel"
 HUB_PORT, ECHO_PORT = 51820, 7007
 SILENT_S = 50
 """Shorter than the time between two handshakes: the tests break the tunnel within it."""
@@ -147,7 +147,7 @@ class KitEnd(WireGuardEnd):
         self.number, self.address = number, f"10.87.0.{15 + number}"
 
     def enrol(self, hub_key: str) -> None:
-        """What enrolment and the role ``wireguard`` write."""
+        """What enrolment and the role ``wireguard_client`` write."""
         told = {
             "address": f"{self.address}/16",
             "server_public_key": hub_key,

@@ -91,11 +91,11 @@ SERVERS = {
     "a public authority that probes do not believe": ({"certificate_kind": "acme"}, "tandem_ca_file is"),
     "a folder without wheels": ({"tandem_wheels": "FOLDER"}, "tandem_wheels is FOLDER"),
     "another release": ({"tandem_release": "99.0"}, "tandem_release is 99.0"),
-    "a volume that is no device": ({"volume_device": "data"}, "volume_device of HOST is data"),
-    "a kernel without WireGuard, at the hub": (KERNEL | {"hub_user_space": False}, "hub_user_space is false"),
+    "a volume that is no device": ({"data_disk_device": "data"}, "data_disk_device of HOST is data"),
+    "a kernel without WireGuard, at the hub": (KERNEL | {"wireguard_server_user_space": False}, "wireguard_server_user_space is false"),
     "two videos": (
-        {"content_video_url": "https://a.test/v", "content_video_file": "FOLDER/v"},
-        "content_video_url https://a.test/v and content_video_file",
+        {"dash_content_video_url": "https://a.test/v", "dash_content_video_file": "FOLDER/v"},
+        "dash_content_video_url https://a.test/v and dash_content_video_file",
     ),
 }
 PROBES = {
@@ -131,8 +131,8 @@ WHOLE = {
     "one probe of two": ("probe", {"kit": NO_PATHS}, "tandem_paths of kit-02 is empty"),
     "a kernel without WireGuard": (
         "probe",
-        {"everywhere": KERNEL, "kit": {"wireguard_userspace": False}},
-        "kit-02: wireguard_userspace is false and mptcp_kernel is v094",
+        {"everywhere": KERNEL, "kit": {"wireguard_client_userspace": False}},
+        "kit-02: wireguard_client_userspace is false and mptcp_kernel is v094",
     ),
     "no backup": ("restore", {}, "restore_from"),
     "nothing to pull": ("pull", {"kit": {"pull_repository": ""}}, "pull_repository is empty"),

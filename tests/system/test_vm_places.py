@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
 ]
 ROLE = machine.REPOSITORY / "ansible/roles/modems"
-LAMP = machine.REPOSITORY / "ansible/roles/indicator"
+LAMP = machine.REPOSITORY / "ansible/roles/status_led"
 SCENE = str(machine.REPOSITORY / "tests/system/vm/scene_places.py")
 PATHS = [
     {"name": "wifi", "interface": "wlan0"},

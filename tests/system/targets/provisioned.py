@@ -20,7 +20,7 @@ from targets.story import KIT, Story
 SERVER_VARIABLES: Mapping[str, Any] = {
     "certificate_authority_passphrase": "only for this run",
     # This machine's kernel may have no WireGuard.
-    "hub_user_space": True,
+    "wireguard_server_user_space": True,
 }
 KIT_VARIABLES: Mapping[str, Any] = {
     "tandem_paths": [
@@ -37,7 +37,7 @@ KIT_VARIABLES: Mapping[str, Any] = {
     "collector_settings": {"clock": {"source": "system"}},
     # Nobody gives a container's cards a name server.
     "modems_fallback_dns": [CONTROL],
-    "wireguard_userspace": True,
+    "wireguard_client_userspace": True,
 }
 
 

@@ -1,4 +1,4 @@
-"""What the role `program` builds on the control machine: the same sources once, other sources never for those."""
+"""What the role `tandem_server` builds on the control machine: the same sources once, other sources never for those."""
 
 import json
 import platform
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[3] / "ansible/roles/program/files/build_wheels.py"
+SCRIPT = Path(__file__).parents[3] / "ansible/roles/tandem_server/files/build_wheels.py"
 
 
 @pytest.fixture
