@@ -80,6 +80,8 @@ def install(archive: Path, suite: str, root: Path) -> None:
         '--customize-hook=rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/apt/sources.list "$1"/etc/resolv.conf; : >"$1"/etc/machine-id',
         # Indices of hardware, libraries and messages are as new as the programs: no first boot makes them again.
         '--customize-hook=touch "$1"/etc/.updated "$1"/var/.updated',
+        # Off, as where there is no medium for it; a test of a first boot turns it on (first_boot.py).
+        '--customize-hook=mkdir -p "$1"/etc/cloud; touch "$1"/etc/cloud/cloud-init.disabled',
         # People log in by key; "*" fits no password and does not lock the account.
         '--customize-hook=chroot "$1" useradd -m -s /bin/bash -G sudo -p "*" tandem-admin',
         "--customize-hook=printf 'tandem-admin ALL=(ALL) NOPASSWD: ALL\\n' >\"$1\"/etc/sudoers.d/first-boot",
