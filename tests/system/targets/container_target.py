@@ -89,9 +89,11 @@ def booted(
     root: Path,
     cables: Callable[[int, str], AbstractContextManager[None]],
     devices: Mapping[str, Path] = MappingProxyType({}),
+    answers: Callable[[], bool] | None = None,
 ) -> Iterator[None]:
     """``root`` is a container that is up and answers by SSH, until leaving, which shuts it down. ``cables``: what it is connected to;
-    ``devices``: by their names in it, device files of this machine that it has too."""
+    ``devices``: by their names in it, device files of this machine that it has too; ``answers``: whether it does, where it is not to be
+    the operator's SSH that says so."""
     name = root.parent.name
     with _namespace() as pid, cables(pid, address):
         argv = [
@@ -107,7 +109,7 @@ def booted(
             env = os.environ | {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network"}
             process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=env)
         try:
-            _await_ssh(ground, address, process, log)
+            _await(answers or (lambda: ground.ssh(address, "true").returncode == 0), process, log)
             yield
         finally:
             process.terminate()  # nspawn hands it on as an orderly shutdown
@@ -164,9 +166,9 @@ def _lay(seed: Mapping[str, tuple[bytes, int]], root: Path) -> None:
     shutil.rmtree(root / "var/log/journal", ignore_errors=True)
 
 
-def _await_ssh(ground: Ground, address: str, process: subprocess.Popen[bytes], console: Path) -> None:
+def _await(answers: Callable[[], bool], process: subprocess.Popen[bytes], console: Path) -> None:
     began_s = time.monotonic()
-    while ground.ssh(address, "true").returncode != 0:
+    while not answers():
         if process.poll() is not None or time.monotonic() - began_s > WAIT_S:
             raise GroundError(
                 f"the container does not answer within {WAIT_S:.0f} s\n{console.read_text(errors='replace')[-3000:]}"

@@ -32,8 +32,8 @@ class Terminal:
     """What each command printed, by the command as printed."""
     used: set[str] = field(default_factory=set)
 
-    def run(self, command: str) -> str:
-        """One printed command; it must succeed. What it said."""
+    def run(self, command: str, typed: str = "") -> str:
+        """One printed command, with what is ``typed`` at its questions; it must succeed. What it said."""
         meant = command
         for printed, here in self.substitutions.items():
             if printed in meant:
@@ -47,7 +47,7 @@ class Terminal:
             ["bash", "-c", script],
             cwd=self.folder,
             env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **self.environment},
-            stdin=subprocess.DEVNULL,
+            input=typed,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

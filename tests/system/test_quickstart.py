@@ -1,0 +1,48 @@
+"""docs/quickstart.md as printed: its commands in their order, on a fresh checkout, from nothing to a kit whose radio is on the server.
+
+AWS is moto's, its machine a container whose first boot is the real cloud-init with what AWS was told; the card is a file, and the kit a
+container that starts with what is on it. The commands are unchanged but for SUBSTITUTIONS; what a fleet here needs beside a user's is SURROUNDINGS.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from targets import at_server, printed
+from targets.available import lacks
+from targets.available import made as sources
+from targets.desk import Desk, desk
+from targets.vm_target import REPOSITORY
+
+PAGE = (REPOSITORY / "docs/quickstart.md").read_text(encoding="utf-8")
+COMMANDS = printed.commands(PAGE)
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.slow,
+    pytest.mark.timeout(3600),
+    pytest.mark.skipif(lacks() is not None, reason=str(lacks())),
+]
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory):
+    with desk(tmp_path_factory.mktemp("quickstart"), sources()) as made:
+        yield made
+        for command, took_s in made.terminal.took_s.items():
+            print(f"{took_s:8.1f} s  {command}", file=sys.stderr)
+
+
+def test_the_page_is_short() -> None:
+    assert len(COMMANDS) <= 10
+    assert len(PAGE.split()) <= 600
+
+
+def test_every_command_works_as_printed(user: Desk) -> None:
+    for command in COMMANDS:
+        user.run(command)
+    assert user.terminal.used == set(user.terminal.substitutions), "a word that is substituted is on the page no more"
+    assert user.happened == set(user.events), "something that a user does between two commands was not reached"
