@@ -48,8 +48,6 @@ def play(folder, playbook, servers, probes, *options, everywhere=NOTHING):
         "tandem_paths": [{"name": "a", "interface": "eth0"}],
         "aws_key_file": "FOLDER/id.pub",
         "aws_inventory": "FOLDER/aws.yml",
-        "pull_repository": "https://git.tandem.test/fleet.git",
-        "pull_signers": [KEY],
     }
     groups = {"all": {"vars": NOBODY | right | everywhere}, "servers": {"hosts": servers}, "probes": {"hosts": probes}}
     (folder / "hosts.yml").write_text(json.dumps(groups).replace("FOLDER", str(folder)))
@@ -135,7 +133,6 @@ WHOLE = {
         "kit-02: wireguard_client_userspace is false and mptcp_kernel is v094",
     ),
     "no backup": ("restore", {}, "restore_from"),
-    "nothing to pull": ("pull", {"kit": {"pull_repository": ""}}, "pull_repository is empty"),
     "SSH for the world": ("aws", {"everywhere": {"aws_ssh_from": ["0.0.0.0/0"]}}, "aws_ssh_from"),
     "no key for AWS": (
         "aws",
@@ -146,7 +143,6 @@ WHOLE = {
 ACCEPTED = {
     "a server": ("server", {"everywhere": KERNEL}),
     "probes": ("probe", {"everywhere": KERNEL, "kit": LIGHT}),
-    "probes that pull": ("pull", {}),
     "all but the wrong one": ("probe", {"kit": NO_PATHS}, "--limit", "kit-01"),
 }
 
