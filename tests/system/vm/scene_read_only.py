@@ -49,9 +49,14 @@ def set_up(programs: Path) -> dict[str, Any]:
     # The machine's own first process, by the shell that it is written for.
     Path("/read-only-init").write_text("#!/bin/sh\nexec /bin/sh /vm-init\n")
     Path("/read-only-init").chmod(0o755)
-    shutil.copy("initrd", f"/boot/initrd.img-{os.uname().release}")
-    refused = root("read-only")
+    refused = [root("read-only")]
     told("mount", "/dev/vdb", str(SPOOL))
+    code = Path("/etc/tandem/enrol.json")
+    code.write_text("{}")
+    refused.append(root("read-only"))
+    code.unlink()
+    refused.append(root("read-only"))
+    shutil.copy("initrd", f"/boot/initrd.img-{os.uname().release}")
     return {"refused": refused, "armed": root("read-only")}
 
 
