@@ -3,7 +3,7 @@
     kit ── path-a (10.64.10.0/24) ──┐
      └──── path-b (10.64.11.0/24) ──┴── operators (NAT) ── 203.0.113.0/24 ── hub
 
-Real WireGuard (user space), the real ``tandem-tunnel``; the paths are cables without delay.
+Real WireGuard (user space), the real wg-quick and ``tandem-tunnel``; the paths are cables without delay.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def programs() -> str | None:
     """A PATH with ``wg`` and ``wireguard-go``: the system's, or those that kit unpacked."""
     unpacked = os.environ.get("TANDEM_WIREGUARD", "")
     path = f"{unpacked}/usr/bin{os.pathsep}{os.environ['PATH']}" if unpacked else os.environ["PATH"]
-    return path if all(shutil.which(name, path=path) for name in ("wg", "wireguard-go")) else None
+    return path if all(shutil.which(name, path=path) for name in ("wg", "wg-quick", "wireguard-go")) else None
 
 
 def why_not() -> str | None:
@@ -76,7 +76,7 @@ def why_not() -> str | None:
     if shutil.which("nft") is None:
         return "nft is not installed"
     if programs() is None:
-        return "wg and wireguard-go not found; mend: ./kit setup, or TANDEM_WIREGUARD=FOLDER of the unpacked packages"
+        return "wg, wg-quick and wireguard-go not found; mend: ./kit setup, or TANDEM_WIREGUARD=FOLDER of the unpacked packages"
     return None if Path("/dev/net/tun").exists() else "/dev/net/tun is missing; mend: modprobe tun"
 
 
@@ -147,7 +147,7 @@ class KitEnd(WireGuardEnd):
         self.number, self.address = number, f"10.87.0.{15 + number}"
 
     def enrol(self, hub_key: str) -> None:
-        """What enrolment and the role ``wireguard_client`` write."""
+        """What enrolment writes."""
         told = {
             "address": f"{self.address}/16",
             "server_public_key": hub_key,
@@ -156,17 +156,17 @@ class KitEnd(WireGuardEnd):
             "keepalive_s": 25,
         }
         (self.folder / "enrolled.json").write_text(json.dumps({"wireguard": told}))
-        (self.folder / "tunnel.json").write_text(json.dumps({"endpoints": [], "userspace": True, "silent_s": SILENT_S}))
 
     def run_tunnel(self, stack: ExitStack) -> None:
-        """The program as it is, but for the folder that it reads."""
-        code = (
-            "import sys; from importlib.machinery import SourceFileLoader as L; from pathlib import Path; "
-            "sys.dont_write_bytecode = True; m = L('tandem_tunnel', sys.argv[1]).load_module(); sys.exit(m.main(Path(sys.argv[2])))"
-        )
-        self.start(
-            stack, [sys.executable, "-Wignore::DeprecationWarning", "-c", code, PROGRAM, self.folder], "tunnel.log"
-        )
+        """As the units of the role ``wireguard_client`` do: wg-quick with the program's configuration, then the fail-over."""
+        here = [sys.executable, str(PROGRAM), "--etc", str(self.folder)]
+        conf = self.folder / "wg-tandem.conf"
+        conf.touch(mode=0o600)
+        conf.write_text(self.namespace.run([*here, "conf"]))
+        path = ["env", f"PATH={self.environment['PATH']}"]
+        self.namespace.run([*path, "wg-quick", "up", str(conf)])
+        stack.callback(self.namespace.run, [*path, "wg-quick", "down", str(conf)])
+        self.start(stack, [*here, "--silent", str(SILENT_S), "keep"], "tunnel.log")
 
     def hub_named(self, address: str) -> None:
         """The hub's name leads to ``address`` from now on."""

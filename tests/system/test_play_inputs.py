@@ -7,6 +7,7 @@ the whole, unchanged playbook is seen once of each. The machines are at a port w
 
 import json
 import os
+import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -48,8 +49,6 @@ def play(folder, playbook, servers, probes, *options, everywhere=NOTHING):
         "tandem_paths": [{"name": "a", "interface": "eth0"}],
         "aws_key_file": "FOLDER/id.pub",
         "aws_inventory": "FOLDER/aws.yml",
-        "pull_repository": "https://git.tandem.test/fleet.git",
-        "pull_signers": [KEY],
     }
     groups = {"all": {"vars": NOBODY | right | everywhere}, "servers": {"hosts": servers}, "probes": {"hosts": probes}}
     (folder / "hosts.yml").write_text(json.dumps(groups).replace("FOLDER", str(folder)))
@@ -92,7 +91,10 @@ SERVERS = {
     "a folder without wheels": ({"tandem_wheels": "FOLDER"}, "tandem_wheels is FOLDER"),
     "another release": ({"tandem_release": "99.0"}, "tandem_release is 99.0"),
     "a volume that is no device": ({"data_disk_device": "data"}, "data_disk_device of HOST is data"),
-    "a kernel without WireGuard, at the hub": (KERNEL | {"wireguard_server_user_space": False}, "wireguard_server_user_space is false"),
+    "a kernel without WireGuard, at the hub": (
+        KERNEL | {"wireguard_server_user_space": False},
+        "wireguard_server_user_space is false",
+    ),
     "two videos": (
         {"dash_content_video_url": "https://a.test/v", "dash_content_video_file": "FOLDER/v"},
         "dash_content_video_url https://a.test/v and dash_content_video_file",
@@ -135,7 +137,6 @@ WHOLE = {
         "kit-02: wireguard_client_userspace is false and mptcp_kernel is v094",
     ),
     "no backup": ("restore", {}, "restore_from"),
-    "nothing to pull": ("pull", {"kit": {"pull_repository": ""}}, "pull_repository is empty"),
     "SSH for the world": ("aws", {"everywhere": {"aws_ssh_from": ["0.0.0.0/0"]}}, "aws_ssh_from"),
     "no key for AWS": (
         "aws",
@@ -146,14 +147,17 @@ WHOLE = {
 ACCEPTED = {
     "a server": ("server", {"everywhere": KERNEL}),
     "probes": ("probe", {"everywhere": KERNEL, "kit": LIGHT}),
-    "probes that pull": ("pull", {}),
     "all but the wrong one": ("probe", {"kit": NO_PATHS}, "--limit", "kit-01"),
 }
 
 
 def lines_of(lines, words):
     """What is wrong with ``lines``, which should each be one with ``words`` and a mend; empty when nothing."""
-    return [] if lines and all(words in one and "; mend: " in one and "\n" not in one for one in lines) else [lines]
+    return (
+        []
+        if lines and all(words in one and re.search("; (mend|hint): ", one) and "\n" not in one for one in lines)
+        else [lines]
+    )
 
 
 def whole(folder, playbook, given, *options):

@@ -35,7 +35,7 @@ author: The Tandem authors
 EXAMPLES = r"""
 - name: The units are there
   tandem_files:
-    src: [tandem-hub-peers.service, tandem-hub-peers.path]
+    src: [tandem-backup.service, tandem-backup.timer]
     dest: /etc/systemd/system
     mode: "0644"
 """

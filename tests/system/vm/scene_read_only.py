@@ -25,13 +25,10 @@ def told(*argv: str) -> str:
     return done.stdout
 
 
-def root(*words: str) -> dict[str, Any]:
-    """What ``tandem-root`` says, with its exit status."""
-    done = subprocess.run(
-        ["/usr/local/sbin/tandem-root", "--json", *words], capture_output=True, text=True, check=False
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return {"exit": done.returncode, "error": done.stderr.strip(), **(json.loads(done.stdout) if done.stdout else {})}
+def root(*words: str) -> tuple[int, str]:
+    """The exit status of ``tandem-root``, and what it says."""
+    done = subprocess.run(["/usr/local/sbin/tandem-root", *words], capture_output=True, text=True, check=False)
+    return done.returncode, (done.stdout + done.stderr).strip()
 
 
 def written(file: Path, text: str) -> None:
@@ -42,20 +39,25 @@ def written(file: Path, text: str) -> None:
 
 def set_up(programs: Path) -> dict[str, Any]:
     """What the role does, on a root that is writable."""
-    for folder in (Path("/boot"), Path("/usr/local/sbin"), Path("/var/lib/systemd"), SPOOL):
-        folder.mkdir(parents=True, exist_ok=True)
-    for name in ("tandem-root", "tandem-kept"):
-        Path(shutil.copy(programs / name, "/usr/local/sbin")).chmod(0o755)
+    for folder in ("/boot", "/etc/tandem", "/usr/local/sbin", "/var/lib/systemd", SPOOL):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    Path(shutil.copy(programs / "tandem-root", "/usr/local/sbin")).chmod(0o755)
+    Path("/etc/machine-id").write_text("0123456789abcdef0123456789abcdef\n")
     Path("/etc/tandem-kept").write_text("\n".join(KEPT) + "\n")
     Path("/etc/fstab").write_text("/dev/vda / ext4 defaults,noatime 0 1\n")
     Path("/var/lib/systemd/random-seed").write_text("first")
     # The machine's own first process, by the shell that it is written for.
     Path("/read-only-init").write_text("#!/bin/sh\nexec /bin/sh /vm-init\n")
     Path("/read-only-init").chmod(0o755)
-    shutil.copy("initrd", f"/boot/initrd.img-{os.uname().release}")
-    refused = root("read-only")
+    refused = [root("read-only")]
     told("mount", "/dev/vdb", str(SPOOL))
-    return {"refused": refused, "armed": root("read-only"), "status": root("status")}
+    code = Path("/etc/tandem/enrol.json")
+    code.write_text("{}")
+    refused.append(root("read-only"))
+    code.unlink()
+    refused.append(root("read-only"))
+    shutil.copy("initrd", f"/boot/initrd.img-{os.uname().release}")
+    return {"refused": refused, "armed": root("read-only")}
 
 
 def look() -> dict[str, Any]:
@@ -78,10 +80,9 @@ def main(start: str, programs: Path) -> dict[str, Any]:
         os.sync()
         return seen
     told("mount", "/dev/vdb", str(SPOOL))
-    if start == "writable":
+    if start in ("writable", "as before"):
         told("mount", "-o", "remount,rw", "/")  # as systemd-remount-fs does
-    told("/usr/local/sbin/tandem-root", "boot")
-    told("/usr/local/sbin/tandem-kept")
+    told("/usr/local/sbin/tandem-root", "start")
     seen = look()
     if seen["root"] == "overlay":
         seen["lower"] = told("findmnt", "-n", "-o", "OPTIONS", str(LOWER)).strip().split(",")
@@ -92,12 +93,14 @@ def main(start: str, programs: Path) -> dict[str, Any]:
         written(Path("/var/lib/systemd/random-seed"), "second")
         # The power goes while the disk is open and half of what the program writes is there.
         told("mount", "-o", "remount,rw", str(LOWER))
-        written(LOWER / "etc/.overlayroot.local.conf.tmp", "# Wri")
+        written(LOWER / "etc/overlayroot.local.conf.tmp", "overlay")
     elif start == "second":
         seen["asked"] = root("writable")
         seen["lower after"] = told("findmnt", "-n", "-o", "OPTIONS", str(LOWER)).strip().split(",")
     elif start == "writable":
         written(Path("/etc/stays"), "x")
+    elif start == "last":
+        seen["stays"] = root("writable", "--stay")
     return seen
 
 

@@ -43,7 +43,6 @@ def test_a_link_is_removed_and_not_what_it_leads_to(wipe, tmp_path):
     ("unit", "carries"),
     [
         ("tandem.service", False),
-        ("tandem-pull.timer", False),
         ("tandem-tunnel.service", True),
         ("wg-quick@wg-tandem.service", True),
     ],

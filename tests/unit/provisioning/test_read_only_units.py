@@ -1,5 +1,5 @@
 """What the role ``base`` writes for a read-only root: units that systemd takes and can order with those around them, times it understands,
-what is kept; and every play over probes is between the tasks that make the root writable and read-only again, whatever its tags."""
+what is kept; and the play over probes is between the tasks that make the root writable and read-only again, whatever its tags."""
 
 import shutil
 import subprocess
@@ -18,13 +18,10 @@ analyze = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no
 
 def units(folder: Path) -> list[Path]:
     """All of them, as they lie on a probe, but that they start a program which is there."""
-    texts = {file.name: file.read_text() for file in (ROLE / "files").glob("*.service")}
-    texts |= {Path(name).name: (REPOSITORY / name).read_text() for name in AROUND}
-    for name in ("tandem-root-upgrades.service", "tandem-root-upgrades.timer"):
-        template = (ROLE / f"templates/{name}.j2").read_text()
-        texts[name] = jinja2.Template(template, undefined=jinja2.StrictUndefined, keep_trailing_newline=True).render(
-            DEFAULTS
-        )
+    texts = {Path(name).name: (REPOSITORY / name).read_text() for name in AROUND}
+    for file in (ROLE / "templates").glob("tandem-root*.j2"):
+        template = jinja2.Template(file.read_text(), undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+        texts[file.stem] = template.render(DEFAULTS)
     for name, text in texts.items():
         lines = [
             "ExecStart=/bin/true" if line.startswith("ExecStart=") else line
@@ -41,7 +38,7 @@ def test_systemd_takes_the_units_and_finds_an_order_for_them(tmp_path: Path) -> 
     found = units(tmp_path)
     wants = tmp_path / "local-fs.target.wants"
     wants.mkdir()
-    for name in ("tandem-root.service", "tandem-kept.service", "tandem-spool.service"):
+    for name in ("tandem-root.service", "tandem-spool.service"):
         (wants / name).symlink_to(f"../{name}")
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", "local-fs.target", *(str(file) for file in found)],
@@ -67,7 +64,7 @@ def test_systemd_understands_when_upgrades_come() -> None:
 
 def test_the_folders_that_are_kept_are_the_systems_own() -> None:
     kept = DEFAULTS["base_read_only_keeps"]
-    assert {"/var/lib/chrony", "/var/lib/systemd/random-seed", "/var/log/journal", "/var/lib/tandem-pull"} <= set(kept)
+    assert {"/var/lib/chrony", "/var/lib/systemd/random-seed", "/var/log/journal"} <= set(kept)
     assert all(place.startswith("/var/") and not place.startswith("/var/lib/tandem/") for place in kept)
     assert DEFAULTS["base_read_only_root"] is False
 
@@ -82,15 +79,7 @@ def entries(tasks: list[dict[str, object]]) -> list[tuple[str, tuple[str, ...]]]
     return [(str(role.get("tasks_from")), tuple(tags)) for role, tags in asked if role["name"] == "base"]
 
 
-@pytest.mark.parametrize("playbook", ["probe.yml", "pull.yml"])
-def test_a_play_over_probes_begins_writable_and_ends_read_only(playbook: str) -> None:
-    # The play that looks at the inventory connects to no probe.
-    plays = [
-        play
-        for play in yaml.safe_load((PLAYBOOKS / playbook).read_text())
-        if play.get("hosts") == "probes" and [role["role"] for role in play["roles"]] != ["inputs"]
-    ]
-    assert plays
-    for play in plays:
-        assert entries(play["pre_tasks"]) == [("writable", ("always",))]
-        assert entries(play["tasks"][:1]) == [("back", ("always",))]
+def test_a_play_over_probes_begins_writable_and_ends_read_only() -> None:
+    (play,) = (play for play in yaml.safe_load((PLAYBOOKS / "probe.yml").read_text()) if play.get("become"))
+    assert entries(play["pre_tasks"]) == [("writable", ("always",))]
+    assert entries(play["tasks"][:1]) == [("back", ("always",))]
