@@ -4,13 +4,14 @@ import contextlib
 import json
 import os
 import socket
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from program_module import module_of
-from release_kit import ROLES
 
+ROLES = Path(__file__).parents[3] / "ansible/roles"
 KEY = "A" * 43 + "="
 TOLD = {
     "address": "10.87.0.16/16",
@@ -21,7 +22,7 @@ TOLD = {
 }
 
 
-tunnel = module_of(ROLES / "wireguard/files/tandem-tunnel")
+tunnel = module_of(ROLES / "wireguard_client/files/tandem-tunnel")
 
 
 def test_what_enrolment_and_playbook_say():
