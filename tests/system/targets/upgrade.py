@@ -66,6 +66,11 @@ def installing(story: Story) -> tuple[str, str]:
     return f"cd {shell['chdir']} && {templates.from_string(shell['cmd']).render(values)}", str(program)
 
 
+def running(story: Story) -> str:
+    """The folder of the program that runs."""
+    return story.told(PROBE, f"dirname $(readlink -f {HOME}/current/bin)").strip()
+
+
 def laid_out(story: Story, program: str) -> str:
     """A release of that program with the configuration of the one that runs, as role ``collector`` lays it out: its folder."""
     release = f"{HOME}/releases/{Path(program).name}-0123456789ab"
