@@ -63,7 +63,7 @@ def installing(story: Story) -> tuple[str, str]:
     values["collector_whole"] = f"{program}/lib/python{python}/.whole"
     templates = jinja2.Environment(undefined=jinja2.StrictUndefined)  # noqa: S701
     templates.filters["basename"] = lambda path: Path(path).name
-    return f"cd {shell['chdir']} && {templates.from_string(shell['cmd']).render(values)}", str(program)
+    return templates.from_string(shell["cmd"]).render(values), str(program)
 
 
 def running(story: Story) -> str:
