@@ -22,7 +22,7 @@ SECRETS = {
     "etc/tandem/enrolled.json": "{}",
     "var/lib/tandem/spool/1": "records",
     "var/lib/tandem/captures/a.pcap": "packets",
-    "opt/tandem/0.1/bin/tandem": "program",
+    "opt/tandem/programs/0.1/bin/tandem": "program",
     "etc/systemd/system/tandem.service": "[Service]\nExecStart=/usr/bin/tandem\n[Install]\nWantedBy=multi-user.target\n",
     "etc/systemd/system/tandem.service.d/modems.conf": "[Service]\n",
     "etc/NetworkManager/system-connections/wifi.nmconnection": "psk=secret",
@@ -250,7 +250,7 @@ def test_one_that_does_not_answer_is_revoked_all_the_same_and_the_play_says_that
     enrolled(server)
     done, _ = play(tmp_path, None, server, "-e", "decommission=kit-1", "-e", "decommission_reach_s=1")
     assert done.returncode != 0
-    assert "kit-1 is revoked at the server, but was not reached and is not wiped; mend: " in done.stdout
+    assert "kit-1 is revoked at the server, but was not reached and is not wiped; hint: " in done.stdout
     assert "kit-1" not in in_server(server, "tandem-server", "probe", "peers")
 
 
@@ -259,7 +259,7 @@ def test_a_name_that_no_server_knows_is_not_passed_over(tmp_path, server):
     lost = '{"decommission_lost": true, "decommission_probe": "kit-8"}'
     done, _ = play(tmp_path, None, server, "-e", "decommission=kit-1", "-e", lost)
     assert done.returncode != 0
-    assert "No server knows a probe kit-8, so nothing was revoked; mend: " in done.stdout
+    assert "No server knows a probe kit-8, so nothing was revoked; hint: " in done.stdout
     assert in_server(server, "tandem-server", "probe", "peers").count("# kit-") == 2
 
 
@@ -268,6 +268,28 @@ def test_nobody_is_taken_out_of_service_by_accident(tmp_path, probe, server):
     for named in ((), ("-e", "decommission=all"), ("-e", "decommission=kit-1,kit-9")):
         done, _ = play(tmp_path, probe, server, *named)
         assert done.returncode != 0, named
-        assert "mend: -e decommission=NAME" in done.stdout, named
+        assert "hint: -e decommission=NAME" in done.stdout, named
     assert in_server(server, "tandem-server", "probe", "peers").count("# kit-") == 2
+    assert there(probe) == sorted((*SECRETS, *LINKS))
+
+
+def test_below_a_read_only_root_nothing_is_wiped(tmp_path, probe):
+    """It would be back at the next start."""
+    folder = tmp_path / "overlaid"
+    folder.mkdir()
+    layers = f"lowerdir={probe},upperdir={folder / 'upper'},workdir={folder / 'work'}"
+    call("mount", "-t", "tmpfs", "none", folder)
+    for name in ("top", "upper", "work"):
+        (folder / name).mkdir()
+    call("mount", "-t", "overlay", "none", "-o", layers, folder / "top")
+    call("mount", "--rbind", "/proc", folder / "top/proc")
+    call("mount", "--rbind", "/usr", folder / "top/usr")
+    shutil.copy(ROOT / "ansible/roles/decommission/files/tandem-wipe", folder / "top/root")
+    command = ["chroot", folder / "top", "/bin/bash", "/root/tandem-wipe", "--yes"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={"PATH": PATH.removeprefix("PATH=")}, check=False
+    )
+    call("umount", "-R", folder)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("tandem-wipe: the root is read-only, and all would be back; hint: ")
     assert there(probe) == sorted((*SECRETS, *LINKS))

@@ -43,6 +43,7 @@ def play(folder, playbook, servers, probes, *options, everywhere=NOTHING):
     (folder / "id.pub").write_text(KEY + "\n")
     right = {
         "tandem_server_name": "server.tandem.test",
+        "tandem_checkout": str(ROOT),
         "tandem_operator_keys": [KEY],
         "tandem_ca_file": "FOLDER/ca.pem",
         "certificate_authority_passphrase": "twelve or more",

@@ -7,12 +7,13 @@ from and which clock is asked (``play.sources``).
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from targets import at_server, faults, kept, provisioned
+from targets import at_server, faults, kept, provisioned, upgrade
 from targets import story as stories
 from targets.available import lacks
 from targets.available import made as sources
@@ -69,6 +70,13 @@ def test_nothing_changes_again(kit: Story) -> None:
     assert {part: one.changes() for part, one in again.items() if set(one.changed.values()) != {0}} == {}
 
 
+def test_a_restart_that_a_broken_off_play_owed_is_made_by_the_next(kit: Story) -> None:
+    process = "systemctl show --property=MainPID --value tandem-gateway.service"
+    before = kit.told(SERVER, f"sudo touch /etc/tandem/server.toml; {process}")
+    provisioned.play(kit, "server.yml", "owed a restart", provisioned.inventory(kit, ""), "--tags", "ingest")
+    assert kit.told(SERVER, process) != before
+
+
 def test_what_is_measured_arrives(kit: Story) -> None:
     faults.paths_up(kit)
     began_ns = time.time_ns()
@@ -91,6 +99,52 @@ def test_each_modem_is_polled_in_its_own_dialogue(kit: Story) -> None:
     assert {path: modem["driver"] for path, modem in modems.items()} == {
         path: modem.family for path, modem in MODEMS.items()
     }
+
+
+RUN = "tandem/cli/run.py", "def _run(config: Config, *, verbose: bool) -> int:\n"
+BROKEN = {
+    "ends at once": "    return 4\n",
+    "hangs before it is ready": "    import time\n\n    time.sleep(86400)\n",
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_release_that_does_not_measure_is_taken_back(kit: Story, tmp_path: Path, broken: str) -> None:
+    before = upgrade.state(kit)
+    change = (*RUN, RUN[1] + BROKEN[broken])
+    bad = upgrade.wheel(tmp_path, f"8.0.{list(BROKEN).index(broken)}", change)
+    with kit.part(f"a release that {broken}"):
+        played = upgrade.played(kit, f"broken-{bad.name}", collector_wheel=str(bad))
+    assert played.failed == {KIT: 1}, played.output[-4000:]
+    assert "did not report healthy: the collector does not stay up; hint:" in " ".join(played.output.split())
+    assert upgrade.state(kit) == before
+    faults.paths_up(kit)
+
+
+def test_a_trial_that_nobody_watches_any_more_is_taken_back(kit: Story) -> None:
+    before = upgrade.state(kit)
+    trial = upgrade.trying(upgrade.laid_out(kit, upgrade.running(kit)))
+    killed = (
+        f"until [ -L {upgrade.HOME}/before ]; do sleep 0.1; done; systemctl kill --signal=KILL tandem-release.service"
+    )
+    with kit.part("a trial that is killed"):
+        kit.told(PROBE, f"sudo sh -c {shlex.quote(f'{trial} & {killed}; wait')}")
+        back = "[ ! -L /opt/tandem/before ] && readlink -f /opt/tandem/current"
+        kit.awaited("the release before is current", PROBE, back, lambda said: said.strip() == before["current"])
+    faults.paths_up(kit)
+
+
+def test_a_configuration_that_loses_a_modem_is_taken_back(kit: Story) -> None:
+    before = upgrade.state(kit)
+    configured = kit.told(PROBE, "sudo cat /etc/tandem/config.toml")
+    first, second = provisioned.KIT_VARIABLES["tandem_paths"]
+    with kit.part("a configuration that loses a modem"):
+        played = upgrade.played(kit, "lost-modem", tandem_paths=[first, second | {"port": "/dev/ttyNONE"}])
+    assert played.failed == {KIT: 1}, played.output[-4000:]
+    assert f"{second['name']} was usable before and is not" in played.output
+    assert upgrade.state(kit) == before
+    assert kit.told(PROBE, "sudo cat /etc/tandem/config.toml") == configured
+    faults.paths_up(kit)
 
 
 def test_a_killed_collector(kit: Story) -> None:

@@ -1,64 +1,56 @@
-"""tandem-wipe: what it finds, what it does not stop, and where it refuses. The whole of it runs in
-tests/system/test_decommission_playbook.py."""
+"""tandem-wipe on a card of a probe, mounted in another machine. On a probe: tests/system/test_decommission_playbook.py."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
-from program_module import module_of
 
 SCRIPT = Path(__file__).parents[3] / "ansible/roles/decommission/files/tandem-wipe"
+GOES = ("etc/tandem/token", "var/lib/tandem/spool/1", "var/lib/tandem/.hidden", "etc/systemd/system/tandem.service")
+STAYS = ("etc/ssh/sshd_config", "etc/sudoers.d/tandem", "home/tandem/x")
 
 
-@pytest.fixture(scope="module")
-def wipe():
-    return module_of(SCRIPT)
+def wipe(card, *options):
+    return subprocess.run(["bash", SCRIPT, *options, card], capture_output=True, text=True, check=False)
 
 
-def test_links_that_lead_nowhere_are_found_and_what_people_need_is_not(wipe, tmp_path):
-    for name in (
-        "etc/tandem/token",
-        "var/lib/tandem/spool/1",
-        "etc/ssh/sshd_config",
-        "etc/sudoers.d/tandem",
-        "home/tandem/x",
-    ):
+@pytest.fixture
+def card(tmp_path):
+    for name in (*GOES, *STAYS, "etc/NetworkManager/system-connections/My Wi-Fi.nmconnection"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    (tmp_path / "usr/bin").mkdir(parents=True)
-    (tmp_path / "usr/bin/tandem").symlink_to("/opt/tandem/current/bin/tandem")
-    found = [str(path.relative_to(tmp_path)) for path in wipe.found(tmp_path)]
-    assert found == ["etc/tandem", "usr/bin/tandem", "var/lib/tandem/spool"]
+        (tmp_path / name).write_text("[Install]\nWantedBy=multi-user.target\n")
+    for link, to in {
+        "usr/bin/tandem": "/opt/tandem/current/bin/tandem",
+        "etc/wireguard/wg-tandem.conf": "../kept",
+    }.items():
+        (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / link).symlink_to(to)
+    (tmp_path / "etc/kept").touch()
+    return tmp_path
 
 
-def test_a_link_is_removed_and_not_what_it_leads_to(wipe, tmp_path):
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "kept/file").touch()
-    (tmp_path / "link").symlink_to(tmp_path / "kept")
-    assert wipe.remove(tmp_path / "link") is None
-    assert (tmp_path / "kept/file").exists()
-    assert wipe.remove(tmp_path / "link") is None  # gone already
+def test_it_says_what_there_is_and_removes_nothing_unless_told_to(card):
+    said = wipe(card)
+    assert (said.returncode, sorted(said.stdout.splitlines())) == (
+        0,
+        [
+            "/etc/NetworkManager/system-connections/My Wi-Fi.nmconnection",
+            "/etc/systemd/system/tandem.service",
+            "/etc/tandem",
+            "/etc/wireguard/wg-tandem.conf",
+            "/usr/bin/tandem",
+            "/var/lib/tandem/.hidden",
+            "/var/lib/tandem/spool",
+        ],
+    )
+    assert all((card / name).is_file() for name in (*GOES, *STAYS))
 
 
-@pytest.mark.parametrize(
-    ("unit", "carries"),
-    [
-        ("tandem.service", False),
-        ("tandem-tunnel.service", True),
-        ("wg-quick@wg-tandem.service", True),
-    ],
-)
-def test_the_tunnel_is_not_stopped_under_the_answer(wipe, unit, carries):
-    assert wipe.carries_us(unit) == carries
-
-
-@pytest.mark.parametrize(
-    ("mounts", "overlaid"),
-    [
-        ("/dev/mmcblk0p2 / ext4 rw 0 0\noverlay /usr overlay rw 0 0\n", False),
-        ("overlayroot / overlay rw,lowerdir=/a 0 0\n", True),
-        ("", False),
-        ("x\n", False),
-    ],
-)
-def test_a_root_below_an_overlay_is_seen(wipe, mounts, overlaid):
-    assert wipe.overlaid(mounts) == overlaid
+def test_a_card_is_wiped_links_but_not_what_they_lead_to(card):
+    said = wipe(card, "--yes")
+    assert (said.returncode, len(said.stdout.splitlines())) == (0, 7), said.stderr
+    assert [name for name in GOES if (card / name).exists()] == []
+    assert not (card / "usr/bin/tandem").is_symlink()
+    assert all((card / name).is_file() for name in (*STAYS, "etc/kept"))
+    again = wipe(card, "--yes")
+    assert (again.returncode, again.stdout) == (0, "")

@@ -3,12 +3,12 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from program_module import module_of
-from release_kit import ROLES
 
-PROGRAM = ROLES / "wireguard_client/files/tandem-tunnel"
+PROGRAM = Path(__file__).parents[3] / "ansible/roles/wireguard_client/files/tandem-tunnel"
 TOLD = {
     "address": "10.87.0.16/16",
     "server_public_key": "A" * 43 + "=",
