@@ -29,6 +29,7 @@ NOBODY = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries":
 
 NOTHING = {}
 NO_PATHS = {"tandem_paths": []}
+FOUND = {"tandem_paths": "found", "tandem_path_settings": {"a": {"apn": "web"}}, "secret_pin_a": "1234"}
 KERNEL = {"mptcp_kernel": "v094", "mptcp_v094_package": "FOLDER/id.pub", "mptcp_v094_linux": "4.14.146.mptcp"}
 """The out-of-tree kernel; any file stands for it."""
 LIGHT = {"tandem_status_led": {"red": 17, "green": 27, "blue": 22}, "tandem_e_paper": {"call": "Ana, 555 0100"}}
@@ -92,7 +93,10 @@ SERVERS = {
     "a folder without wheels": ({"tandem_wheels": "FOLDER"}, "tandem_wheels is FOLDER"),
     "another release": ({"tandem_release": "99.0"}, "tandem_release is 99.0"),
     "a volume that is no device": ({"data_disk_device": "data"}, "data_disk_device of HOST is data"),
-    "a kernel without WireGuard, at the hub": (KERNEL | {"wireguard_server_user_space": False}, "wireguard_server_user_space is false"),
+    "a kernel without WireGuard, at the hub": (
+        KERNEL | {"wireguard_server_user_space": False},
+        "wireguard_server_user_space is false",
+    ),
     "two videos": (
         {"dash_content_video_url": "https://a.test/v", "dash_content_video_file": "FOLDER/v"},
         "dash_content_video_url https://a.test/v and dash_content_video_file",
@@ -111,6 +115,12 @@ PROBES = {
     "no paths": (NO_PATHS, "tandem_paths of HOST is empty"),
     "a path without a place": ({"tandem_paths": [{"name": "a"}]}, "tandem_paths of HOST"),
     "a place that is none": ({"tandem_paths": [{"name": "a", "usb": "usb1"}]}, "HOST, path a"),
+    "two modems on one place": (
+        {"tandem_paths": [{"name": "a", "usb": "1-1.2"}, {"name": "b", "usb": "1-1.2"}]},
+        "tandem_paths of HOST: two paths name one USB place",
+    ),
+    "a word that is none": ({"tandem_paths": "find"}, "tandem_paths of HOST"),
+    "a key that is none": ({"tandem_paths": [{"name": "a", "usb": "1-1.2", "apm": "web"}]}, "tandem_paths of HOST"),
     "an access point that nobody uses": (
         {"tandem_paths": [{"name": "a", "usb": "1-1.2", "port": "http://192.168.8.1", "apn": "web"}]},
         "path a has an apn and the port http://192.168.8.1",
@@ -146,6 +156,7 @@ WHOLE = {
 ACCEPTED = {
     "a server": ("server", {"everywhere": KERNEL}),
     "probes": ("probe", {"everywhere": KERNEL, "kit": LIGHT}),
+    "probes whose modems are found": ("probe", {"everywhere": FOUND}),
     "probes that pull": ("pull", {}),
     "all but the wrong one": ("probe", {"kit": NO_PATHS}, "--limit", "kit-01"),
 }
@@ -153,7 +164,11 @@ ACCEPTED = {
 
 def lines_of(lines, words):
     """What is wrong with ``lines``, which should each be one with ``words`` and a mend; empty when nothing."""
-    return [] if lines and all(words in one and "; mend: " in one and "\n" not in one for one in lines) else [lines]
+    return (
+        []
+        if lines and all(words in one and ("; mend: " in one or "; hint: " in one) and "\n" not in one for one in lines)
+        else [lines]
+    )
 
 
 def whole(folder, playbook, given, *options):
