@@ -30,6 +30,7 @@ NOBODY = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries":
 
 NOTHING = {}
 NO_PATHS = {"tandem_paths": []}
+FOUND = {"tandem_paths": "found", "tandem_path_settings": {"a": {"apn": "web"}}, "secret_pin_a": "1234"}
 KERNEL = {"mptcp_kernel": "v094", "mptcp_v094_package": "FOLDER/id.pub", "mptcp_v094_linux": "4.14.146.mptcp"}
 """The out-of-tree kernel; any file stands for it."""
 LIGHT = {"tandem_status_led": {"red": 17, "green": 27, "blue": 22}, "tandem_e_paper": {"call": "Ana, 555 0100"}}
@@ -114,6 +115,12 @@ PROBES = {
     "no paths": (NO_PATHS, "tandem_paths of HOST is empty"),
     "a path without a place": ({"tandem_paths": [{"name": "a"}]}, "tandem_paths of HOST"),
     "a place that is none": ({"tandem_paths": [{"name": "a", "usb": "usb1"}]}, "HOST, path a"),
+    "two modems on one place": (
+        {"tandem_paths": [{"name": "a", "usb": "1-1.2"}, {"name": "b", "usb": "1-1.2"}]},
+        "tandem_paths of HOST: two paths name one USB place",
+    ),
+    "a word that is none": ({"tandem_paths": "find"}, "tandem_paths of HOST"),
+    "a key that is none": ({"tandem_paths": [{"name": "a", "usb": "1-1.2", "apm": "web"}]}, "tandem_paths of HOST"),
     "an access point that nobody uses": (
         {"tandem_paths": [{"name": "a", "usb": "1-1.2", "port": "http://192.168.8.1", "apn": "web"}]},
         "path a has an apn and the port http://192.168.8.1",
@@ -148,6 +155,7 @@ WHOLE = {
 ACCEPTED = {
     "a server": ("server", {"everywhere": KERNEL}),
     "probes": ("probe", {"everywhere": KERNEL, "kit": LIGHT}),
+    "probes whose modems are found": ("probe", {"everywhere": FOUND}),
     "all but the wrong one": ("probe", {"kit": NO_PATHS}, "--limit", "kit-01"),
 }
 

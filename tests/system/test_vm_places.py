@@ -18,6 +18,7 @@ pytestmark = [
     pytest.mark.skipif(machine.lacks() is not None, reason=str(machine.lacks())),
 ]
 ROLE = machine.REPOSITORY / "ansible/roles/modems"
+TANDEM = machine.REPOSITORY / "ansible/roles/tandem"
 LAMP = machine.REPOSITORY / "ansible/roles/status_led"
 SCENE = str(machine.REPOSITORY / "tests/system/vm/scene_places.py")
 PATHS = [
@@ -29,7 +30,7 @@ PLAY = """
 - hosts: localhost
   connection: local
   gather_facts: false
-  vars_files: ["{role}/defaults/main.yml", "{role}/vars/main.yml"]
+  vars_files: ["{tandem}/defaults/main.yml", "{role}/defaults/main.yml", "{role}/vars/main.yml"]
   tasks:
     - ansible.builtin.template: {{src: "{role}/templates/paths.rules.j2", dest: "{made}/paths.rules", mode: "0644"}}
     - ansible.builtin.template: {{src: "{role}/templates/path.network.j2", dest: "{made}/{{{{ item.name }}}}.network", mode: "0644"}}
@@ -47,7 +48,7 @@ PLAY = """
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     made = tmp_path_factory.mktemp("rendered")
     play = tmp_path_factory.mktemp("play") / "play.yml"
-    play.write_text(PLAY.format(role=ROLE, lamp=LAMP, made=made))
+    play.write_text(PLAY.format(tandem=TANDEM, role=ROLE, lamp=LAMP, made=made))
     program = Path(sys.prefix) / "bin/ansible-playbook"
     if not program.exists():
         pytest.skip("no ansible-playbook in this environment")
@@ -71,7 +72,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     ]
     subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, cwd=play.parent)
     files = {file.name: file.read_bytes() for file in made.iterdir()} | {
-        "networkd.conf": (ROLE / "files/networkd.conf").read_bytes()
+        "networkd.conf": (ROLE / "templates/networkd.conf.j2").read_bytes()
     }
     done = machine.run(["python3", SCENE], files, qemu=QEMU, timeout_s=2400)
     logs = "".join(

@@ -276,3 +276,15 @@ def test_handshakes_of_the_tunnel() -> None:
     assert not judged(f"{key}\t0\n", 1200.0).answered
     assert not judged("", 1200.0).answered
     assert not judged("nonsense\t12", 13.0).answered
+
+
+def test_an_access_point_and_a_pin_are_named_with_what_sets_them() -> None:
+    kit = Kit()
+    kit.config = parse(CONFIG + '[path.modem.connection]\napn = "web.b"\n', Path("/etc/tandem/config.toml"))
+    kit.nothing_over("b")
+    kit.modem("a", state="no_service", rat=None, sim=NO_PIN)
+    told = {line.label: line.mend or "" for line in kit.lines() if line.state == "fail"}
+    assert told["data:b"].startswith(
+        "is web.b the APN of this SIM? apn of path b in tandem_paths, or tandem_path_settings"
+    )
+    assert told["sim:a"].startswith("./kit fleet secret DIR probe-1 secret_pin_a, then the probe playbook")

@@ -11,6 +11,7 @@ from tandem.at.channel import Channel
 from tandem.at.dialogue import Response
 from tandem.modem.base import Driver, Identity, Reading
 from tandem.modem.card import READY, pin_state
+from tandem.modem.home_network import UNTOLD, HomeNetwork, home_network
 from tandem.modem.http_transport import WebChannel
 from tandem.modem.identification import COMMAND_DEADLINE_S, FIRST_DEADLINE_S, identify, prepare_web
 from tandem.modem.poll import in_range
@@ -23,17 +24,19 @@ NOBODY, NOTHING = Identity(), Reading()
 
 @dataclass(frozen=True)
 class Asked:
-    """What a modem answered. ``state``: ``ready``, or why it cannot be used now; ``sim``: its hash, when the secret was given."""
+    """What a modem answered. ``state``: ``ready``, or why it cannot be used now; ``sim``: its hash, when the secret was given.
+    ``home``: of its SIM, when it was asked for."""
 
     driver: str
     state: str
     identity: Identity = NOBODY
     reading: Reading = NOTHING
     sim: str | None = None
+    home: HomeNetwork = UNTOLD
 
 
-def asked_at(channel: Channel, families: tuple[str, ...], secret: bytes | None) -> Asked:
-    """At an AT port. ``families``: that its USB ids speak for. NoAnswer, PortLost."""
+def asked_at(channel: Channel, families: tuple[str, ...], secret: bytes | None, home: bool = False) -> Asked:
+    """At an AT port. ``families``: that its USB ids speak for; ``home``: ask whose SIM it is. NoAnswer, PortLost."""
     channel.ask("ATE0", FIRST_DEADLINE_S)
     channel.ask("AT+CMEE=1", COMMAND_DEADLINE_S)
     answers = [channel.ask(command, COMMAND_DEADLINE_S) for command in ("AT+CGMI", "AT+CGMM", "AT+CGMR")]
@@ -44,11 +47,12 @@ def asked_at(channel: Channel, families: tuple[str, ...], secret: bytes | None) 
     if state != READY:
         return Asked(driver.name, state, identity)
     sim = card_hash(channel, secret) if secret is not None else None
+    network = home_network(channel) if home else UNTOLD
     polled = driver if driver.transport == "at" else drivers()[FALLBACK]
     # Its set-up too, which a modem forgets when it is switched off: without it many tell no cell.
     asked = (*polled.setup_commands(identity), *polled.poll_commands(identity))
     answers = [channel.ask(command, COMMAND_DEADLINE_S) for command in asked]
-    return Asked(driver.name, state, identity, _read(polled, answers, identity), sim)
+    return Asked(driver.name, state, identity, _read(polled, answers, identity), sim, network)
 
 
 def asked_web(channel: WebChannel, driver_name: str) -> Asked:

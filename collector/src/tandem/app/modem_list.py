@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,20 +95,28 @@ def listed(
 ) -> list[Listed | Configured]:
     """Every modem, by USB path, then those that only the configuration names. ``ask``: open the collector's port of each and ask who
     it is and what it hears; what holds a port already keeps it."""
-    found = [_one(one, config, ask, secret) for one in modems(root)]
+    found = plugged(config, ask, secret, root)
     if config is None:
         return [*found]
     slots = {one.slot.name for one in found if one.slot is not None}
     return [*found, *configured(config, slots, ask, secret, open_port)]
 
 
-def _one(found: FoundModem, config: Config | None, ask: bool, secret: bytes | None) -> Listed:
+def plugged(
+    config: Config | None, ask: bool, secret: bytes | None = None, root: Path = SYS, home: bool = False
+) -> list[Listed]:
+    """The modems on the USB bus. ``home``: ask whose SIM each has, too."""
+    return [_one(one, config, ask, secret, home) for one in modems(root)]
+
+
+def _one(found: FoundModem, config: Config | None, ask: bool, secret: bytes | None, home: bool) -> Listed:
     slot, driver = _slot(found, config), found.drivers[0]
     if found.mode_switch is not None:
         return Listed(found, slot, driver, "waits for its mode switch")
     port = found.collector_port
     if port is None and slot is not None and slot.modem is not None and (slot.modem.port or "").startswith("http://"):
-        told = by_configuration(slot, slot.modem, ask, secret, open_port)
+        leads = replace(slot, interface=next(iter(found.networks), slot.interface))
+        told = by_configuration(leads, slot.modem, ask, secret, open_port)
         return Listed(found, slot, told.asked.driver if told.asked else driver, told.state, told.asked)
     if port is None:
         return Listed(found, slot, driver, _portless(found))
@@ -119,7 +127,7 @@ def _one(found: FoundModem, config: Config | None, ask: bool, secret: bytes | No
     except PortLost as error:
         return Listed(found, slot, driver, refused(port, str(error)))
     try:
-        asked = asked_at(channel, found.drivers, secret)
+        asked = asked_at(channel, found.drivers, secret, home)
     except NoAnswer:
         return Listed(found, slot, driver, "does not answer")
     except PortLost as error:
@@ -138,7 +146,7 @@ def _slot(found: FoundModem, config: Config | None) -> PathConfig | None:
             here = Path(modem.port).resolve()
             if str(here) in (port.name for port in found.ports):
                 return path
-        if modem is not None and path.interface in found.networks:
+        if modem is not None and ((path.usb or "").partition(":")[0] == found.path or path.interface in found.networks):
             return path
     return None
 

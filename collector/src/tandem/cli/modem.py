@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,16 @@ def _add_list(actions: Subparsers[argparse.ArgumentParser]) -> None:
         "Exit status: 0, or 1 when there is none.",
     )
     parser.add_argument("--json", action="store_true", help="a JSON list")
+    parser.add_argument(
+        "--inventory",
+        action="store_true",
+        help="lines of tandem_paths for the inventory, with operator and APN of each SIM; what hinders a path is a comment "
+        "(with --json an object: paths, separation, problems)",
+    )
+    parser.add_argument(
+        "--wait", type=_wait, default=0.0, metavar="S", help="with --inventory: seconds for modems that are not ready"
+    )
+    parser.add_argument("--providers", type=Path, default=None, metavar="FILE", help=argparse.SUPPRESS)
     parser.add_argument("--no-ask", action="store_true", help="open no port")
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help=f"names the slots; default: {CONFIG}, if it is there"
@@ -131,6 +142,13 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _wait(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 600:
+        raise argparse.ArgumentTypeError(f"{text} is not from 0 to 600")
+    return value
+
+
 def _count(text: str) -> int:
     value = int(text)
     if value < 1:
@@ -145,7 +163,37 @@ def _say(text: str, code: int) -> int:
     return code
 
 
+def _inventory(args: argparse.Namespace) -> int:
+    from tandem.app.config import ConfigError
+    from tandem.app.modem_list import plugged
+    from tandem.app.modem_proposal import gateways, proposal
+    from tandem.app.providers import FILE, Providers, ProvidersError
+    from tandem.modem.mm_sims import managed_sims
+    from tandem.modem.ports import PortsError
+
+    try:
+        config = _config(args.config)
+        published = Providers(args.providers or FILE).of
+        until = time.monotonic() + args.wait
+        while True:
+            found = plugged(config, not args.no_ask, root=args.sys, home=True)
+            told = proposal(found, config, managed_sims(), gateways(), published, not args.no_ask)
+            if told.settled or time.monotonic() >= until:
+                break
+            time.sleep(1.0)
+    except (ConfigError, PortsError) as error:
+        return _say(str(error), 2)
+    except ProvidersError as error:
+        return _say(str(error), 3)
+    print(json.dumps(told.as_json(), indent=1, ensure_ascii=False) if args.json else told.as_yaml())
+    if told.paths:
+        return 0
+    return _say("no modem is plugged in; hint: plug the modems in, into a hub with power of its own; lsusb shows it", 1)
+
+
 def _list(args: argparse.Namespace) -> int:
+    if args.inventory:
+        return _inventory(args)
     from tandem.app.config import ConfigError
     from tandem.app.config_modem import SIM_SECRET
     from tandem.app.modem_list import listed, table

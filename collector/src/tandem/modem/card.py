@@ -14,7 +14,8 @@ from tandem.modem.mm_decode import FAILED, FAILED_REASONS, LOCKED
 from tandem.modem.sim import card_hash
 
 READY = "ready"
-_WORDS = {"READY": READY, "SIM PIN": "the SIM wants its PIN", "SIM PUK": "the SIM wants its PUK"}
+WANTS_PIN = "the SIM wants its PIN"
+_WORDS = {"READY": READY, "SIM PIN": WANTS_PIN, "SIM PUK": "the SIM wants its PUK"}
 _DEADLINE_S = 2.0
 
 

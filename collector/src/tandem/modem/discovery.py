@@ -70,6 +70,7 @@ class FoundModem:
 
     ``collector_role``: the role of the port that the collector asks at: the second AT port where the family knows of one, else the
     only one. ``mode_switch``: None, or why it is no modem yet: it stands there as storage and waits for its mode switch.
+    ``web_address``: of its web server, where it is a router by itself.
     """
 
     path: str
@@ -83,6 +84,7 @@ class FoundModem:
     name: str | None = None
     mode_switch: str | None = None
     collector_role: Role = "at"
+    web_address: str | None = None
 
     def port(self, role: str) -> str | None:
         """The device name of the first serial port with this role."""
@@ -247,6 +249,7 @@ def _modem(device: UsbDevice, known: Sequence[KnownDevice]) -> FoundModem | None
         device.name,
         _waits(waiting) if waiting else None,
         "at-second" if any(one.has_second_port for one in claimed) else "at",
+        next((one.address for one in claimed if one.address), None),
     )
 
 

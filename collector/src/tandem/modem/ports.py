@@ -14,7 +14,7 @@ Role = Literal["at", "at-second", "ppp", "nmea", "diagnostics", "network"]
 ROLES: tuple[str, ...] = get_args(Role)
 """at: the first AT port, ModemManager's; at-second: the collector's; ppp, nmea, diagnostics: what they say; network: the data."""
 
-_DEVICE_KEYS = ("vendor", "product", "models", "switched_from", "interface", "mode_switch", "note")
+_DEVICE_KEYS = ("vendor", "product", "models", "switched_from", "interface", "mode_switch", "address", "note")
 _INTERFACE_KEYS = ("number", "class", "subclass", "protocol", "role", "note")
 _MEND = "see Add a family in tandem/modem/README.md"
 
@@ -45,7 +45,7 @@ class InterfaceRule:
 class KnownDevice:
     """One ``[[device]]``. Ids are four lower-case hexadecimal digits. ``switched_from``: products that it is before its mode switch.
 
-    ``mode_switch``: how it is switched, for people.
+    ``mode_switch``: how it is switched, for people. ``address``: of its web server as it is sold, where it is a router by itself.
     """
 
     family: str
@@ -56,6 +56,7 @@ class KnownDevice:
     interfaces: tuple[InterfaceRule, ...]
     mode_switch: str | None = None
     note: str | None = None
+    address: str | None = None
 
     @property
     def has_second_port(self) -> bool:
@@ -136,7 +137,7 @@ class _Reader:
         if not isinstance(rules, list) or not all(isinstance(r, dict) for r in rules):
             mend = 'write interface = [{ number = 2, role = "at" }]; none at all is interface = []'
             raise self._fail("interface is no list of tables", mend, i, "interface")
-        for key in ("mode_switch", "note"):
+        for key in ("mode_switch", "address", "note"):
             if not isinstance(content.get(key, ""), str):
                 raise self._fail(f"{key}: {content[key]!r} is not text", "write it in quotes", i, key)
         return KnownDevice(
@@ -148,6 +149,7 @@ class _Reader:
             tuple(self._rule(i, rule) for rule in rules),
             content.get("mode_switch"),
             content.get("note"),
+            content.get("address"),
         )
 
     def _rule(self, i: int, content: dict[str, Any]) -> InterfaceRule:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tandem.app.config import Config, PathConfig
 from tandem.app.preflight.lines import Line, Name, fails, passes, skipped
-from tandem.modem.card import READY
+from tandem.modem.card import READY, WANTS_PIN
 from tandem.schema.grades import scale, tone_of
 
 Status = Mapping[str, Any]
@@ -30,14 +30,19 @@ def unheard(status: Status) -> list[tuple[Name, ...]]:
 
 def modem_lines(config: Config, status: Status) -> list[Line]:
     """Four for each path with a modem."""
-    return [line for path in config.paths if path.modem is not None for line in _of(path, status, config.period_s)]
+    return [
+        line
+        for path in config.paths
+        if path.modem is not None
+        for line in _of(path, status, config.period_s, config.probe)
+    ]
 
 
-def _of(path: PathConfig, status: Status, period_s: float) -> list[Line]:
+def _of(path: PathConfig, status: Status, period_s: float, kit: str) -> list[Line]:
     told = (status.get("modems") or {}).get(path.name) or {}
     name = path.name
     causes: list[tuple[Name, ...]] = [*unheard(status), (("modem", name),)]
-    sim = _sim(path, told.get("sim"), causes)
+    sim = _sim(path, told.get("sim"), causes, kit)
     return [
         _modem(path, told, period_s, unheard(status)),
         sim,
@@ -67,7 +72,7 @@ def _modem(path: PathConfig, told: Status, period_s: float, causes: list[tuple[N
     return passes("modem", f"{model} (driver {told.get('driver')}) at {where(path)}", path.name)
 
 
-def _sim(path: PathConfig, look: Status | None, causes: list[tuple[Name, ...]]) -> Line:
+def _sim(path: PathConfig, look: Status | None, causes: list[tuple[Name, ...]], kit: str) -> Line:
     if look is None:
         return fails(
             "sim",
@@ -83,7 +88,9 @@ def _sim(path: PathConfig, look: Status | None, causes: list[tuple[Name, ...]]) 
     if state is None:
         return skipped("sim", "this modem tells nothing of its SIM", path.name)
     if state != READY:
-        mend = "the right SIM in this slot, and its PIN in pin_file of [path.modem.connection], or switched off"
+        mend = "the right SIM in this slot, and one that works"
+        if state == WANTS_PIN:
+            mend = f"./kit fleet secret DIR {kit} secret_pin_{path.name}, then the probe playbook; a PIN that was refused is not tried twice"
         return fails("sim", str(state), mend, path.name, causes)
     if named is False:
         mend = "put the slot's own SIM in, or give the path the hash of this one (tandem modem list --sim)"

@@ -36,8 +36,16 @@ def _path(path: PathConfig, told: Status, first: list[tuple[Name, ...]]) -> Line
         "no_route": "has no way out",
         None: "is not told of",
     }
-    mend = "ip address; a modem's: mmcli -m any, and APN in the configuration; Wi-Fi's or Ethernet's: nmcli device"
+    mend = f"{_access_point(path)}; mmcli -m any" if path.modem is not None else "ip address; nmcli device"
     return fails("path", f"{where} {words.get(state, state)}", mend, path.name, causes)
+
+
+def _access_point(path: PathConfig) -> str:
+    """What to look at first where a modem's path carries nothing."""
+    if path.modem is None or path.modem.connection is None:
+        return "the stick's own page, its APN" if path.modem is not None else "the network"
+    name, apn = path.name, path.modem.connection.apn
+    return f"is {apn} the APN of this SIM? apn of path {name} in tandem_paths, or tandem_path_settings: {{{name}: {{apn: NAME}}}}"
 
 
 def measured_lines(config: Config, measured: Measured, server: Server) -> list[Line]:
@@ -64,7 +72,7 @@ def _data(path: PathConfig, measured: Measured, shared: list[tuple[Name, ...]]) 
     if row is None:
         return fails("data", "not tried: the path is not up", "see the path's line", path.name, causes)
     if not row.get("ok"):
-        mend = "APN, the SIM's plan at the operator; tandem experiment run traceroute"
+        mend = f"{_access_point(path)}; the SIM's plan at the operator; tandem experiment run traceroute"
         return fails("data", f"a download failed: {row.get('failure')}", mend, path.name, causes)
     rate = row.get("goodput_bit_per_s")
     told = "" if not isinstance(rate, int | float) else f", {rate / 1e6:.1f} Mbit/s"

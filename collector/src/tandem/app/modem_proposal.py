@@ -1,0 +1,261 @@
+"""``tandem modem list --inventory``: what is plugged in → lines of ``tandem_paths``, and what stands in the way of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tandem.app.config import Config
+from tandem.app.modem_asked import asked_web
+from tandem.app.modem_list import Listed
+from tandem.app.providers import Published
+from tandem.at.errors import NoAnswer, PortLost
+from tandem.modem.card import READY, WANTS_PIN
+from tandem.modem.home_network import UNTOLD, HomeNetwork
+from tandem.modem.http_transport import WebChannel
+from tandem.modem.mm_sims import ManagedSim
+from tandem.modem.registry import AUTO
+
+FORMAT = "tandem-paths/1"
+ROUTES = Path("/proc/net/route")
+_SECRETS = ("pin", "password")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a path cannot be used as it is. ``kind``: ``pin``, ``apn``, ``sim``, ``modem``; ``passing``: time may mend it."""
+
+    usb: str
+    path: str | None
+    kind: str
+    message: str
+    hint: str
+    passing: bool = False
+
+    def line(self) -> str:
+        """For people."""
+        return f"{self.message}; hint: {self.hint}"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """``paths``: in the words of ``tandem_paths``, by their place on USB; ``same_network``: the paths whose modems give
+    the same addresses."""
+
+    paths: tuple[Mapping[str, Any], ...]
+    problems: tuple[Problem, ...]
+    same_network: tuple[str, ...]
+
+    @property
+    def settled(self) -> bool:
+        """There is a modem, and nothing that time may mend."""
+        return bool(self.paths) and not any(problem.passing for problem in self.problems)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the playbook."""
+        problems = [
+            {"usb": one.usb, "path": one.path, "kind": one.kind, "message": one.message, "hint": one.hint}
+            for one in self.problems
+        ]
+        separation = "namespaces" if self.same_network else "routes"
+        return {"format": FORMAT, "paths": list(self.paths), "separation": separation, "problems": problems}
+
+    def as_yaml(self) -> str:
+        """To be pasted into an inventory. Secrets are named there, not written."""
+        lines = ["tandem_paths:" if self.paths else "tandem_paths: []"]
+        for path in self.paths:
+            told = {
+                key: f"{{{{ secret_{key}_{path['name']} }}}}" if key in _SECRETS else value
+                for key, value in path.items()
+            }
+            if any(problem.kind == "pin" and problem.path == path["name"] for problem in self.problems):
+                told["pin"] = f"{{{{ secret_pin_{path['name']} }}}}"
+            lines.append(
+                "  - {"
+                + ", ".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in told.items())
+                + "}"
+            )
+            if "password" in path:
+                lines.append(
+                    f"# {path['name']}: the published password is {path['password']}; "
+                    f"hint: ./kit fleet secret DIR KIT secret_password_{path['name']}"
+                )
+        if self.same_network:
+            lines.append(
+                f"# {' and '.join(self.same_network)} give the same addresses; modems_separation: auto keeps them apart"
+            )
+        return "\n".join([*lines, *(f"# {problem.line()}" for problem in self.problems)])
+
+
+def gateways(file: Path | None = None) -> dict[str, str]:
+    """By network interface its next hop, else the first address of its network: the main routing table as /proc/net/route has it."""
+    hops: dict[str, str] = {}
+    firsts: dict[str, str] = {}
+    for line in (file or ROUTES).read_text(encoding="ascii").splitlines()[1:]:
+        name, destination, gateway, _flags, _refs, _uses, _metric, mask, *_ = line.split()
+        if int(gateway, 16):
+            hops.setdefault(name, _address(int.from_bytes(bytes.fromhex(gateway), "little")))
+        elif int(mask, 16):
+            firsts.setdefault(name, _address(int.from_bytes(bytes.fromhex(destination), "little") + 1))
+    return firsts | hops
+
+
+def _address(number: int) -> str:
+    return ".".join(str(byte) for byte in number.to_bytes(4, "big"))
+
+
+def proposal(
+    found: Sequence[Listed],
+    config: Config | None,
+    sims: Mapping[str, ManagedSim],
+    routes: Mapping[str, str],
+    published: Callable[[str], Published],
+    ask: bool = True,
+) -> Proposal:
+    """Pure but for asking the web servers of sticks. ``sims``: what ModemManager tells, by place; ``routes``: next hops by interface;
+    ``published``: of a home network. A path of the configuration keeps its name, operator and access point."""
+    taken = {path.name for path in config.paths} if config is not None else set()
+    free = (letter for letter in "abcdefghijklmnopqrstuvwxyz" if letter not in taken)
+    one = _One(sims, routes, published, ask)
+    for listed in found:
+        if not one.waits(listed):
+            one.add(listed, listed.slot.name if listed.slot is not None else next(free))
+    shared = [name for network in dict.fromkeys(one.networks.values()) for name in _with(one.networks, network)]
+    return Proposal(tuple(one.paths), tuple(one.problems), tuple(shared))
+
+
+def _with(networks: Mapping[str, str], network: str) -> list[str]:
+    names = [name for name, other in networks.items() if other == network]
+    return names if len(names) > 1 else []
+
+
+class _One:
+    """Collects the paths, one modem after the other."""
+
+    def __init__(
+        self,
+        sims: Mapping[str, ManagedSim],
+        routes: Mapping[str, str],
+        published: Callable[[str], Published],
+        ask: bool,
+    ) -> None:
+        self._sims, self._routes, self._published, self._ask = sims, routes, published, ask
+        self.paths: list[dict[str, Any]] = []
+        self.problems: list[Problem] = []
+        self.networks: dict[str, str] = {}
+        """By path: the next hop that its modem gives."""
+
+    def waits(self, listed: Listed) -> bool:
+        """It is no modem yet."""
+        found = listed.found
+        if found.mode_switch is not None:
+            message, hint = (
+                f"USB {found.path}: {found.mode_switch.partition(':')[0]}",
+                found.mode_switch.partition(": ")[2],
+            )
+            self.problems.append(Problem(found.path, None, "modem", message, hint or "plug it in again", True))
+            return True
+        control_only = bool(found.ports) and not any(port.name.startswith("/dev/tty") for port in found.ports)
+        if found.collector_role == "at-second" and found.collector_port is None and not control_only:
+            message = f"USB {found.path}: its ports are not all there"
+            self.problems.append(Problem(found.path, None, "modem", message, "wait; or plug it in again", True))
+            return True
+        return False
+
+    def add(self, listed: Listed, name: str) -> None:
+        """One path."""
+        found = listed.found
+        path: dict[str, Any] = {"name": name, "usb": found.path}
+        hop = next((self._routes[network] for network in found.networks if network in self._routes), found.web_address)
+        if hop is not None:
+            self.networks[name] = hop
+        if found.web_address is not None and not found.ports:
+            home = self._web(listed, path, hop or found.web_address)
+        else:
+            home = self._connected(listed, path)
+        slot = listed.slot
+        of_network = self._published(home.plmn) if home.plmn else Published()
+        operator = (slot.operator if slot is not None else None) or home.name or of_network.name or home.plmn
+        if operator is not None:
+            path["operator"] = operator
+        self.paths.append(path)
+        if not str(path.get("port", "")).startswith("http://"):
+            self._access_point(listed, path, home, of_network)
+
+    def _web(self, listed: Listed, path: dict[str, Any], hop: str) -> HomeNetwork:
+        """A router by itself: its own settings connect it."""
+        found, modem = listed.found, listed.slot.modem if listed.slot is not None else None
+        url = modem.port if modem is not None and modem.port is not None else f"http://{hop}"
+        path |= {"port": url, "driver": found.drivers[0]}
+        if not self._ask:
+            return UNTOLD
+        try:
+            asked = listed.asked or asked_web(WebChannel(url, next(iter(found.networks), None)), AUTO)
+        except (NoAnswer, PortLost) as error:
+            message = f"path {path['name']} (USB {found.path}): no web server at {url}: {error}"
+            hint = f"open {url} in a browser beside the stick; or plug it in again"
+            self.problems.append(Problem(found.path, path["name"], "modem", message, hint, True))
+            return UNTOLD
+        path["driver"] = asked.driver
+        if asked.state != READY:
+            message = f"path {path['name']} (USB {found.path}): the stick {asked.state}"
+            hint = f"see to its SIM at {url}"
+            self.problems.append(Problem(found.path, path["name"], "sim", message, hint))
+        return HomeNetwork(asked.reading.plmn, None)
+
+    def _connected(self, listed: Listed, path: dict[str, Any]) -> HomeNetwork:
+        """ModemManager connects it; with a second AT port the collector asks there, else it is ModemManager's altogether."""
+        found = listed.found
+        if found.collector_role != "at-second" or found.collector_port is None:
+            path["port"] = f"modemmanager:{found.path}"
+        managed = self._sims.get(found.path)
+        if listed.asked is not None:
+            state, home = listed.state, listed.asked.home
+        elif managed is not None:
+            state, home = managed.state, managed.home
+        else:
+            state, home = listed.state, UNTOLD
+        # Held by a collector that runs with it: the configuration tells.
+        mine = listed.slot is not None and listed.asked is None and managed is None
+        if state == READY or mine or not self._ask:
+            return home
+        where = f"path {path['name']} (USB {found.path})"
+        if state == WANTS_PIN:
+            if listed.slot is None or listed.slot.modem is None or listed.slot.modem.connection is None:
+                name = path["name"]
+                hint = f"./kit fleet secret DIR KIT secret_pin_{name}, and apn and operator in tandem_path_settings: {{{name}: {{…}}}}"
+                self.problems.append(Problem(found.path, name, "pin", f"{where}: {state}", hint))
+            return home
+        silent = listed.asked is None and managed is None
+        hint = "wait, or plug it in again; mmcli -L" if silent else "put a working SIM in; tandem modem list"
+        message = f"{where}: {state}"
+        self.problems.append(Problem(found.path, path["name"], "modem" if silent else "sim", message, hint, silent))
+        return home
+
+    def _access_point(self, listed: Listed, path: dict[str, Any], home: HomeNetwork, published: Published) -> None:
+        modem = listed.slot.modem if listed.slot is not None else None
+        if modem is not None and modem.connection is not None:
+            path["apn"] = modem.connection.apn
+            return
+        point = published.access_point
+        if point is not None:
+            path |= {
+                key: value
+                for key, value in (("apn", point.apn), ("user", point.user), ("password", point.password))
+                if value
+            }
+            return
+        name = path["name"]
+        if not self._ask or any(problem.path == name for problem in self.problems):
+            return
+        which = (
+            f"published for {home.plmn}: {', '.join(published.apns) or 'none'}"
+            if home.plmn
+            else "its SIM tells no network"
+        )
+        message = f"path {name} ({path.get('operator', 'operator not known')}, USB {path['usb']}): the APN is not known; {which}"
+        hint = f"in host_vars, tandem_path_settings: {{{name}: {{apn: NAME}}}}; the operator says which"
+        self.problems.append(Problem(path["usb"], name, "apn", message, hint))
