@@ -52,7 +52,7 @@ def server(kit: KitOnRig, *args: str) -> list[dict[str, Any]]:
 def push(kit: KitOnRig, name: str, size: str, repetitions: int, *more: str) -> str:
     file = kit.folder / f"{name}.toml"
     file.write_text(OWN.format(name=name, size=size, repetitions=repetitions))
-    (row,) = server(kit, "push", str(file), "--probe", PROBE, *more)
+    (row,) = server(kit, "push", str(file), "--probes", PROBE, *more)
     return str(row["id"])
 
 

@@ -5,7 +5,7 @@ import pytest
 from tandem.schema.campaign_queue import MOST_QUEUED
 from tandem_server.registry import QueueFull
 
-HOW = {"short": False, "label": None, "paths": {}, "allow_substitutes": False}
+HOW = {"form": "paper", "label": None, "paths": {}, "allow_substitutes": False}
 
 
 def push(registry, *probes, name="own", priority=50, text="t"):

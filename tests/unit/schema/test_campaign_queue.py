@@ -99,7 +99,7 @@ def test_one_wrong_value_is_named_or_taken(key, value):
         ({"priority": True}, "'priority' is no whole number"),
         ({"priority": 101}, "0 to 100"),
         ({"pushed_utc_ns": 2**63}, "'pushed_utc_ns'"),
-        ({"short": 1}, "'short' is not true or false"),
+        ({"form": 1}, "form is no text"),
         ({"label": "a\nb"}, "'label' is no text"),
     ],
 )

@@ -96,7 +96,7 @@ class QueueWatch:
             try:
                 self.turn()
             except OSError as error:
-                self._tell(f"{error.filename or 'the disk'}: {error.strerror or error}; mend: free disk space")
+                self._tell(f"{error.filename or 'the disk'}: {error.strerror or error}; hint: free disk space")
                 self._due_s = time.monotonic() + _AGAIN_S
             except Exception:
                 # Measuring does not depend on the queue: say what happened and go on.
