@@ -130,7 +130,7 @@ def test_check_says_whether_a_form_fits_the_plan(own, capsys):
 
 def test_a_form_that_the_file_has_not(own, capsys):
     assert main(["campaign", "check", str(own), "--form", "pilot"]) == 2
-    assert capsys.readouterr().err == f"tandem: {own}:18: there is no form 'pilot'; hint: one of paper, short\n"
+    assert capsys.readouterr().err == f"tandem: {own}:17: there is no form 'pilot'; hint: one of paper, short\n"
 
 
 def test_a_file_that_is_none(tmp_path, capsys):

@@ -58,6 +58,11 @@ def test_it_has_the_arms_of_the_file_and_waits_for_a_hand_alone(text, form):
     assert (ours.quiet_s, ours.budget.day_runs) == (0, None)
 
 
+def test_a_form_that_the_file_has_not():
+    with pytest.raises(FileError, match="there is no form 'pilot'; hint: one of paper, short"):
+        by_hand(OWN, "pilot", None)
+
+
 def test_as_many_blocks_as_asked_for():
     assert by_hand(OWN, "paper", 5)[3] == 5
     with pytest.raises(FileError, match="different repetitions"):

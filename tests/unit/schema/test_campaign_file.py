@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tandem import campaigns
 from tandem.schema.campaign import Campaign, CampaignError, Draw
-from tandem.schema.campaign_reader import parse
+from tandem.schema.campaign_reader import forms, parse
 
 GOOD = """\
 format = "tandem-campaign-file/1"
@@ -228,7 +228,7 @@ def test_an_unknown_key_is_never_taken(text, data):
     number = data.draw(st.sampled_from(tables))
     lines.insert(number + 1, "surely_unknown = 1")
     with pytest.raises(CampaignError) as caught:
-        parse("\n".join(lines), "c.toml", form="short")
+        forms("\n".join(lines), "c.toml")
     assert str(caught.value).startswith(f"c.toml:{number + 2}: unknown key 'surely_unknown'")
 
 

@@ -73,7 +73,10 @@ def prepare(
 def by_hand(text: str, form: str, blocks: int | None) -> tuple[str, str, dict[str, int], int]:
     """Name, text for the bench, arms by step, blocks: every step begins by hand, in whatever conditions, and costs nothing."""
     content = tomllib.loads(text)
-    told = content.pop("form", {}).get(form, {})
+    forms = {"paper": {}, **content.pop("form", {})}
+    if form not in forms:
+        raise FileError(f"{content['name']}: there is no form {form!r}; hint: one of {', '.join(forms)}")
+    told = forms[form]
     content |= {key: told[key] for key in ("base",) if key in told}
     content |= {"quiet_s": 0, "budget": {}}
     steps, arms = [], {}
