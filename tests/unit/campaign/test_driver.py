@@ -156,7 +156,7 @@ def test_by_hand(tmp_path):
     kit.campaigns.begin(begun(kit, step(more='[step.trigger]\non = "hand"\nlabels = ["walk"]')))
     kit.ticks(3)
     assert kit.campaigns.waits_for_a_hand
-    with pytest.raises(CampaignError, match="'run' is none of walk; mend"):
+    with pytest.raises(CampaignError, match="'run' is none of walk; hint"):
         kit.campaigns.tell("run")
     kit.campaigns.tell("walk")
     assert not kit.campaigns.waits_for_a_hand

@@ -248,7 +248,8 @@ class Campaigns:
     @property
     def under_way(self) -> bool:
         """Whether a campaign is; then the collector begins nothing by itself when movement starts."""
-        return self._current is not None
+        with self._lock:
+            return self._current is not None
 
     @property
     def origin(self) -> Origin | None:
