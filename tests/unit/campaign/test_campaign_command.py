@@ -93,7 +93,7 @@ def test_a_plan_too_small_takes_months_and_a_days_bytes_are_there_from_the_first
     ("old", "new", "line"),
     [("repetitions = 10", "repetition = 10", 10), ("bytes = [10_000", "bytes = [0", 13), ('"download"', '"upload"', 9)],
 )
-def test_check_names_file_line_and_mend(own, capsys, old, new, line):
+def test_check_names_file_line_and_hint(own, capsys, old, new, line):
     own.write_text(OWN.replace(old, new))
     assert main(["campaign", "check", str(own)]) == 2
     printed = capsys.readouterr()

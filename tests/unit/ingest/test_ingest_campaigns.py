@@ -156,7 +156,7 @@ MISTAKES = [
 ]
 
 
-def test_a_mistake_is_one_line_with_its_mend(kit, own, monkeypatch):
+def test_a_mistake_is_one_line_with_its_hint(kit, own, monkeypatch):
     (own.parent / "broken.toml").write_text(OWN.replace("experiment =", "experimant ="))
     monkeypatch.chdir(own.parent)
     for args, reason in MISTAKES:

@@ -1,4 +1,4 @@
-"""A campaign file: what is read of it, and that every mistake is one line with file, line and mend."""
+"""A campaign file: what is read of it, and that every mistake is one line with file, line and hint."""
 
 import re
 
