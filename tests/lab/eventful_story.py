@@ -237,7 +237,7 @@ class Story:
         file = self.kit.folder / "compressed.toml"
         file.write_text(CAMPAIGN)
         config = ["--config", str(self.kit.folder / "server" / "server.toml"), "--json"]
-        how = ["push", str(file), "--form", "pilot", "--probes", "all"]
+        how = ["push", str(file), "--form", "pilot", "--probes", PROBE]
         pushed = self.kit.tool("server", "tandem_server", "campaign", *how, *config)
         (row,) = json.loads(pushed)
         with Registry(self.kit.folder / "server" / "registry.sqlite") as registry:
