@@ -34,11 +34,14 @@ day_bytes = 20_000_000
 [[step]]
 name = "downloads"
 experiment = "download"
-repetitions = 1
+repetitions = 500
 [step.parameters]
 kind = ["mptcp", "tcp"]
 path = "first"
 bytes = 600_000
+
+[form.pilot]
+repetitions = 1
 """
 
 STRIPS = "chain on { type filter hook forward priority -1; iifname ran0 tcp flags syn reset tcp option mptcp; }"
@@ -234,7 +237,8 @@ class Story:
         file = self.kit.folder / "compressed.toml"
         file.write_text(CAMPAIGN)
         config = ["--config", str(self.kit.folder / "server" / "server.toml"), "--json"]
-        pushed = self.kit.tool("server", "tandem_server", "campaign", "push", str(file), "--probe", PROBE, *config)
+        how = ["push", str(file), "--form", "pilot", "--probes", PROBE]
+        pushed = self.kit.tool("server", "tandem_server", "campaign", *how, *config)
         (row,) = json.loads(pushed)
         with Registry(self.kit.folder / "server" / "registry.sqlite") as registry:
 

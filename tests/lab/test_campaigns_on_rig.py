@@ -50,7 +50,7 @@ def test_a_short_form_runs_to_its_end(kit: KitOnRig, name: str) -> None:
         kit.tool("server", "tandem_server", "dash", "build", *config, "--seconds", "30")
     if name == "adarsh-survey":
         (kit.probe / "names.csv").write_text("".join(f"{n},{site}\n" for n, site in enumerate(SITES, 1)))
-    done = campaign(kit, "run", name, "--short", "--allow-substitutes", "--wait", "--json")
+    done = campaign(kit, "run", name, "--form", "short", "--allow-substitutes", "--wait", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert told["state"] == "done"
@@ -61,7 +61,7 @@ def test_a_short_form_runs_to_its_end(kit: KitOnRig, name: str) -> None:
     else:
         assert told["substitutes"]["scheduler"] == {"asked": "minsrtt", "used": "stock"}
     made = manifests(kit, name)
-    assert all(m["campaign"]["short"] for m in made)
+    assert all(m["campaign"]["form"] == "short" for m in made)
     if name != "adarsh-survey":
         assert all(m["campaign"]["substituted"]["scheduler"]["used"] == "stock" for m in made)
     assert {m["campaign"]["step"] for m in made} == set(told["steps"])
@@ -78,7 +78,7 @@ def test_a_short_form_runs_to_its_end(kit: KitOnRig, name: str) -> None:
 
 
 def test_what_the_kernel_lacks_is_refused_plainly(kit: KitOnRig) -> None:
-    done = campaign(kit, "run", "chen-sizes", "--short")
+    done = campaign(kit, "run", "chen-sizes", "--form", "short")
     assert done.returncode == 2
     assert "chen-sizes.toml:" in done.stderr
     assert "requires scheduler minsrtt (this kernel has stock; minsrtt takes the v0.94 kernel)" in done.stderr
@@ -133,7 +133,7 @@ def test_without_a_collector_and_after_a_power_cut_it_goes_on_where_it_was(kit: 
     kit.programs.end(kit.collector, 90)
     owner = Owner.of_caller()
     config = ["--config", str(kit.probe / "config.toml")]
-    argv = [sys.executable, "-m", "tandem", "campaign", "run", "adarsh-field", "--short", "--allow-substitutes"]
+    argv = [sys.executable, "-m", "tandem", "campaign", "run", "adarsh-field", "--form", "short", "--allow-substitutes"]
     argv += ["--json", *config]
     command = kit.rig.command("probe", confined([*argv, "--anew"], owner, COLLECTOR))
     lines = kit.probe / "campaigns" / "adarsh-field" / "runs.jsonl"

@@ -52,7 +52,7 @@ def server(kit: KitOnRig, *args: str) -> list[dict[str, Any]]:
 def push(kit: KitOnRig, name: str, size: str, repetitions: int, *more: str) -> str:
     file = kit.folder / f"{name}.toml"
     file.write_text(OWN.format(name=name, size=size, repetitions=repetitions))
-    (row,) = server(kit, "push", str(file), "--probe", PROBE, *more)
+    (row,) = server(kit, "push", str(file), "--probes", PROBE, *more)
     return str(row["id"])
 
 
@@ -93,6 +93,26 @@ def test_pushed_taken_done_and_seen_at_the_server(kit: KitOnRig) -> None:
     runs = of_push(kit, one)
     assert [m["campaign"]["roles"]["a"] for m in runs] == ["b", "b"]
     awaited("the ledger has its runs", lambda: {m["id"] for m in runs} <= set(kit.ledger()))
+
+
+def test_a_papers_pilot_runs_on_this_kernel_and_its_progress_is_seen(kit: KitOnRig) -> None:
+    """The scenario stands still: of its steps only the one that looks at the operators' ways begins."""
+    (row,) = server(kit, "push", "mohan-dual-lte", "--form", "pilot", "--probes", "all")
+    one = str(row["id"])
+    awaited("its first run is made", lambda: server(kit, "status", one)[0]["steps"].get("ways", {}).get("made") == 1)
+    (run,) = of_push(kit, one)
+    assert (run["campaign"]["form"], run["failure"]) == ("pilot", None)
+    assert run["campaign"]["substituted"]["scheduler"]["used"] == "stock"
+    config = ["--config", str(kit.folder / "server" / "server.toml")]
+    title, _, told = kit.tool("server", "tandem_server", "campaign", "status", "mohan-dual-lte", *config).splitlines()[
+        :3
+    ]
+    assert title == "mohan-dual-lte (pilot form), 0 of 1 done"
+    assert told.split()[:5] == [PROBE, "running", "1", "133", "0"]
+    asked = """SELECT last("made") FROM "campaign" WHERE "campaign" = 'mohan-dual-lte' AND "made" = 1 AND "of" = 133"""
+    awaited("the board has it", lambda: bool(kit.query(asked)))
+    server(kit, "withdraw", one)
+    awaited("the campaign is withdrawn", reaches(kit, one, "withdrawn"))
 
 
 def test_off_the_network_it_waits_at_the_server_and_is_done_when_the_probe_is_back(kit: KitOnRig) -> None:

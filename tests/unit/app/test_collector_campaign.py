@@ -231,7 +231,7 @@ def pushed(gateway, text):
         if path != "/v1/campaigns":
             return 200, {"format": FORMAT, "text": text}, {}
         settled = bool(reports) and reports[-1]["state"] in SETTLED
-        one = Pushed("push-0123456789ab", "triggered", "t.toml", False, None, {}, True, pushed_utc_ns=1, **row)
+        one = Pushed("push-0123456789ab", "triggered", "t.toml", "paper", None, {}, True, pushed_utc_ns=1, **row)
         return 200, queue_told([] if settled else [one]), {}
 
     gateway.queue = queue

@@ -32,7 +32,7 @@ class PushingServer:
 
     def push(self, name="pushed", priority=50, steps=STEPS, label=None):
         push = f"push-{len(self.rows):012x}"
-        one = Pushed(push, name, f"{name}.toml", False, label, {}, False, priority, len(self.rows))
+        one = Pushed(push, name, f"{name}.toml", "paper", label, {}, False, priority, len(self.rows))
         self.rows[push] = {"pushed": one, "state": "queued", "reason": None, "withdraw": False}
         self.texts[push] = text_of(name, steps)
         return push

@@ -30,7 +30,7 @@ def admit(installed, tmp_path):
     config = parse(CONFIG, tmp_path / "config.toml")
 
     def admit(text, name="own", lack=lambda _wanted: None, **more):
-        how = {"short": False, "label": None, "paths": {}, "allow_substitutes": False, **more}
+        how = {"form": "paper", "label": None, "paths": {}, "allow_substitutes": False, **more}
         one = Pushed("push-0123456789ab", name, f"{name}.toml", priority=70, pushed_utc_ns=1, **how)
         return admitted(one, text, config=config, installed=installed, lack=lack, now=NOW)
 
@@ -49,7 +49,7 @@ def test_a_good_one_is_as_it_was_pushed(admit):
 
 
 def test_one_of_the_probes_own_package(admit):
-    made = admit(None, "adarsh-field", short=True, allow_substitutes=True)
+    made = admit(None, "adarsh-field", form="short", allow_substitutes=True)
     assert made.text == campaigns.text("adarsh-field")
     with pytest.raises(CampaignError, match="unheard-of: this probe has no campaign of that name"):
         admit(None, "unheard-of")

@@ -1,6 +1,7 @@
 """``tandem campaign`` as it is typed: what it prints and its exit status, without a collector."""
 
 import json
+import re
 
 import pytest
 from test_check import CONFIG
@@ -25,7 +26,7 @@ bytes = [10_000, 20_000]
 [step.trigger]
 on = "periodic"
 every_s = 600
-[short]
+[form.short]
 repetitions = 1
 """
 
@@ -54,7 +55,7 @@ def test_show_prints_the_file(capsys):
     assert main(["campaign", "show", "chen-sizes"]) == 0
     assert capsys.readouterr().out == campaigns.text("chen-sizes")
     assert main(["campaign", "show", "chan-sizes"]) == 2
-    assert "there is no campaign of that name; mend: a file's path, or one of adarsh" in capsys.readouterr().err
+    assert "there is no campaign of that name; hint: a file's path, or one of adarsh" in capsys.readouterr().err
 
 
 def test_check_estimates_bytes_time_and_days(own, capsys):
@@ -92,20 +93,44 @@ def test_a_plan_too_small_takes_months_and_a_days_bytes_are_there_from_the_first
     ("old", "new", "line"),
     [("repetitions = 10", "repetition = 10", 10), ("bytes = [10_000", "bytes = [0", 13), ('"download"', '"upload"', 9)],
 )
-def test_check_names_file_line_and_mend(own, capsys, old, new, line):
+def test_check_names_file_line_and_hint(own, capsys, old, new, line):
     own.write_text(OWN.replace(old, new))
     assert main(["campaign", "check", str(own)]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith(f"tandem: {own}:{line}: ")
-    assert "; mend: " in printed.err
+    assert "; hint: " in printed.err
     assert printed.err.count("\n") == 1
 
 
 def test_a_mistake_in_the_short_form_is_found_by_check_too(own, capsys):
-    own.write_text(OWN + "[short.step.s.parameters]\nbytes = -1\n")
+    own.write_text(OWN + "[form.short.step.s.parameters]\nbytes = -1\n")
     assert main(["campaign", "check", str(own)]) == 2
     assert f"{own}:20: step s: parameter 'bytes': -1 B is below 1 B" in capsys.readouterr().err
+
+
+def test_check_says_whether_a_form_fits_the_plan(own, capsys):
+    assert main(["campaign", "check", "mohan-dual-lte", "--form", "pilot", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["form"], told["plan"]["fits"], told["plan"]["day_bytes"]) == ("pilot", True, 322_580_645)
+    # TCP on each path and half of MPTCP, 120 times: 3.6 GB, and the traceroutes
+    assert (
+        told["plan"]["by_role"]["isp_a"]["month_bytes"] == told["estimate"]["bytes_by_role"]["isp_a"] == 3_601_300_000
+    )
+    assert main(["campaign", "check", "mohan-dual-lte"]) == 1
+    printed = capsys.readouterr()
+    assert "(day_bytes):" in printed.out
+    assert re.fullmatch(
+        r"tandem: mohan-dual-lte.toml: form paper does not fit the plan: [^\n]+; hint: --form pilot, or [^\n]+\n",
+        printed.err,
+    )
+    assert main(["campaign", "check", str(own), "--plan-bytes", "600_000"]) == 1
+    assert "its largest run takes 0.03 MB of a SIM, whose day_bytes are 0.0194 MB; hint: few" in capsys.readouterr().err
+
+
+def test_a_form_that_the_file_has_not(own, capsys):
+    assert main(["campaign", "check", str(own), "--form", "pilot"]) == 2
+    assert capsys.readouterr().err == f"tandem: {own}:17: there is no form 'pilot'; hint: one of paper, short\n"
 
 
 def test_a_file_that_is_none(tmp_path, capsys):

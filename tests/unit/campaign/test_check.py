@@ -12,6 +12,7 @@ from tandem.app.any_wish import any_wish
 from tandem.app.campaign.check import fitted
 from tandem.app.campaign.estimate import estimate
 from tandem.app.campaign.files import load
+from tandem.app.campaign.plan_fit import plan_fit
 from tandem.app.campaign.request import bound, request_of, shaped, used_instead
 from tandem.app.campaign.requires import settings, settled
 from tandem.app.config import parse as parse_config
@@ -51,9 +52,9 @@ def refused(registry, steps, top=""):
 
 
 @pytest.mark.parametrize("name", campaigns.names())
-@pytest.mark.parametrize("short", [False, True])
-def test_the_papers_campaigns_fit_what_is_installed_and_can_be_asked_for(name, short, registry, tmp_path):
-    made = load(name, short=short)
+@pytest.mark.parametrize("form", ["paper", "short", "pilot"])
+def test_the_papers_campaigns_fit_what_is_installed_and_can_be_asked_for(name, form, registry, tmp_path):
+    made = load(name, form=form)
     missing = {s.experiment for s in made.steps if not s.optional} - set(names())
     if missing:
         with pytest.raises(CampaignError, match="is not installed"):
@@ -75,13 +76,27 @@ def test_the_papers_campaigns_fit_what_is_installed_and_can_be_asked_for(name, s
 
 @pytest.mark.parametrize("name", campaigns.names())
 def test_a_short_form_is_short_and_the_long_one_is_the_papers(name):
-    long, short = estimate(load(name)), estimate(load(name, short=True))
+    long, short = estimate(load(name)), estimate(load(name, form="short"))
     assert short.runs <= 12
     assert short.seconds < 180
     assert max(short.bytes_by_role.values()) < 100_000_000
     times = 30 if name.endswith("-ab") else 101  # comparisons of ours: a block is the short form, 30 are the campaign
     assert long.runs >= times * short.runs or name == "adarsh-survey"
     assert short.days is not None
+
+
+@pytest.mark.parametrize("name", campaigns.names())
+def test_a_pilot_takes_two_weeks_at_most_and_fits_a_plan_of_10_gb(name):
+    pilot = load(name, form="pilot")
+    found = estimate(pilot)
+    fit = plan_fit(found, 10_000_000_000)
+    assert fit.reason is None
+    assert found.days is not None
+    assert found.days < 14
+    assert all(one.day_share <= 1 for one in fit.by_role.values())
+    assert 30 <= found.runs < estimate(load(name)).runs or name == "adarsh-survey"
+    assert (pilot.budget.day_bytes or 0) <= fit.day_bytes
+    assert all(step.trigger.on != "hand" for step in pilot.steps), "it ends by itself"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +120,7 @@ def test_a_short_form_is_short_and_the_long_one_is_the_papers(name):
 def test_parameters_are_checked_as_the_experiment_will(parameters, what, mend, registry):
     message = refused(registry, step(more=f"[step.parameters]\n{parameters}"))
     assert what in message
-    assert mend in message.partition("; mend: ")[2]
+    assert mend in message.partition("; hint: ")[2]
     assert re.match(r"c\.toml:(9|1[0-9]): step s: ", message)
 
 
@@ -138,7 +153,7 @@ def test_steering_is_an_arm_of_any_experiment(registry):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ('steering = "left"', "steering: 'left'; mend: one of off, drop, handover, learned"),
+        ('steering = "left"', "steering: 'left'; hint: one of off, drop, handover, learned"),
         ('steering = "drop"\npairing = "simultaneous"', "have the paths to themselves"),
         ('steering = "drop"\nkind = "tcp"\npath = "random"', "have the paths to themselves"),
     ],
@@ -172,7 +187,7 @@ def test_a_pair_takes_the_paths_of_its_roles_and_no_others(registry):
 def test_roles_are_played_by_paths():
     assert bound(("wifi", "lte"), ["a", "b", "w"], {"wifi": "w"}) == {"wifi": "w", "lte": "a"}
     for given in ({"wired": "a"}, {"wifi": "x"}, {"wifi": "a", "lte": "a"}):
-        with pytest.raises(CampaignError, match="mend"):
+        with pytest.raises(CampaignError, match="hint"):
             bound(("wifi", "lte"), ["a", "b"], given)
     with pytest.raises(CampaignError, match="has 2 paths, this probe has 1"):
         bound(("wifi", "lte"), ["a"], {})

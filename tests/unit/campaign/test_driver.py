@@ -127,7 +127,7 @@ def test_run_goes_on_with_what_was_stopped_and_anew_begins_again(tmp_path):
     kit.ticks()
     assert kit.campaigns.status()["state"] == "stopped"
     assert kit.campaigns.begin(begun(kit))["steps"] == {"s": {"made": 1, "of": 6}}
-    with pytest.raises(CampaignError, match="x is under way; mend: tandem campaign stop"):
+    with pytest.raises(CampaignError, match="x is under way; hint: tandem campaign stop"):
         kit.campaigns.begin(begun(kit))
     kit.campaigns.stop()
     assert kit.campaigns.begin(begun(kit), anew=True)["steps"] == {"s": {"made": 0, "of": 6}}
@@ -156,7 +156,7 @@ def test_by_hand(tmp_path):
     kit.campaigns.begin(begun(kit, step(more='[step.trigger]\non = "hand"\nlabels = ["walk"]')))
     kit.ticks(3)
     assert kit.campaigns.waits_for_a_hand
-    with pytest.raises(CampaignError, match="'run' is none of walk; mend"):
+    with pytest.raises(CampaignError, match="'run' is none of walk; hint"):
         kit.campaigns.tell("run")
     kit.campaigns.tell("walk")
     assert not kit.campaigns.waits_for_a_hand
@@ -201,5 +201,5 @@ def test_a_broken_head_is_told(tmp_path, caplog):
     again.campaigns.resume()
     assert not again.campaigns.under_way
     assert "cannot be gone on with" in caplog.text
-    with pytest.raises(CampaignError, match=r"begun\.json: holds no campaign: .*; mend: begin the campaign anew"):
+    with pytest.raises(CampaignError, match=r"begun\.json: holds no campaign: .*; hint: begin the campaign anew"):
         stored(tmp_path, "x", kit.now())

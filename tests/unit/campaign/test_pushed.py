@@ -2,7 +2,7 @@
 
 import pytest
 from driven import begun
-from pushing import PushedTo, text_of
+from pushing import STEPS, PushedTo, text_of
 from road import step
 
 from tandem.app.campaign import progress
@@ -120,6 +120,19 @@ def test_withdrawn_while_it_waits_and_while_it_runs(server, probe):
     assert server.states() == ["withdrawn", "withdrawn"]
     assert probe.asked() == [(running, 0)]
     assert not probe.kit.campaigns.under_way
+    assert progress.active(probe.kit.folder) is None
+
+
+def test_withdrawn_while_its_triggers_wait(server, probe):
+    """It is not begun again, and the next one is."""
+    waits = server.push(steps=STEPS + '\n[step.trigger]\non = "hand"\n')
+    probe.seconds(2)
+    assert server.states() == ["running"]
+    following = server.push("other")
+    server.withdraw(waits)
+    probe.seconds(20)
+    assert server.states() == ["withdrawn", "done"]
+    assert {push for push, _ in probe.asked()} == {following}
     assert progress.active(probe.kit.folder) is None
 
 

@@ -35,20 +35,20 @@ name = "second"
 experiment = "latency"
 repetitions = 8
 optional = true
-[short]
+[form.short]
 repetitions = 2
-[short.step.first.parameters]
+[form.short.step.first.parameters]
 congestion_control = ["cubic", "reno"]
-[short.step.second]
+[form.short.step.second]
 skip = true
 """
 
 
-@pytest.mark.parametrize("short", [False, True])
+@pytest.mark.parametrize("form", ["paper", "short"])
 @pytest.mark.parametrize("text", [OWN, campaigns.text("steering-ab"), campaigns.text("congestion-ab")])
-def test_it_has_the_arms_of_the_file_and_waits_for_a_hand_alone(text, short):
-    name, written, runs, blocks = by_hand(text, short, None)
-    file, ours = parse(text, "file", short=short), parse(written, "ours")
+def test_it_has_the_arms_of_the_file_and_waits_for_a_hand_alone(text, form):
+    name, written, runs, blocks = by_hand(text, form, None)
+    file, ours = parse(text, "file", form=form), parse(written, "ours")
     assert (ours.name, ours.title, ours.roles, ours.seed) == (name, file.title, file.roles, file.seed)
     assert runs == {s.name: s.arm_count for s in file.steps}
     for step, made in zip(file.steps, ours.steps, strict=True):
@@ -58,14 +58,19 @@ def test_it_has_the_arms_of_the_file_and_waits_for_a_hand_alone(text, short):
     assert (ours.quiet_s, ours.budget.day_runs) == (0, None)
 
 
+def test_a_form_that_the_file_has_not():
+    with pytest.raises(FileError, match="there is no form 'pilot'; hint: one of paper, short"):
+        by_hand(OWN, "pilot", None)
+
+
 def test_as_many_blocks_as_asked_for():
-    assert by_hand(OWN, False, 5)[3] == 5
+    assert by_hand(OWN, "paper", 5)[3] == 5
     with pytest.raises(FileError, match="different repetitions"):
-        by_hand(OWN.replace("repetitions = 8\noptional", "repetitions = 7\noptional"), False, None)
+        by_hand(OWN.replace("repetitions = 8\noptional", "repetitions = 7\noptional"), "paper", None)
 
 
 def test_a_block_is_a_stretch_of_its_own_with_one_repetition_to_spare():
-    comparison, played = prepare("steering-ab", False, 2, "drive", 20, None)
+    comparison, played = prepare("steering-ab", "paper", 2, "drive", 20, None)
     assert (comparison.slots, comparison.begin_s, played.duration_s) == (9, 5.0, 360)
     starts = [p["t_s"] for p in played.phases if p["activity"] == "drive"]
     assert starts == [n * 20 + comparison.begin_s for n in range(18)]

@@ -100,7 +100,7 @@ def test_a_campaign_file_with_a_mistake_is_told_with_its_line(
     status, out, err = told(capsys, "--campaign", str(path))
     assert (status, out) == (2, "")
     assert f"{path}:2: " in err
-    assert "mend: " in err
+    assert "hint: " in err
 
 
 def test_it_draws_the_same_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

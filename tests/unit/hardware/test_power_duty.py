@@ -61,10 +61,10 @@ def test_what_nothing_tells_is_taken_as_often_as_it_may_and_said() -> None:
     assert found.assumed == ("s0",)
 
 
-@pytest.mark.parametrize("short", [False, True])
+@pytest.mark.parametrize("form", ["paper", "short", "pilot"])
 @pytest.mark.parametrize("path", sorted(CAMPAIGNS.glob("*.toml")), ids=lambda path: path.stem)
-def test_the_small_sum_agrees_with_the_collectors_estimate(path: Any, short: bool) -> None:
-    one = parse(path.read_text(encoding="utf-8"), path.name, short=short)
+def test_the_small_sum_agrees_with_the_collectors_estimate(path: Any, form: str) -> None:
+    one = parse(path.read_text(encoding="utf-8"), path.name, form=form)
     for step, wanted in zip(one.steps, estimate(one).steps, strict=True):
         took = run(one, step)
         seconds = (wanted.seconds - (step.run_count - 1) * one.quiet_s) / step.run_count

@@ -1,11 +1,12 @@
 """The probes' queues: pushed once, told of any number of times, withdrawn; by several processes."""
 
 import pytest
+from old_registry import WITH_FORMS, to_version
 
 from tandem.schema.campaign_queue import MOST_QUEUED
-from tandem_server.registry import QueueFull
+from tandem_server.registry import QueueFull, Registry
 
-HOW = {"short": False, "label": None, "paths": {}, "allow_substitutes": False}
+HOW = {"form": "paper", "label": None, "paths": {}, "allow_substitutes": False}
 
 
 def push(registry, *probes, name="own", priority=50, text="t"):
@@ -24,6 +25,17 @@ def test_each_probe_has_its_own_row_and_its_queue_in_turn(registry):
     assert registry.campaigns.text(first.pushed.id, "probe-1") == ("t",)
     assert registry.campaigns.text(second.pushed.id, "probe-1") == (None,)
     assert registry.campaigns.text(first.pushed.id, "probe-2") is None
+
+
+def test_a_queue_of_before_keeps_its_forms(tmp_path):
+    with Registry(tmp_path / "r.sqlite") as made:
+        for probe, form in (("probe-1", "paper"), ("probe-2", "short")):
+            made.probes.add(probe)
+            made.campaigns.push([probe], "own", "own.toml", "t", priority=50, **{**HOW, "form": form})
+        with made._write() as connection:
+            to_version(connection, WITH_FORMS - 1)
+    with Registry(tmp_path / "r.sqlite") as opened:
+        assert [row.pushed.form for row in opened.campaigns.all()] == ["paper", "short"]
 
 
 def test_a_full_queue_takes_no_more_for_anybody(registry):

@@ -92,7 +92,7 @@ def test_a_registry_of_any_version_gets_what_it_lacks(tmp_path, version):
         assert opened.probes.of_token(token) == "probe-1"
         assert opened.enrolments.all() == opened.campaigns.all() == opened.traces.received() == []
         assert opened.enrolments.invite("probe-2", 60, None).code
-        how = {"short": False, "label": None, "paths": {}, "allow_substitutes": False, "priority": 1}
+        how = {"form": "paper", "label": None, "paths": {}, "allow_substitutes": False, "priority": 1}
         assert opened.campaigns.push(["probe-1"], "own", "own.toml", "t", **how)
         offer = offer_of(io.BytesIO(b"packets"), "a.pcap", None, "identity", 4096)
         opened.trace_offers.offer("probe-1", offer, 10)

@@ -32,7 +32,7 @@ def manifest(
 ) -> Run:
     """One run's, of the experiment ``name``."""
     number = next(_NUMBER)
-    told = {"name": "", "short": False, "step": "", "number": number, "repetition": 0, "arm": 0, "attempt": 1, "label": None,
+    told = {"name": "", "form": "paper", "step": "", "number": number, "repetition": 0, "arm": 0, "attempt": 1, "label": None,
             "roles": {}, "substituted": {}, **campaign}  # fmt: skip
     shaped = {p: {"interface": p, "asked": asked, "held": True} for p, asked in (shape or {}).items()}
     of = {"pair": f"paper-{number}", "pairing": "single", "kind": kind, "paths": list(paths), "trigger": "campaign"}

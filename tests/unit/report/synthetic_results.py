@@ -161,7 +161,7 @@ def manifests(runs: int, names: Sequence[str] = tuple(MAKERS)) -> list[dict[str,
                 "result": None if failed else one["result"], "failure": {"reason": "connect: timeout", "retry": True} if failed else None,
                 "files": [], "usage": {"paths": {"a": {"received": 1000, "sent": 24}}, "shared_by_pair": False},
                 **({"conditions": {"sysctl": {}, "shape": one["shape"]}} if "shape" in one else {}),
-                "campaign": {"name": f"all-{name}", "short": True, "step": one["step"], "number": number, "repetition": number,
+                "campaign": {"name": f"all-{name}", "form": "short", "step": one["step"], "number": number, "repetition": number,
                     "arm": one["arm"],
                              "attempt": 1, "label": None, "roles": {}, "substituted": {"scheduler": {"asked": "minsrtt", "used": "stock"}}},
             }

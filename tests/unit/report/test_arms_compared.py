@@ -50,7 +50,7 @@ def made(values, arms=ARMS, experiment="dash", key="goodput_bit_per_s", order=No
             one["result"] = None if value is None else {key: value} if not isinstance(value, dict) else value
             one["failure"] = {"reason": "timeout", "retry": True} if value is None else None
             place = {"step": "plays", "number": block * len(arms) + number, "repetition": block, "arm": arms.index(arm)}
-            one["campaign"] = {**one["campaign"], "name": "steering-ab", "short": False, **place}
+            one["campaign"] = {**one["campaign"], "name": "steering-ab", "form": "paper", **place}
             found.append(one)
     return found
 

@@ -147,7 +147,12 @@ def test_page_loads_by_kind_and_path(found):
 def test_campaigns_say_how_far_they_came_what_failed_and_what_stood_in(found):
     (dash,) = [c for c in found.campaigns if c.name == "all-dash"]
     (step,) = dash.steps
-    assert (dash.short, step.ok, dict(step.failed), dash.planned) == (True, 18, {"connect: timeout": 3}, {"plays": 500})
+    assert (dash.form, step.ok, dict(step.failed), dash.planned) == (
+        "short",
+        18,
+        {"connect: timeout": 3},
+        {"plays": 500},
+    )
     assert dash.substitutes == ["scheduler: asked minsrtt, used stock"]
     assert dash.bytes == 21 * 1024
 

@@ -1,4 +1,4 @@
-"""A campaign file: what is read of it, and that every mistake is one line with file, line and mend."""
+"""A campaign file: what is read of it, and that every mistake is one line with file, line and hint."""
 
 import re
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tandem import campaigns
 from tandem.schema.campaign import Campaign, CampaignError, Draw
-from tandem.schema.campaign_reader import parse
+from tandem.schema.campaign_reader import forms, parse
 
 GOOD = """\
 format = "tandem-campaign-file/1"
@@ -49,14 +49,14 @@ name = "two"
 experiment = "other"
 arms = [{ kind = "mptcp" }, { kind = "tcp", path = "wifi" }]
 
-[short]
+[form.short]
 repetitions = 1
-[short.step.one]
+[form.short.step.one]
 trigger = { on = "always" }
 without = ["pairing"]
-[short.step.one.parameters]
+[form.short.step.one.parameters]
 bytes = 5
-[short.step.two]
+[form.short.step.two]
 skip = true
 """
 WINDOW = 'on = "window"\nbetween = "23:30-01:15"'
@@ -66,9 +66,9 @@ def line_of(text: str, part: str) -> int:
     return next(n for n, line in enumerate(text.splitlines(), 1) if part in line)
 
 
-def wrong(text: str, *, short: bool = False) -> str:
+def wrong(text: str, *, form: str = "paper") -> str:
     with pytest.raises(CampaignError) as caught:
-        parse(text, "c.toml", short=short)
+        parse(text, "c.toml", form=form)
     return str(caught.value)
 
 
@@ -88,7 +88,7 @@ def test_everything_is_read():
 
 
 def test_the_short_form_lies_over_the_long_one():
-    campaign = parse(GOOD, "c.toml", short=True)
+    campaign = parse(GOOD, "c.toml", form="short")
     (one,) = campaign.steps
     assert one.repetitions == 1
     assert dict(one.parameters) == {"bytes": (5,)}
@@ -131,8 +131,10 @@ def test_the_short_form_lies_over_the_long_one():
         ('["wifi", "cellular"]', '["wifi", "wifi"]', "a text occurs twice", "roles"),
         ('["wifi", "cellular"]', "[]", "roles: none", "one to 8"),
         ('format = "tandem-campaign-file/1"', 'format = "tandem-campaign-file/9"', "is none of tandem-campaign-file/1", "write format"),
-        ("[short.step.two]", "[short.step.tow]", "there is no step 'tow'", "known are one, two"),
+        ("[form.short.step.two]", "[form.short.step.tow]", "there is no step 'tow'", "known are one, two"),
         ('without = ["pairing"]', 'without = ["size"]', "the step has no parameter 'size'", "take it out"),
+        ("[form.short]", "[form.paper]\n[form.short]", "form 'paper' is the file as it stands", "another name"),
+        ("[form.short]", "[form.Pilot]\n[form.short]", "form 'Pilot' is no name", "use lower-case letters"),
         ("bytes = 5", "bytes = []", "an empty list has no arm", "give a number"),
         (WINDOW, 'on = "event"\nevent = "tea"', "'tea' is none of", "a kind of event"),
         (WINDOW, 'on = "event"\nevent = ["handover", "tea"]', "'tea' is none of", "a kind of event"),
@@ -143,10 +145,10 @@ def test_the_short_form_lies_over_the_long_one():
 )  # fmt: skip
 def test_a_mistake_is_one_line_that_names_its_place(old, new, what, mend):
     text = GOOD.replace(old, new)
-    short = GOOD.index(old) > GOOD.index("[short]")
-    message = wrong(text, short=short)
+    form = "short" if GOOD.index(old) >= GOOD.index("[form.short]") else "paper"
+    message = wrong(text, form=form)
     assert what in message
-    assert mend in message.partition("; mend: ")[2]
+    assert mend in message.partition("; hint: ")[2]
     place = re.match(r"c\.toml:(\d+): ", message)
     changed = line_of(text, new.splitlines()[0])
     assert place is not None
@@ -168,23 +170,23 @@ def test_what_is_missing_is_named():
 def test_two_steps_of_one_name():
     message = wrong(GOOD.replace('name = "two"', 'name = "one"'))
     number = line_of(GOOD, 'name = "two"')
-    assert message.startswith(f"c.toml:{number}: step 'one' is there already; mend: ")
+    assert message.startswith(f"c.toml:{number}: step 'one' is there already; hint: ")
 
 
 def test_no_toml_names_the_line():
-    assert re.match(r"c\.toml:3: no TOML: .*; mend: ", wrong('format = "x"\nname = "y"\nseed = = 2\n'))
+    assert re.match(r"c\.toml:3: no TOML: .*; hint: ", wrong('format = "x"\nname = "y"\nseed = = 2\n'))
     assert "more than 64 bits" in wrong(GOOD.replace("seed = 7", f"seed = {2**70}"))
     assert wrong(GOOD.replace("seed = 7", f"seed = {'9' * 5000}")).startswith("c.toml:")
 
 
 def held(text: str) -> None:
     """Either a campaign, or one line."""
-    for short in (False, True):
+    for form in ("paper", "short", "pilot"):
         try:
-            found: Campaign | CampaignError = parse(text, "c.toml", short=short)
+            found: Campaign | CampaignError = parse(text, "c.toml", form=form)
         except CampaignError as error:
             found = error
-        assert isinstance(found, Campaign) or re.fullmatch(r"c\.toml:\d+: [^\n]+; mend: [^\n]+", str(found))
+        assert isinstance(found, Campaign) or re.fullmatch(r"c\.toml:\d+: [^\n]+; hint: [^\n]+", str(found))
 
 
 @given(st.text(max_size=200))
@@ -226,7 +228,7 @@ def test_an_unknown_key_is_never_taken(text, data):
     number = data.draw(st.sampled_from(tables))
     lines.insert(number + 1, "surely_unknown = 1")
     with pytest.raises(CampaignError) as caught:
-        parse("\n".join(lines), "c.toml", short=True)
+        forms("\n".join(lines), "c.toml")
     assert str(caught.value).startswith(f"c.toml:{number + 2}: unknown key 'surely_unknown'")
 
 
@@ -255,7 +257,7 @@ def test_a_step_sets_a_short_list_of_sysctls():
     ],
 )
 def test_and_no_other_nor_another_value(wrong):
-    with pytest.raises(CampaignError, match=r"^c\.toml:\d+: .*; mend: "):
+    with pytest.raises(CampaignError, match=r"^c\.toml:\d+: .*; hint: "):
         parse(SET.replace("X", wrong), "c.toml")
 
 
@@ -263,9 +265,9 @@ def test_more_runs_than_a_probe_can_hold():
     values = str(list(range(1, 151)))
     many = GOOD.replace("bytes = [1000, { log_uniform = [100, 5000] }]", f"bytes = {values}\nseconds = {values}")
     many = many.replace("repetitions = 4", "repetitions = 1")
-    assert "45000 arms, more than 20000; mend: fewer values" in wrong(many, short=False)
+    assert "45000 arms, more than 20000; hint: fewer values" in wrong(many)
     step = '[[step]]\nname = "s{}"\nexperiment = "download"\nrepetitions = 400000\n'
     text = GOOD.partition("[[step]]")[0] + "".join(step.format(n) for n in range(3))
-    message = wrong(text, short=False)
+    message = wrong(text)
     assert "with step s2 the campaign has more than 1000000 runs" in message
     assert message.startswith("c.toml:" + str(line_of(text, 'name = "s2"') - 1))

@@ -30,7 +30,7 @@ pushes = st.builds(
     ids,
     names,
     texts,
-    st.booleans(),
+    names,
     st.none() | texts,
     st.dictionaries(texts, texts, max_size=8),
     st.booleans(),
@@ -44,7 +44,7 @@ json_values = st.recursive(
     max_leaves=20,
 )
 counts = st.dictionaries(st.sampled_from(["made", "of", "ok", "failed", "cut_off"]), st.integers(0, 2**40), max_size=3)
-ONE = Pushed("push-0123456789ab", "own", "own.toml", False, None, {"wifi": "wlan"}, False, 50, 7)
+ONE = Pushed("push-0123456789ab", "own", "own.toml", "pilot", None, {"wifi": "wlan"}, False, 50, 7)
 
 
 @given(st.lists(pushes, max_size=6, unique_by=lambda one: one.id))
@@ -54,7 +54,7 @@ def test_a_queue_is_read_as_it_was_told_in_its_turn(queue):
 
 def test_the_highest_priority_first_then_the_oldest():
     rows = [
-        Pushed(f"push-00000000000{n}", "x", "x", False, None, {}, False, priority, age)
+        Pushed(f"push-00000000000{n}", "x", "x", "paper", None, {}, False, priority, age)
         for n, (priority, age) in enumerate([(50, 3), (80, 9), (50, 1), (80, 5)])
     ]
     assert [(one.priority, one.pushed_utc_ns) for one in read_queue(queue_told(rows))] == [
@@ -99,7 +99,7 @@ def test_one_wrong_value_is_named_or_taken(key, value):
         ({"priority": True}, "'priority' is no whole number"),
         ({"priority": 101}, "0 to 100"),
         ({"pushed_utc_ns": 2**63}, "'pushed_utc_ns'"),
-        ({"short": 1}, "'short' is not true or false"),
+        ({"form": 1}, "'form' is no text"),
         ({"label": "a\nb"}, "'label' is no text"),
     ],
 )

@@ -45,6 +45,11 @@ class ModemConfig:
     connection: ConnectionConfig | None = None
 
 
+def day_share(plan_bytes: int) -> int:
+    """What a SIM may carry a day, where only its plan is known."""
+    return plan_bytes // LONGEST_MONTH
+
+
 @dataclass(frozen=True, slots=True)
 class PathConfig:
     """A path; either ``interface`` or ``usb``, the place of its modem, is set; ``modem`` None for Wi-Fi and Ethernet; ``gateway`` None
@@ -74,7 +79,7 @@ class PathConfig:
         """What it may carry a day (UTC), both ways; what nobody told is a day's part of the plan, or of one of 10 GB. None: no limit."""
         if self.day_bytes is not None or not self.is_metered:
             return self.day_bytes
-        return (UNTOLD_PLAN_BYTES if self.plan is None else self.plan.bytes) // LONGEST_MONTH
+        return day_share(UNTOLD_PLAN_BYTES if self.plan is None else self.plan.bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from tandem.cli import campaign_run
 from tandem.cli.run import CONFIG
+from tandem.schema.campaign import PAPER
 
 if TYPE_CHECKING:
+    from tandem.app.campaign.estimate import Estimate
+    from tandem.app.campaign.plan_fit import PlanFit
     from tandem.app.registry import Registry
     from tandem.schema.campaign import Campaign
 
@@ -30,11 +33,18 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     check = actions.add_parser(
         "check",
         help="is it right, and what does it take",
-        description="Checks the file and its short form, the experiments that it names and their parameters; estimates bytes of each "
-        "path, time and days. Touches no network. Exit status: 0 good, 2 a mistake, told with file, line and mend.",
+        description="Checks all forms of the file, the experiments that it names and their parameters; estimates runs, days and bytes "
+        "of each SIM for one form. Touches no network. Exit status: 0 good, 1 it does not fit the plan, 2 a mistake, told with file, "
+        "line and hint.",
     )
     check.add_argument("campaign", metavar="NAME|FILE")
-    check.add_argument("--short", action="store_true", help="estimate the short form")
+    _add_form(check)
+    check.add_argument(
+        "--plan-bytes",
+        type=_bytes,
+        metavar="N",
+        help="what each SIM may carry a month, both ways; default: 10 GB, as for the day_bytes of a SIM without a plan",
+    )
     check.add_argument(
         "--config", type=Path, default=CONFIG, metavar="FILE", help="for experiments of your own; default: %(default)s"
     )
@@ -70,6 +80,22 @@ def _add_idle(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     idle.set_defaults(func=campaign_run.idle)
 
 
+def _add_form(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--form",
+        default=PAPER,
+        metavar="NAME",
+        help="pilot: two weeks within 10 GB a SIM; short: for the bench; or another of the file's; default: paper, the file as it stands",
+    )
+
+
+def _bytes(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 10**15:
+        raise argparse.ArgumentTypeError("1 to 10^15 bytes")
+    return value
+
+
 def _seconds(text: str) -> float:
     value = float(text)
     if not 0 <= value <= 86400:
@@ -86,7 +112,7 @@ def _add_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "done, 1 a run failed on the network (that is recorded), 2 wrong usage or file, 3 this machine lacks something.",
     )
     run.add_argument("campaign", metavar="NAME|FILE")
-    run.add_argument("--short", action="store_true", help="the short form, for the bench")
+    _add_form(run)
     run.add_argument("--label", metavar="L", help="as which a run by hand is kept, as in walking")
     run.add_argument(
         "--path",
@@ -132,35 +158,47 @@ def _show(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> int:
     from tandem.app.campaign.check import fitted
     from tandem.app.campaign.estimate import estimate
-    from tandem.app.campaign.files import load
+    from tandem.app.campaign.files import source
+    from tandem.app.campaign.plan_fit import plan_fit
     from tandem.app.config import ConfigError
-    from tandem.cli.view.campaign_text import check_lines
+    from tandem.app.config_modem import UNTOLD_PLAN_BYTES
+    from tandem.cli.view.campaign_text import check_lines, plan_lines
     from tandem.schema.campaign import CampaignError
+    from tandem.schema.campaign_reader import forms, parse
 
     try:
         registry = _registry(args.config)
-        forms = {short: fitted(load(args.campaign, short=short), registry) for short in (False, True)}
+        text, file = source(args.campaign)
+        campaign, left_out = fitted(parse(text, file, form=args.form), registry)
+        others = forms(text, file)
+        for other in others.values():
+            fitted(other, registry)
     except (CampaignError, ConfigError) as error:
         return campaign_run.refused(error)
-    campaign, left_out = forms[args.short]
     found = estimate(campaign)
+    fit = plan_fit(found, args.plan_bytes or UNTOLD_PLAN_BYTES)
     if args.json:
-        print(json.dumps(_told(campaign, found, left_out)))
+        print(json.dumps(_told(campaign, found, fit, left_out)))
     else:
-        print("\n".join([*check_lines(campaign, found, left_out), "the campaign is good"]))
-    return 0
+        print("\n".join([*check_lines(campaign, found, left_out), *plan_lines(found, fit), "the campaign is good"]))
+    if fit.reason is None:
+        return 0
+    smaller = "--form pilot" if "pilot" in others and campaign.form != "pilot" else "fewer repetitions, fewer bytes"
+    what = f"{file}: form {campaign.form} does not fit the plan: {fit.reason}; hint: {smaller}, or --plan-bytes N"
+    return campaign_run.refused(CampaignError(what), 1)
 
 
-def _told(campaign: Campaign, found: Any, left_out: list[str]) -> dict[str, Any]:  # noqa: ANN401 an Estimate
+def _told(campaign: Campaign, found: Estimate, fit: PlanFit, left_out: list[str]) -> dict[str, Any]:
     from dataclasses import asdict
 
     return {
         "name": campaign.name,
         "file": campaign.file,
-        "short": campaign.short,
+        "form": campaign.form,
         "requires": asdict(campaign.requires),
         "left_out": left_out,
         "estimate": asdict(found),
+        "plan": {**asdict(fit), "fits": fit.reason is None},
     }
 
 

@@ -52,7 +52,7 @@ def _request(args: argparse.Namespace, config: Config) -> dict[str, Any]:
     found = fit(
         text,
         file,
-        short=args.short,
+        form=args.form,
         paths=_roles(args.path, config),
         allow=args.allow_substitutes,
         config=config,
@@ -65,7 +65,7 @@ def _request(args: argparse.Namespace, config: Config) -> dict[str, Any]:
         "action": "begin",
         "text": text,
         "file": file,
-        "short": args.short,
+        "form": args.form,
         "steps": [s.name for s in found.campaign.steps],
         "paths": found.paths,
         "substitutes": found.substitutes,
@@ -81,7 +81,7 @@ def _roles(pairs: list[str], config: Config) -> dict[str, str]:
     for pair in pairs:
         role, sign, name = pair.partition("=")
         if not sign:
-            raise CampaignError(f"--path {pair}: no ROLE=NAME; mend: as in --path wifi={config.paths[0].name}")
+            raise CampaignError(f"--path {pair}: no ROLE=NAME; hint: as in --path wifi={config.paths[0].name}")
         given[role] = name
     return given
 
@@ -99,8 +99,8 @@ def _ask(config: Config, request: dict[str, Any]) -> dict[str, Any] | None:
     except NoCollectorError:
         return None
     except TimeoutError as error:
-        raise CampaignError("the running collector does not answer; mend: look at its log") from error
-    raise CampaignError("the running collector ended before it answered; mend: try again")
+        raise CampaignError("the running collector does not answer; hint: look at its log") from error
+    raise CampaignError("the running collector ended before it answered; hint: try again")
 
 
 def _handed_over(args: argparse.Namespace, config: Config, told: dict[str, Any]) -> int:
@@ -124,7 +124,7 @@ def _run_here(args: argparse.Namespace, config: Config, request: dict[str, Any])
     log_to_stderr()
     # A person's one campaign: what the server has for this probe waits for the collector.
     config = replace(config, campaigns=replace(config.campaigns, from_server=False))
-    campaign = load(args.campaign, short=args.short)
+    campaign = load(args.campaign, form=args.form)
     needs_modems = any(
         s.trigger.on in ("mobility_start", "event", "speed_class", "place")
         or (s.conditions.mobile, s.conditions.speed_class) != (None, None)

@@ -13,6 +13,9 @@ from typing import Any, Literal
 
 FORMAT = "tandem-campaign-file/1"
 
+PAPER = "paper"
+"""The form that is the file as it stands; others are tables ``[form.NAME]`` laid over it."""
+
 Order = Literal["blocks", "shuffled", "listed"]
 """``blocks``: each repetition has every arm once, in random order; ``shuffled``: all runs of the step in one random order."""
 
@@ -23,7 +26,7 @@ MOST_ARMS = 20_000
 
 
 class CampaignError(ValueError):
-    """The campaign cannot be used: one line, ``FILE:LINE: what is wrong; mend: how``."""
+    """The campaign cannot be used: one line, ``FILE:LINE: what is wrong; hint: how``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,7 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Campaign:
     """See the module. ``base``: the shaping of every run, which a step's goes over. ``assumed_bit_per_s``: by role, for the estimate
-    where nothing else says how fast a path is."""
+    where nothing else says how fast a path is; ``form``: ``PAPER``, or which of the file's it is."""
 
     name: str
     title: str
@@ -158,7 +161,7 @@ class Campaign:
     requires: Requires
     base: Mapping[str, Mapping[str, float]]
     assumed_bit_per_s: Mapping[str, float]
-    short: bool
+    form: str
     file: str
     lines: Mapping[tuple[str | int, ...], int] = field(repr=False, compare=False, default_factory=dict)
     """Where in the file a thing stands, for those who check it against what is installed: ("step", name, key…)."""

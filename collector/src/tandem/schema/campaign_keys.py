@@ -48,8 +48,8 @@ _SECONDS = "seconds, 0 to 31622400"
 
 def seconds(name: str, default: float | None, minimum: float = 0.0, *, above: bool = False) -> Key:
     """A key in seconds, at most a year."""
-    mend = _SECONDS if not minimum and not above else f"seconds, {'above ' if above else ''}{minimum:g} to 31622400"
-    return Key(name, "number", mend, default=default, minimum=minimum, maximum=_YEAR_S, above=above)
+    hint = _SECONDS if not minimum and not above else f"seconds, {'above ' if above else ''}{minimum:g} to 31622400"
+    return Key(name, "number", hint, default=default, minimum=minimum, maximum=_YEAR_S, above=above)
 
 
 TOP = (
@@ -65,7 +65,7 @@ TOP = (
     Key("on_interrupt", "text", "repeat or count", default="repeat", choices=("repeat", "count")),
     Key("allow_substitutes", "truth", "true or false", default=False),
 )
-TOP_TABLES = ("roles", "requires", "budget", "base", "assume", "step", "short")
+TOP_TABLES = ("roles", "requires", "budget", "base", "assume", "step", "form")
 
 STEP = (
     Key("name", "text", _NAMED, required=True, check=_name),
@@ -167,9 +167,11 @@ CONTRADICTING = (
     ("rtt_ms", ("down_delay_ms", "up_delay_ms")),
 )
 
-SHORT = (
+FORM = (
     Key("repetitions", "whole", "1 to 1000000", minimum=1, maximum=1_000_000),
     Key("quiet_s", "number", _SECONDS, minimum=0, maximum=_YEAR_S),
     Key("immediate", "truth", "true: every step begins as soon as it may", default=False),
+    Key("allow_substitutes", "truth", "true or false"),
 )
-"""``step`` (a table of steps by name), ``base`` and ``budget`` stand beside these; a step also takes ``skip``."""
+FORM_TABLES = ("step", "base", "assume", "budget")
+"""``step``: a table of steps by name, whose steps also take ``skip`` and ``without``."""

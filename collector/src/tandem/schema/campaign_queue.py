@@ -12,7 +12,7 @@ from typing import Any
 
 from tandem.schema.campaign_text import LONGEST_TEXT
 
-FORMAT = "tandem-campaign-queue/1"
+FORMAT = "tandem-campaign-queue/2"
 
 STATES = ("queued", "taken", "running", "done", "refused", "withdrawn")
 """``queued`` the probe does not have it yet; ``taken`` it lies on the probe and waits its turn; ``running`` under way, also while its
@@ -34,13 +34,13 @@ class QueueError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """One campaign in a probe's queue. ``file``: the name of its file, for messages; ``paths``: path by role, those that were named;
-    ``withdraw``: the probe shall end it."""
+    """One campaign in a probe's queue. ``file``: the name of its file, for messages; ``form``: of the file's;
+    ``paths``: path by role, those that were named; ``withdraw``: the probe shall end it."""
 
     id: str
     name: str
     file: str
-    short: bool
+    form: str
     label: str | None
     paths: Mapping[str, str]
     allow_substitutes: bool
@@ -121,7 +121,7 @@ def read_pushed(row: object) -> Pushed:
         id=row["id"],
         name=row["name"],
         file=_text(row, "file", 255),
-        short=_truth(row, "short"),
+        form=_form(row),
         label=None if row.get("label") is None else _text(row, "label", 64),
         paths={role: _text(paths, role, 64) for role in paths},
         allow_substitutes=_truth(row, "allow_substitutes"),
@@ -187,6 +187,13 @@ def _text(row: dict[str, Any], key: str, longest: int) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= longest or not value.isprintable():
         raise QueueError(f"{key[:80]!r} is no text of 1 to {longest} printable characters")
     return value
+
+
+def _form(row: dict[str, Any]) -> str:
+    form = _text(row, "form", 64)
+    if not is_name(form):
+        raise QueueError(f"form {form!r} is none")
+    return form
 
 
 def _truth(row: dict[str, Any], key: str) -> bool:

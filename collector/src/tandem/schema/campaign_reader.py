@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tandem.schema.campaign import MOST_ARMS, MOST_RUNS, Budget, Campaign, Conditions, Requires, Step, Trigger
+from tandem.schema.campaign import MOST_ARMS, MOST_RUNS, PAPER, Budget, Campaign, Conditions, Requires, Step, Trigger
 from tandem.schema.campaign_keys import (
     ASSUME,
     BUDGET,
@@ -30,22 +30,28 @@ MOST_ROLES = 8
 MOST_STEPS = 100
 
 
-def parse(text: str, file: str, *, short: bool = False) -> Campaign:
-    """The campaign in ``text``, or its short form; CampaignError for the first thing that is wrong. ``file``: for messages."""
+def parse(text: str, file: str, *, form: str = PAPER) -> Campaign:
+    """The campaign in ``text`` in one of its forms; CampaignError for the first thing that is wrong. ``file``: for messages."""
     source = Source(text, file)
     reader = _Reader(source)
-    long = reader.campaign(short=False)
-    if not short:
-        return long
-    source.shortened()
-    return reader.campaign(short=True)
+    paper = reader.campaign(PAPER)
+    if form == PAPER:
+        return paper
+    source.lay(form)
+    return reader.campaign(form)
+
+
+def forms(text: str, file: str) -> dict[str, Campaign]:
+    """Every form that the file has, ``PAPER`` first; CampaignError."""
+    names = Source(text, file).forms()
+    return {form: parse(text, file, form=form) for form in (PAPER, *names)}
 
 
 class _Reader:
     def __init__(self, source: Source) -> None:
         self._source = source
 
-    def campaign(self, *, short: bool) -> Campaign:
+    def campaign(self, form: str) -> Campaign:
         source = self._source
         content = source.content
         source.only(content, (*(k.name for k in TOP), *TOP_TABLES), (), "a campaign")
@@ -70,13 +76,13 @@ class _Reader:
             requires=self._requires(source.table(content.get("requires", {}), ("requires",))),
             base=base,
             assumed_bit_per_s={r: q["rate_bit_per_s"] for r, q in assume.items() if "rate_bit_per_s" in q},
-            short=short,
+            form=form,
             file=source.file,
             lines={**lines, ("requires",): source.line(("requires",)), ("roles",): source.line(("roles",))},
         )
 
     def _lines(self, steps: int) -> list[tuple[Place, int]]:
-        """Where each step and its keys stand, short form or long."""
+        """Where each step and its keys stand, in this form."""
         found: list[tuple[Place, int]] = []
         for index in range(steps):
             places: list[Place] = [("step", index)]
@@ -89,12 +95,12 @@ class _Reader:
         return found
 
     def _roles(self, content: dict[str, Any]) -> tuple[str, ...]:
-        mend = f'the campaign\'s words for its paths, one to {MOST_ROLES}, as in roles = ["wifi", "cellular"]'
+        hint = f'the campaign\'s words for its paths, one to {MOST_ROLES}, as in roles = ["wifi", "cellular"]'
         if "roles" not in content:
-            raise self._source.fail((), "the campaign has no 'roles'", f"add {mend}")
-        roles = self._source.texts(content["roles"], ("roles",), mend)
+            raise self._source.fail((), "the campaign has no 'roles'", f"add {hint}")
+        roles = self._source.texts(content["roles"], ("roles",), hint)
         if not 1 <= len(roles) <= MOST_ROLES or not all(re.fullmatch(r"[a-z][a-z0-9_-]{0,30}", r) for r in roles):
-            raise self._source.fail(("roles",), f"roles: {', '.join(roles) or 'none'}", mend)
+            raise self._source.fail(("roles",), f"roles: {', '.join(roles) or 'none'}", hint)
         if "random" in roles:
             raise self._source.fail(("roles",), "roles: 'random' has a meaning of its own", "take another word")
         return roles
@@ -127,8 +133,8 @@ class _Reader:
         here: Place = ("requires",)
         self._source.only(content, ("scheduler", "controllers", "substitutes"), here, "[requires]")
         told = self._source.checked(REQUIRES, content, here, "[requires]")
-        mend = 'controllers by name, as in ["lia", "olia"]'
-        controllers = self._source.texts(content.get("controllers", []), (*here, "controllers"), mend)
+        hint = 'controllers by name, as in ["lia", "olia"]'
+        controllers = self._source.texts(content.get("controllers", []), (*here, "controllers"), hint)
         substitutes = self._source.table(content.get("substitutes", {}), (*here, "substitutes"))
         for name, value in substitutes.items():
             if name not in controllers or not isinstance(value, str) or not value:
@@ -210,8 +216,8 @@ class _Reader:
         needs = TRIGGERS[told["on"]]
         for name in needs:
             if name not in content:
-                mend = next(k.mend for k in (*TRIGGER, EVENT) if k.name == name)
-                raise source.fail((*place, "on"), f"a trigger {told['on']!r} has no {name!r}", f"add it: {mend}")
+                hint = next(k.mend for k in (*TRIGGER, EVENT) if k.name == name)
+                raise source.fail((*place, "on"), f"a trigger {told['on']!r} has no {name!r}", f"add it: {hint}")
         allowed = (*needs, "on", "gap_s", "expected_per_day")
         allowed += ("within_s",) if told["on"] in ("mobility_start", "event") else ()
         allowed += ("labels",) if told["on"] == "hand" else ()

@@ -1,4 +1,4 @@
-"""A campaign's TOML as it was written: its lines, how a mistake is told, and the short form laid over the long one. Pure."""
+"""A campaign's TOML as it was written: its lines, how a mistake is told, and a form laid over the file. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tandem.schema.campaign import CampaignError
-from tandem.schema.campaign_keys import SHORT, STEP, STEP_TABLES
+from tandem.schema.campaign import PAPER, CampaignError
+from tandem.schema.campaign_keys import FORM, FORM_TABLES, STEP, STEP_TABLES
 from tandem.schema.toml_keys import Key
 from tandem.schema.toml_lines import Place, line_of, places
 
@@ -17,7 +17,7 @@ _STEM_ENDS = ("_bit_per_s", "_percent", "_bytes", "_deg", "_ms", "_s", "_m")
 
 
 class Source:
-    """A file's content. ``moved``: where a place of the short form was written."""
+    """A file's content. ``moved``: where a place of the form was written."""
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
@@ -40,9 +40,9 @@ class Source:
         elif isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise self.fail(place, "a whole number of more than 64 bits", "a smaller one")
 
-    def fail(self, place: Place, what: str, mend: str) -> CampaignError:
+    def fail(self, place: Place, what: str, hint: str) -> CampaignError:
         """The mistake at ``place``."""
-        return CampaignError(f"{self.file}:{self.line(place)}: {what}; mend: {mend}")
+        return CampaignError(f"{self.file}:{self.line(place)}: {what}; hint: {hint}")
 
     def line(self, place: Place) -> int:
         """Where it was written, 1 when that is not known."""
@@ -81,29 +81,40 @@ class Source:
                 raise self.fail(place, f"{where} has no {key.name!r}", f"add it: {key.mend}")
         return {key.name: content.get(key.name, key.default) for key in keys}
 
-    def texts(self, value: object, place: Place, mend: str) -> tuple[str, ...]:
+    def texts(self, value: object, place: Place, hint: str) -> tuple[str, ...]:
         """A list of texts, each once."""
         good = isinstance(value, list) and all(isinstance(v, str) and v and v.isprintable() for v in value)
         if not good or not isinstance(value, list):
-            raise self.fail(place, f"{place[-1]}: {value!r} is no list of texts", mend)
+            raise self.fail(place, f"{place[-1]}: {value!r} is no list of texts", hint)
         if len(set(value)) != len(value):
-            raise self.fail(place, f"{place[-1]}: a text occurs twice", mend)
+            raise self.fail(place, f"{place[-1]}: a text occurs twice", hint)
         return tuple(value)
 
-    def shortened(self) -> None:
-        """Lay the short form over the long one. Only what can be laid is looked at here; the reader checks the rest."""
-        short = self.table(self.content.get("short", {}), ("short",))
-        here: Place = ("short",)
-        self.only(short, (*(k.name for k in SHORT), "step", "base", "budget"), here, "[short]")
-        told = self.checked(SHORT, short, here, "[short]")
+    def forms(self) -> tuple[str, ...]:
+        """The forms that the file has beside ``PAPER``."""
+        told = self.table(self.content.get("form", {}), ("form",))
+        if PAPER in told:
+            raise self.fail(("form", PAPER), f"form {PAPER!r} is the file as it stands", "give it another name")
+        for name in told:
+            if (wrong := STEP[0].wrong(name)) is not None:
+                raise self.fail(("form", name), f"form {wrong}", STEP[0].mend)
+        return tuple(told)
+
+    def lay(self, form: str) -> None:
+        """Lay a form over the file. Only what can be laid is looked at here; the reader checks the rest."""
+        known = self.forms()
+        if form not in known:
+            raise self.fail(("form", *known[:1]), f"there is no form {form!r}", f"one of {', '.join((PAPER, *known))}")
+        here: Place = ("form", form)
+        over = self.table(self.content["form"][form], here)
+        self.only(over, (*(k.name for k in FORM), *FORM_TABLES), here, f"[form.{form}]")
+        told = self.checked(FORM, over, here, f"[form.{form}]")
         self.content = copy.deepcopy(self.content)
-        if told["quiet_s"] is not None:
-            self._put((), "quiet_s", told["quiet_s"], (*here, "quiet_s"))
-        for name in ("base", "budget"):
-            if name in short:
-                self._put((), name, short[name], (*here, name))
+        for name in ("quiet_s", "allow_substitutes", "base", "assume", "budget"):
+            if name in over:
+                self._put((), name, over[name], (*here, name))
         steps = self.content.get("step", [])
-        overlays = self.table(short.get("step", {}), (*here, "step"))
+        overlays = self.table(over.get("step", {}), (*here, "step"))
         names = [s.get("name") for s in steps if isinstance(s, dict)] if isinstance(steps, list) else []
         for name in overlays:
             if name not in names:
@@ -128,7 +139,7 @@ class Source:
 
     def _step(self, place: Place, step: dict[str, Any], overlay: dict[str, Any], origin: Place) -> None:
         own = tuple(k.name for k in STEP if k.name not in ("name", "experiment"))
-        self.only(overlay, (*own, *STEP_TABLES, "skip", "without"), origin, "the short form of a step")
+        self.only(overlay, (*own, *STEP_TABLES, "skip", "without"), origin, "a form's step")
         for name in self.texts(
             overlay.get("without", []), (*origin, "without"), 'parameters to leave out, as in ["seconds"]'
         ):
@@ -155,7 +166,7 @@ class Source:
         self.moved[(*place, name)] = origin
 
     def _leave_out(self, steps: list[Any]) -> None:
-        """Steps that the short form skips; the others keep their lines."""
+        """Steps that the form skips; the others keep their lines."""
         kept = [i for i, s in enumerate(steps) if not (isinstance(s, dict) and s.get("skip") is True)]
         moved = {p: o for p, o in self.moved.items() if p[0] != "step"}
         for new, old in enumerate(kept):
@@ -203,4 +214,4 @@ def _toml_error(file: str, text: str, message: str) -> str:
     number = rest.partition("line ")[2].partition(",")[0]
     if not number.isdigit():
         number = str(max(1, len(text.splitlines())))
-    return f"{file}:{number}: no TOML: {what[:1].lower() + what[1:]}; mend: write that line as TOML"
+    return f"{file}:{number}: no TOML: {what[:1].lower() + what[1:]}; hint: write that line as TOML"

@@ -11,15 +11,15 @@ LONGEST_TEXT = 1_000_000
 
 
 def text_of(file: str) -> str:
-    """Its text; CampaignError, one line with the file and the mend."""
+    """Its text; CampaignError, one line with the file and the hint."""
     try:
         with Path(file).open("rb") as opened:
             content = opened.read(LONGEST_TEXT + 1)
     except OSError as error:
-        raise CampaignError(f"{file}: {error.strerror}; mend: name a campaign or its file") from error
+        raise CampaignError(f"{file}: {error.strerror}; hint: name a campaign or its file") from error
     if len(content) > LONGEST_TEXT:
-        raise CampaignError(f"{file}: longer than {LONGEST_TEXT} bytes; mend: fewer steps")
+        raise CampaignError(f"{file}: longer than {LONGEST_TEXT} bytes; hint: fewer steps")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise CampaignError(f"{file}: is not UTF-8 text (byte {error.start}); mend: save it as UTF-8") from error
+        raise CampaignError(f"{file}: is not UTF-8 text (byte {error.start}); hint: save it as UTF-8") from error

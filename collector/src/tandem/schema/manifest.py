@@ -9,6 +9,7 @@ the manifest is sent.
 2026-11-21: ``campaign`` may have ``push``.
 2026-11-21: runs of any experiment: kind ``any``, whose result's keys are the experiment's own; ``usage`` and ``conditions``.
 2026-11-24: ``environment`` has ``experiment.server``: the settings of the server's kernel, as it told them with the session.
+2026-11-26: ``campaign`` has ``form`` instead of ``short``.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class CampaignRun(TypedDict):
     repetition of the paper's measurement."""
 
     name: str
-    short: bool
+    form: str
     step: str
     number: int
     repetition: int

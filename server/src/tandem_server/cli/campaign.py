@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from argparse import Namespace
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tandem.schema.campaign import PAPER
 from tandem.schema.campaign_queue import DEFAULT_PRIORITY, HIGHEST_PRIORITY, pushed_told
+from tandem_server.cli.campaign_progress import progress_lines
 from tandem_server.cli.campaign_source import checked, source
 from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import load
 from tandem_server.cli.stop import ConfigError, with_plain_ends
 from tandem_server.cli.stores import open_registry
 from tandem_server.registry import QueuedCampaign, QueueFull, Registry
-from tandem_server.report.words import visible
+
+BOARD, BOARD_TITLE = "/d/tandem-campaign", "Tandem: campaign"
+"""Where Grafana shows how far campaigns are."""
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,7 +47,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         if name != "list":
             every = {"nargs": "?"} if name == "status" else {}
             sub.add_argument("campaign", metavar="ID|NAME", help="as push and list print it", **every)  # type: ignore[arg-type]  # mypy reads one type for all keywords
-        _which(sub, "of these probes only; default: of all")
+        sub.add_argument("--probes", nargs="+", default=[], metavar="P", help="of these probes only; default: of all")
         _common(sub)
         sub.set_defaults(func=func)
 
@@ -51,15 +56,24 @@ def _add_push(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     push = actions.add_parser(
         "push",
         help="queue a campaign",
-        description="Checks the file (exit status 2, with FILE:LINE and mend) and queues it. The probe checks it against its own "
+        description="Checks the file (exit status 2, with FILE:LINE and hint) and queues it. The probe checks it against its own "
         "experiments, paths and kernel, and refuses with a reason that status shows. Of its queue a probe takes the highest "
         "priority first, then the oldest; a campaign that a person began there goes before all.",
     )
     push.add_argument("campaign", metavar="NAME|FILE", help="one of the papers' campaigns, or a file")
-    who = push.add_mutually_exclusive_group(required=True)
-    _which(who, "for these probes")
-    who.add_argument("--all", action="store_true", help="for every probe whose token is good")
-    push.add_argument("--short", action="store_true", help="the short form, for the bench")
+    push.add_argument(
+        "--probes",
+        nargs="+",
+        required=True,
+        metavar="P",
+        help="for these probes; all: every probe whose token is good now (push again for one that is enrolled later)",
+    )
+    push.add_argument(
+        "--form",
+        default=PAPER,
+        metavar="NAME",
+        help="pilot: two weeks within 10 GB a SIM; short: for the bench; or another of the file's; default: paper, the file as it stands",
+    )
     push.add_argument(
         "--label", metavar="L", help="as which its runs are kept; begins one run of each step that waits for a hand"
     )
@@ -84,10 +98,6 @@ def _add_push(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     push.set_defaults(func=_push)
 
 
-def _which(parser: argparse._ActionsContainer, what: str) -> None:
-    parser.add_argument("--probe", nargs="+", action="extend", default=[], metavar="P", help=what)
-
-
 def _common(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     parser.add_argument("--json", action="store_true", help="as JSON")
@@ -97,9 +107,9 @@ def _common(parser: argparse.ArgumentParser) -> None:
 def _push(args: Namespace) -> int:
     config = load(args.config)
     if not 0 <= args.priority <= HIGHEST_PRIORITY:
-        raise ConfigError(f"--priority {args.priority}; mend: 0 to {HIGHEST_PRIORITY}")
+        raise ConfigError(f"--priority {args.priority}; hint: 0 to {HIGHEST_PRIORITY}")
     text, file = source(args.campaign)
-    name, paths = checked(text, file, short=args.short, label=args.label, paths=args.path)
+    name, paths = checked(text, file, form=args.form, label=args.label, paths=args.path)
     with open_registry(config) as registry:
         try:
             rows = registry.campaigns.push(
@@ -107,15 +117,18 @@ def _push(args: Namespace) -> int:
                 name,
                 Path(file).name[:255],
                 text,
-                short=args.short,
+                form=args.form,
                 label=args.label,
                 paths=paths,
                 allow_substitutes=args.allow_substitutes,
                 priority=args.priority,
             )
         except QueueFull as error:
-            raise ConfigError(f"{error}; mend: tandem-server campaign withdraw") from error
+            raise ConfigError(f"{error}; hint: tandem-server campaign withdraw") from error
     _print(args, rows)
+    if not args.json:
+        print(f"progress: tandem-server campaign status {name}")
+        print(f"board: {BOARD_TITLE}, {BOARD}?var-campaign={name} of this server's Grafana")
     return 0
 
 
@@ -131,7 +144,11 @@ def _list(args: Namespace) -> int:
 def _status(args: Namespace) -> int:
     with open_registry(load(args.config)) as registry:
         rows = _named(_rows(registry, args), args.campaign)
-    _print(args, rows, whole=True)
+    if args.json:
+        _print(args, rows)
+    else:
+        for line in progress_lines(rows, time.time_ns()):
+            print(line)
     return 0
 
 
@@ -141,56 +158,50 @@ def _withdraw(args: Namespace) -> int:
         rows = _named(_rows(registry, args), args.campaign)
         open_ones = [row.pushed.id for row in rows if not row.settled]
         if not open_ones:
-            raise ConfigError(f"{args.campaign}: is settled already; mend: tandem-server campaign list")
+            raise ConfigError(f"{args.campaign}: is settled already; hint: tandem-server campaign list")
         rows = registry.campaigns.withdraw(open_ones)
-    _print(args, rows, whole=True)
+    _print(args, rows)
     return 0
 
 
 def _probes(registry: Registry, args: Namespace) -> list[str]:
     """For whom; ConfigError for one that can never ask."""
     known = {probe.name: probe.revoked_utc_ns is None for probe in registry.probes.all()}
-    if args.all:
+    if args.probes == ["all"]:
         found = [name for name, good in known.items() if good]
         if not found:
-            raise ConfigError("--all: there is no probe; mend: tandem-server probe add NAME")
+            raise ConfigError("--probes all: no probe is enrolled; hint: tandem-server probe add NAME")
         return found
-    for name in args.probe:
+    for name in args.probes:
         if not known.get(name):
             what = "its token is revoked" if name in known else "there is no such probe"
-            mend = f"tandem-server probe rotate {name}" if name in known else "tandem-server probe list"
-            raise ConfigError(f"--probe {name}: {what}; mend: {mend}")
-    return list(dict.fromkeys(args.probe))
+            hint = f"tandem-server probe rotate {name}" if name in known else "tandem-server probe list"
+            raise ConfigError(f"--probes {name}: {what}; hint: {hint}")
+    return list(dict.fromkeys(args.probes))
 
 
 def _rows(registry: Registry, args: Namespace) -> list[QueuedCampaign]:
-    return [row for row in registry.campaigns.all() if not args.probe or row.probe in args.probe]
+    return [row for row in registry.campaigns.all() if not args.probes or row.probe in args.probes]
 
 
 def _named(rows: list[QueuedCampaign], wanted: str | None) -> list[QueuedCampaign]:
     found = [row for row in rows if wanted in (None, row.pushed.id, row.pushed.name)]
     if wanted is not None and not found:
-        raise ConfigError(f"{wanted}: no such campaign was pushed; mend: tandem-server campaign status")
+        raise ConfigError(f"{wanted}: no such campaign was pushed; hint: tandem-server campaign status")
     return found
 
 
-def _print(args: Namespace, rows: Sequence[QueuedCampaign], *, whole: bool = False) -> None:
+def _print(args: Namespace, rows: Sequence[QueuedCampaign]) -> None:
     if args.json:
         print(json.dumps([_told(row) for row in rows], indent=1))
         return
     for row in rows:
         one = row.pushed
-        form = " (short form)" if one.short else ""
+        form = "" if one.form == PAPER else f" ({one.form} form)"
         line = f"{one.id}  {row.probe:<16} {one.priority:>3}  {row.state:<9} {one.name}{form}"
         if one.withdraw and not row.settled:
             line += ", to be withdrawn"
         print(line)
-        if whole:
-            print(f"  pushed {_time(one.pushed_utc_ns)}, {row.state} since {_time(row.state_utc_ns)}")
-            if row.reason:
-                print(f"  {row.reason}")
-            for step, counts in row.progress.get("steps", {}).items():
-                print(f"  {visible(step)}: {counts.get('made', 0)} of {counts.get('of', 0)} runs")
 
 
 def _told(row: QueuedCampaign) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from tandem.schema.campaign import Campaign, CampaignError
 from tandem.schema.campaign_queue import MOST_PATHS, is_name
-from tandem.schema.campaign_reader import parse
+from tandem.schema.campaign_reader import forms, parse
 from tandem.schema.campaign_text import text_of
 from tandem_server.cli.stop import ConfigError
 
@@ -33,7 +33,7 @@ def source(wanted: str) -> tuple[str | None, str]:
         if not names and is_name(wanted):
             return None, f"{wanted}.toml"
         known = ", ".join(names) or "the collector's on the probe"
-        raise ConfigError(f"{wanted}: there is no campaign of that name; mend: a file's path, or one of {known}")
+        raise ConfigError(f"{wanted}: there is no campaign of that name; hint: a file's path, or one of {known}")
     try:
         return text_of(wanted), wanted
     except CampaignError as error:
@@ -41,17 +41,19 @@ def source(wanted: str) -> tuple[str | None, str]:
 
 
 def checked(
-    text: str | None, file: str, *, short: bool, label: str | None, paths: Sequence[str]
+    text: str | None, file: str, *, form: str, label: str | None, paths: Sequence[str]
 ) -> tuple[str, dict[str, str]]:
-    """The campaign's name, and path by role; ConfigError with FILE:LINE. Both forms are read, as ``tandem campaign check`` does.
+    """The campaign's name, and path by role; ConfigError with FILE:LINE. Every form is read, as ``tandem campaign check`` does.
     Experiments, kernels and paths are the probe's to check; so is everything when only the probe has the file (``text`` None)."""
     if text is None:
+        if not is_name(form):
+            raise ConfigError(f"--form {form}: no name of a form; hint: pilot")
         return file.removesuffix(".toml"), _paths(paths, None)
     try:
-        forms = {form: parse(text, file, short=form) for form in (False, True)}
+        campaign = parse(text, file, form=form)
+        forms(text, file)
     except CampaignError as error:
         raise ConfigError(str(error)) from error
-    campaign = forms[short]
     given = _paths(paths, campaign)
     if label is not None:
         _label(campaign, label)
@@ -63,23 +65,23 @@ def _paths(pairs: Sequence[str], campaign: Campaign | None) -> dict[str, str]:
     for pair in pairs:
         role, sign, name = pair.partition("=")
         if not sign or not all(0 < len(word) <= 64 and word.isprintable() for word in (role, name)):
-            raise ConfigError(f"--path {pair}: no ROLE=NAME; mend: as in --path wifi=wlan")
+            raise ConfigError(f"--path {pair}: no ROLE=NAME; hint: as in --path wifi=wlan")
         if campaign is not None and role not in campaign.roles:
             roles = ", ".join(campaign.roles)
-            raise ConfigError(f"{campaign.where('roles')}: {role!r} is no role of the campaign; mend: one of {roles}")
+            raise ConfigError(f"{campaign.where('roles')}: {role!r} is no role of the campaign; hint: one of {roles}")
         if role in given or name in given.values():
-            raise ConfigError(f"--path {pair}: a role or a path is named twice; mend: each once")
+            raise ConfigError(f"--path {pair}: a role or a path is named twice; hint: each once")
         given[role] = name
     if len(given) > MOST_PATHS:
-        raise ConfigError(f"--path: {len(given)} paths; mend: at most {MOST_PATHS}")
+        raise ConfigError(f"--path: {len(given)} paths; hint: at most {MOST_PATHS}")
     return given
 
 
 def _label(campaign: Campaign, label: str) -> None:
     if not label or len(label) > 64 or not label.isprintable():
-        raise ConfigError("--label: no text of 1 to 64 printable characters; mend: as in --label walking")
+        raise ConfigError("--label: no text of 1 to 64 printable characters; hint: as in --label walking")
     taking = [s for s in campaign.steps if s.trigger.on == "hand"]
     if taking and not any(not s.trigger.labels or label in s.trigger.labels for s in taking):
         where = campaign.where("step", taking[0].name, "trigger")
         known = ", ".join(sorted({name for s in taking for name in s.trigger.labels}))
-        raise ConfigError(f"{where}: no step takes the label {label!r}; mend: one of {known}")
+        raise ConfigError(f"{where}: no step takes the label {label!r}; hint: one of {known}")

@@ -14,7 +14,7 @@ from tandem.schema.manifest import new_id
 from tandem_server.registry.probes import Opening
 
 _COLUMNS = (
-    "id, probe, name, file, short, label, paths, allow_substitutes, priority, pushed_utc_ns, withdrawn_utc_ns,"
+    "id, probe, name, file, form, label, paths, allow_substitutes, priority, pushed_utc_ns, withdrawn_utc_ns,"
     " state, reason, progress, state_utc_ns"
 )
 
@@ -54,7 +54,7 @@ class CampaignQueue:
         file: str,
         text: str | None,
         *,
-        short: bool,
+        form: str,
         label: str | None,
         paths: dict[str, str],
         allow_substitutes: bool,
@@ -71,7 +71,7 @@ class CampaignQueue:
                 if waiting >= MOST_QUEUED:
                     raise QueueFull(f"{probe} has {waiting} campaigns in its queue already")
                 now = time.time_ns()
-                one = Pushed(new_id("push"), name, file, short, label, paths, allow_substitutes, priority, now)
+                one = Pushed(new_id("push"), name, file, form, label, paths, allow_substitutes, priority, now)
                 connection.execute(
                     f"INSERT INTO campaigns ({_COLUMNS}, text)"  # noqa: S608  constants of this module
                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 'queued', NULL, '{}', ?, ?)",
@@ -80,7 +80,7 @@ class CampaignQueue:
                         probe,
                         name,
                         file,
-                        short,
+                        form,
                         label,
                         json.dumps(paths),
                         allow_substitutes,
@@ -161,6 +161,6 @@ class CampaignQueue:
 
 def _row(row: sqlite3.Row | tuple[Any, ...]) -> QueuedCampaign:
     pushed = Pushed(
-        row[0], row[2], row[3], bool(row[4]), row[5], json.loads(row[6]), bool(row[7]), row[8], row[9], row[10] is not None
+        row[0], row[2], row[3], row[4], row[5], json.loads(row[6]), bool(row[7]), row[8], row[9], row[10] is not None
     )  # fmt: skip
     return QueuedCampaign(pushed, row[1], row[10], row[11], row[12], json.loads(row[13]), row[14])

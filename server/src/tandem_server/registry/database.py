@@ -73,6 +73,11 @@ CREATE TABLE campaigns (
 ) STRICT;
 CREATE INDEX campaigns_of_probe ON campaigns (probe, pushed_utc_ns);
 """
+_FORMS = """
+ALTER TABLE campaigns ADD COLUMN form TEXT NOT NULL DEFAULT 'paper';
+UPDATE campaigns SET form = 'short' WHERE short;
+ALTER TABLE campaigns DROP COLUMN short;
+"""
 _STEPS = (
     _SCHEMA,
     _CAMPAIGNS,
@@ -82,6 +87,7 @@ _STEPS = (
     ledger_runs.SCHEMA,
     late.SCHEMA,
     enrolments.SCHEMA,
+    _FORMS,
 )
 """What each version added, from the first on: a file of an earlier one gets what it lacks."""
 

@@ -46,7 +46,7 @@ def admitted(one: Pushed, text: str | None, *, config: Config, installed: Instal
         found = fit(
             text,
             one.file,
-            short=one.short,
+            form=one.form,
             paths=one.paths,
             allow=one.allow_substitutes,
             config=config,
@@ -77,7 +77,7 @@ def _files(campaign: Campaign, step: Step, installed: Installed, folder: Path) -
                         what = f"step {step.name}: {name} = {text[:200]!r} is no file that a pushed campaign may name"
                         where = campaign.where("step", step.name, key, name)
                         raise CampaignError(
-                            f"{where}: {what}; mend: one below {folder}, or begin the campaign at the probe"
+                            f"{where}: {what}; hint: one below {folder}, or begin the campaign at the probe"
                         )
 
 

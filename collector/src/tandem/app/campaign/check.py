@@ -49,17 +49,17 @@ def fitted(campaign: Campaign, installed: Installed) -> tuple[Campaign, list[str
             if step.optional:
                 left.append(f"{where}: step {step.name} is left out: experiment {step.experiment!r} is not installed")
                 continue
-            mend = f"one of {', '.join(known_names)}, or optional = true"
+            hint = f"one of {', '.join(known_names)}, or optional = true"
             what = f"step {step.name}: experiment {step.experiment!r} is not installed"
-            raise CampaignError(f"{where}: {what}; mend: {mend}")
+            raise CampaignError(f"{where}: {what}; hint: {hint}")
         try:
             declared = installed.describe(step.experiment).parameters
         except RegistryError as error:
-            raise CampaignError(f"{where}: step {step.name}: {error}; mend: the experiment's own --describe") from error
+            raise CampaignError(f"{where}: step {step.name}: {error}; hint: the experiment's own --describe") from error
         _parameters(campaign, step, declared)
         kept.append(step)
     if not kept:
-        raise CampaignError(f"{campaign.where('step')}: no step is left; mend: install an experiment that it names")
+        raise CampaignError(f"{campaign.where('step')}: no step is left; hint: install an experiment that it names")
     return replace(campaign, steps=tuple(kept)), left
 
 
@@ -74,8 +74,8 @@ def _parameters(campaign: Campaign, step: Step, declared: Sequence[Parameter]) -
         given = dict(arm.parameters)
         for name in given:
             if name not in (*known, *paired):
-                mend = f"known are {', '.join(dict.fromkeys((*known, *paired)))}"
-                raise _wrong(campaign, step, name, f"{step.experiment} has no parameter {name!r}", mend)
+                hint = f"known are {', '.join(dict.fromkeys((*known, *paired)))}"
+                raise _wrong(campaign, step, name, f"{step.experiment} has no parameter {name!r}", hint)
         _steering(campaign, step, given)
         if step.experiment == PAIRED:
             _pair(campaign, step, given)
@@ -91,8 +91,8 @@ def _values(campaign: Campaign, step: Step, own: Sequence[Parameter], given: Map
         text = str(error)
         name = next((n for n in given if f"'{n}'" in text or f"'{n}[" in text), "")
         parameter = next((p for p in own if p.name == name), None)
-        mend = f"see the README of {step.experiment}" if parameter is None else _range(parameter)
-        raise _wrong(campaign, step, name, text, mend) from None
+        hint = f"see the README of {step.experiment}" if parameter is None else _range(parameter)
+        raise _wrong(campaign, step, name, text, hint) from None
 
 
 def _pair(campaign: Campaign, step: Step, given: Mapping[str, Any]) -> None:
@@ -143,6 +143,6 @@ def _range(parameter: Parameter) -> str:
     return f"{parameter.kind}: {parameter.purpose}"
 
 
-def _wrong(campaign: Campaign, step: Step, name: str, what: str, mend: str) -> CampaignError:
+def _wrong(campaign: Campaign, step: Step, name: str, what: str, hint: str) -> CampaignError:
     key = "arms" if any(name in arm for arm in step.arms) else "parameters"
-    return CampaignError(f"{campaign.where('step', step.name, key, name)}: step {step.name}: {what}; mend: {mend}")
+    return CampaignError(f"{campaign.where('step', step.name, key, name)}: step {step.name}: {what}; hint: {hint}")

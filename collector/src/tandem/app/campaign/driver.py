@@ -67,14 +67,14 @@ class Campaigns:
             if self._next is not None or (current is not None and (current.begun.origin is None or begun.origin)):
                 under_way = self._next or current
                 name = "" if under_way is None else under_way.begun.campaign.name
-                raise BusyError(f"campaign {name} is under way; mend: tandem campaign stop")
+                raise BusyError(f"campaign {name} is under way; hint: tandem campaign stop")
             stored = Progress(self._folder / begun.key)
             try:
                 made = made_of(stored, begun, anew=anew)
                 progress.set_active(self._folder, begun.key)
             except OSError as error:
                 raise CampaignError(
-                    f"{stored.folder}: {error.strerror or error}; mend: a writable folder with room"
+                    f"{stored.folder}: {error.strerror or error}; hint: a writable folder with room"
                 ) from error
             if current is None:
                 self._current = made
@@ -105,11 +105,11 @@ class Campaigns:
         """By hand: see ``Scheduler.tell``; CampaignError when no campaign is under way or none takes it."""
         with self._lock:
             if self._current is None:
-                raise CampaignError("no campaign is under way; mend: tandem campaign run NAME")
+                raise CampaignError("no campaign is under way; hint: tandem campaign run NAME")
             try:
                 self._current.scheduler.tell(label, step)
             except ValueError as error:
-                raise CampaignError(f"{error}; mend: tandem campaign show NAME") from error
+                raise CampaignError(f"{error}; hint: tandem campaign show NAME") from error
 
     def stop(self) -> str | None:
         """Begin no more runs; one that is under way ends by itself and counts. The campaign's name, None when there is none. ``begin``
@@ -169,7 +169,7 @@ class Campaigns:
                 self._tick(current)
             except OSError as error:
                 # Without the line on disk a run would be made twice after a power cut: none begins until there is room.
-                log.error("%s: %s; mend: free disk space", current.progress.folder, error.strerror or error)
+                log.error("%s: %s; hint: free disk space", current.progress.folder, error.strerror or error)
 
     def _tick(self, current: Current) -> None:
         if current.entry is not None:
@@ -248,7 +248,8 @@ class Campaigns:
     @property
     def under_way(self) -> bool:
         """Whether a campaign is; then the collector begins nothing by itself when movement starts."""
-        return self._current is not None
+        with self._lock:
+            return self._current is not None
 
     @property
     def origin(self) -> Origin | None:

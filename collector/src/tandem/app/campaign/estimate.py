@@ -174,17 +174,20 @@ class StepEstimate:
     runs: int
     seconds: float
     bytes_by_role: Mapping[str, int]
+    largest_run_bytes: int
     days: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The whole. ``days``: at least, with the budgets; None when a step's days are not known; ``held_by``: what makes it so long."""
+    """The whole. ``days``: at least, with the budgets; None when a step's days are not known; ``held_by``: what makes it so long.
+    ``largest_run_bytes``: that a single run takes of one path."""
 
     steps: tuple[StepEstimate, ...]
     runs: int
     seconds: float
     bytes_by_role: Mapping[str, int]
+    largest_run_bytes: int
     days: float | None
     held_by: str
 
@@ -214,7 +217,8 @@ def estimate(campaign: Campaign) -> Estimate:
     held_by, days = max(limits.items(), key=lambda pair: pair[1])
     if unknown:
         held_by = f"what starts {', '.join(unknown)}, which is not known (at least {days:.2g} days)"
-    return Estimate(steps, runs, seconds, dict(total), None if unknown else days, held_by)
+    largest = max(s.largest_run_bytes for s in steps)
+    return Estimate(steps, runs, seconds, dict(total), largest, None if unknown else days, held_by)
 
 
 def _nights(wanted: float, share: float) -> float:
@@ -223,16 +227,18 @@ def _nights(wanted: float, share: float) -> float:
 
 
 def _step(campaign: Campaign, step: Step) -> StepEstimate:
-    seconds, total = 0.0, Counter[str]()
+    seconds, total, largest = 0.0, Counter[str](), 0
     for number, arm in enumerate(arms(campaign, step)):
         plain = {n: _mean(v) if isinstance(v, Draw) else v for n, v in arm.parameters.items()}
         one = cost(campaign, step, Item(step.name, number, 0, number, 0, plain, arm.shape))
         seconds += one.seconds
+        largest = max(largest, *one.bytes_by_role.values())
         total.update(one.bytes_by_role)
     runs = step.run_count
     seconds = seconds * step.repetitions + max(0, runs - 1) * campaign.quiet_s
     by_role = {role: count * step.repetitions for role, count in total.items()}
-    return StepEstimate(step.name, step.experiment, step.arm_count, runs, seconds, by_role, _days(step, seconds, runs))
+    days = _days(step, seconds, runs)
+    return StepEstimate(step.name, step.experiment, step.arm_count, runs, seconds, by_role, largest, days)
 
 
 def _days(step: Step, seconds: float, runs: int) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tandem import campaigns
-from tandem.schema.campaign import Campaign, CampaignError
+from tandem.schema.campaign import PAPER, Campaign, CampaignError
 from tandem.schema.campaign_reader import parse
 from tandem.schema.campaign_text import text_of
 
@@ -16,11 +16,11 @@ def source(wanted: str) -> tuple[str, str]:
         except KeyError:
             known = ", ".join(campaigns.names())
             raise CampaignError(
-                f"{wanted}: there is no campaign of that name; mend: a file's path, or one of {known}"
+                f"{wanted}: there is no campaign of that name; hint: a file's path, or one of {known}"
             ) from None
     return text_of(wanted), wanted
 
 
-def load(wanted: str, *, short: bool = False) -> Campaign:
-    """The campaign, or its short form; CampaignError for the first thing that is wrong."""
-    return parse(*source(wanted), short=short)
+def load(wanted: str, *, form: str = PAPER) -> Campaign:
+    """The campaign, in one of its forms; CampaignError for the first thing that is wrong."""
+    return parse(*source(wanted), form=form)

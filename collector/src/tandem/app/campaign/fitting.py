@@ -27,11 +27,11 @@ class Fitted:
 
 
 def fit(
-    text: str, file: str, *, short: bool, paths: Mapping[str, str], allow: bool, config: Config, installed: Installed
+    text: str, file: str, *, form: str, paths: Mapping[str, str], allow: bool, config: Config, installed: Installed
 ) -> Fitted:
     """Checked against experiments, paths and the kernels at both ends; CampaignError with the line. Starts processes that describe
     experiments, and asks the server when the campaign requires controllers of it: it may take seconds."""
-    campaign, left_out = fitted(parse(text, file, short=short), installed)
+    campaign, left_out = fitted(parse(text, file, form=form), installed)
     by_role = bound(campaign.roles, [p.name for p in config.paths], paths)
     substitutes = requires.settled(
         campaign,

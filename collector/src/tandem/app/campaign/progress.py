@@ -80,7 +80,7 @@ class Progress:
             "format": FORMAT,
             "name": campaign.name,
             "file": campaign.file,
-            "short": campaign.short,
+            "form": campaign.form,
             "seed": campaign.seed,
             "substitutes": wanted.substitutes,
             "steps": [s.name for s in campaign.steps],
@@ -101,7 +101,7 @@ class Progress:
             head = json.loads(file.read_bytes())
             if head["format"] != FORMAT:
                 raise ValueError(f"format {head['format']!r}")
-            campaign = parse(head["text"], head["file"], short=head["short"])
+            campaign = parse(head["text"], head["file"], form=head["form"])
             sequences = {name: [(int(r), int(a)) for r, a in rows] for name, rows in head["sequences"].items()}
             begun = Moment(**head["begun"])
             paths, label, steps = dict(head["paths"]), head["label"], set(head["steps"])
@@ -109,7 +109,7 @@ class Progress:
             pushed = head.get("origin")  # not told by earlier versions
             origin = None if pushed is None else Origin(str(pushed["push"]), int(pushed["priority"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CampaignError(f"{file}: holds no campaign: {error}; mend: begin the campaign anew") from error
+            raise CampaignError(f"{file}: holds no campaign: {error}; hint: begin the campaign anew") from error
         campaign = replace(campaign, steps=tuple(s for s in campaign.steps if s.name in steps))
         return Begun(text, campaign, paths, label, substitutes, begun, sequences, origin), self.entries()
 

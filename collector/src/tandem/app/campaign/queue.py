@@ -96,7 +96,7 @@ class ProbeQueue:
             return self._file(push).read_bytes().decode()
         except (FileNotFoundError, UnicodeDecodeError) as error:
             # Never another file of that name instead.
-            raise CampaignError(f"{self._file(push)}: {error}; mend: push it again") from error
+            raise CampaignError(f"{self._file(push)}: {error}; hint: push it again") from error
 
     def next(self) -> Queued | None:
         """The one whose turn it is, under way or not."""

@@ -96,7 +96,7 @@ class QueueWatch:
             try:
                 self.turn()
             except OSError as error:
-                self._tell(f"{error.filename or 'the disk'}: {error.strerror or error}; mend: free disk space")
+                self._tell(f"{error.filename or 'the disk'}: {error.strerror or error}; hint: free disk space")
                 self._due_s = time.monotonic() + _AGAIN_S
             except Exception:
                 # Measuring does not depend on the queue: say what happened and go on.
@@ -108,7 +108,6 @@ class QueueWatch:
 
     def turn(self) -> None:
         """One round of the thread: what ended, what is to be begun, and when it is time, the server. OSError when the disk is full."""
-        self._note_ended()
         self._begin_next()
         if self._stopping or (time.monotonic() < self._due_s and not self._soon):
             return
@@ -151,8 +150,13 @@ class QueueWatch:
 
     def _begin_next(self) -> None:
         """Begin the one whose turn it is, unless a person's is under way; a pushed one of lower priority is paused for it."""
-        while not self._stopping and (one := self._own.next()) is not None:
-            if self._campaigns.under_way:
+        while not self._stopping:
+            under_way = self._campaigns.under_way
+            self._note_ended()  # of all that ended before: what the server took back is not begun again
+            one = self._own.next()
+            if one is None:
+                return
+            if under_way:
                 self._beside(one)
                 return
             try:
@@ -212,7 +216,6 @@ class QueueWatch:
             elif pushed.withdraw and not one.settled:
                 self._withdraw(one)
         self._begin_next()
-        self._note_ended()
         self._report()
         self._own.forget({pushed.id for pushed in listed})
 

@@ -20,18 +20,18 @@ def bound(roles: tuple[str, ...], names: list[str], given: Mapping[str, str]) ->
     """Which path of the probe plays which role: as ``given``, the rest in the order of both lists. CampaignError when it cannot be."""
     for role, name in given.items():
         if role not in roles:
-            raise CampaignError(f"{role!r} is no role of the campaign; mend: one of {', '.join(roles)}")
+            raise CampaignError(f"{role!r} is no role of the campaign; hint: one of {', '.join(roles)}")
         if name not in names:
-            raise CampaignError(f"{name!r} is no path of this probe; mend: one of {', '.join(names)}")
+            raise CampaignError(f"{name!r} is no path of this probe; hint: one of {', '.join(names)}")
     if len(set(given.values())) != len(given):
-        raise CampaignError("a path plays two roles; mend: another path for one of them")
+        raise CampaignError("a path plays two roles; hint: another path for one of them")
     free = [n for n in names if n not in given.values()]
     found = dict(given)
     for role in roles:
         if role not in found:
             if not free:
                 raise CampaignError(
-                    f"the campaign has {len(roles)} paths, this probe has {len(names)}; mend: configure another path"
+                    f"the campaign has {len(roles)} paths, this probe has {len(names)}; hint: configure another path"
                 )
             found[role] = free.pop(0)
     return {role: found[role] for role in roles}

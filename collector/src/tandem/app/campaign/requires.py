@@ -150,6 +150,6 @@ def settled(
         way = kernel.brings.get(name)
         lacks.append(f"controller {name} ({side} kernel has none{'' if way is None else f': {way}'})")
     if lacks and not (allow or campaign.allow_substitutes):
-        mend = "such a kernel, or allow_substitutes = true (--allow-substitutes): every result will say what was used instead"
-        raise CampaignError(f"{campaign.where('requires')}: {campaign.name} requires {'; '.join(lacks)}; mend: {mend}")
+        hint = "such a kernel, or allow_substitutes = true (--allow-substitutes): every result will say what was used instead"
+        raise CampaignError(f"{campaign.where('requires')}: {campaign.name} requires {'; '.join(lacks)}; hint: {hint}")
     return found

@@ -33,7 +33,7 @@ def describe(begun: Begun, scheduler: Scheduler, now: Moment) -> dict[str, Any]:
         "name": begun.campaign.name,
         "push": None if begun.origin is None else begun.origin.push,
         "priority": None if begun.origin is None else begun.origin.priority,
-        "short": begun.campaign.short,
+        "form": begun.campaign.form,
         "label": begun.label,
         "paths": dict(begun.paths),
         "begun_utc_s": begun.begun.utc_s,
@@ -48,7 +48,7 @@ def run_told(begun: Begun, start: Start, label: str | None, instead: Mapping[str
     """Which run of the campaign it is: for its manifest and its records."""
     return {
         "name": begun.campaign.name,
-        "short": begun.campaign.short,
+        "form": begun.campaign.form,
         "step": start.item.step,
         "number": start.item.number,
         "repetition": start.item.repetition,

@@ -27,7 +27,7 @@ from tandem.app.parts import DetectorsLike, PathsLike
 from tandem.app.registry import Registry
 from tandem.app.surroundings import Surroundings
 from tandem.export import AnyPath, CampaignQueueClient, GatewayAddress
-from tandem.schema.campaign import CampaignError
+from tandem.schema.campaign import PAPER, CampaignError
 from tandem.schema.campaign_queue import Pushed
 from tandem.schema.campaign_reader import parse
 from tandem.schema.record import Record
@@ -226,7 +226,7 @@ class CampaignPart:
             raise CampaignError("begin needs text, file and steps")
         if not isinstance(paths, dict) or not isinstance(substitutes, dict):
             raise CampaignError("paths and substitutes are objects")
-        campaign = parse(text, file, short=request.get("short") is True)
+        campaign = parse(text, file, form=str(request.get("form", PAPER)))
         campaign = replace(campaign, steps=tuple(s for s in campaign.steps if s.name in steps))
         names = [p.name for p in self._config.paths]
         by_role = bound(campaign.roles, names, paths)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tandem.app.campaign.estimate import Estimate
-from tandem.schema.campaign import Campaign, Step
+from tandem.app.campaign.plan_fit import PlanFit
+from tandem.schema.campaign import PAPER, Campaign, Step
 
 
 def size(count: float) -> str:
@@ -28,7 +29,7 @@ def span(seconds: float) -> str:
 
 def check_lines(campaign: Campaign, estimate: Estimate, left_out: Sequence[str]) -> list[str]:
     """What a campaign would do."""
-    lines = [f"{campaign.name}{' (short form)' if campaign.short else ''}: {campaign.title}"]
+    lines = [f"{campaign.name}{_form(campaign.form)}: {campaign.title}"]
     if campaign.reference:
         lines.append(f"after {campaign.reference}")
     steps = {s.name: s for s in campaign.steps}
@@ -50,6 +51,19 @@ def check_lines(campaign: Campaign, estimate: Estimate, left_out: Sequence[str])
         scheduler = f"scheduler {requires.scheduler}" if requires.scheduler else ""
         lines.append(f"requires {'; '.join(w for w in (scheduler, controllers) if w)}")
     return [*lines, *left_out]
+
+
+def plan_lines(found: Estimate, fit: PlanFit) -> list[str]:
+    """What of a plan it takes."""
+    lines = [f"of a plan of {size(fit.plan_bytes)} a month, {size(fit.day_bytes)} a day (day_bytes):"]
+    for role, one in fit.by_role.items():
+        month = f"{size(one.month_bytes)} a month ({one.plan_share:.0%})"
+        lines.append(f"  {role}: {month}, {size(one.day_bytes)} a day ({one.day_share:.0%})")
+    return [*lines, f"  largest run: {size(found.largest_run_bytes)} of one SIM"]
+
+
+def _form(form: str) -> str:
+    return "" if form == PAPER else f" ({form} form)"
 
 
 def _bytes(by_role: Any) -> str:  # noqa: ANN401 a mapping
@@ -90,8 +104,8 @@ def status_lines(status: dict[str, Any] | None) -> list[str]:
     """How far a campaign is."""
     if status is None:
         return ["no campaign"]
-    short = " (short form)" if status.get("short") else ""
-    lines = [f"{status['name']}{short}: {status['state']}{': ' + status['said'] if status.get('said') else ''}"]
+    form = _form(status.get("form", PAPER))
+    lines = [f"{status['name']}{form}: {status['state']}{': ' + status['said'] if status.get('said') else ''}"]
     if status.get("push") is not None:
         lines.append(f"  pushed by the server as {status['push']}, priority {status['priority']}")
     for step, count in status["steps"].items():
@@ -117,9 +131,7 @@ def queue_lines(queue: dict[str, Any] | None) -> list[str]:
     lines = []
     for one in queue["campaigns"]:
         words = f"  {one['id']}  {one['priority']:>3}  {one['state']:<9} {one['name']}"
-        lines.append(
-            words + (" (short form)" if one["short"] else "") + (f": {one['reason']}" if one["reason"] else "")
-        )
+        lines.append(words + _form(one["form"]) + (f": {one['reason']}" if one["reason"] else ""))
     if lines:
         lines.insert(0, "from the server's queue:")
     if queue.get("trouble"):

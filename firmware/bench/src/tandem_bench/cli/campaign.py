@@ -42,7 +42,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     compared = parser.add_argument_group("comparing arms")
     compared.add_argument("--file", metavar="NAME|FILE", help="the campaign: as in steering-ab")
-    compared.add_argument("--short", action="store_true", help="its short form")
+    compared.add_argument("--form", default="paper", metavar="NAME", help="one of its forms; default: %(default)s")
     compared.add_argument(
         "--blocks", type=_blocks, metavar="N", help="how many of its repetitions (default: the file's)"
     )
@@ -72,12 +72,12 @@ def _campaign(args: argparse.Namespace) -> int:
     comparison = None
     try:
         if args.file is None:
-            if args.short or args.blocks or args.scenario or args.stretch:
-                raise FileError("--short, --blocks, --scenario and --stretch go with --file")
+            if args.form != "paper" or args.blocks or args.scenario or args.stretch:
+                raise FileError("--form, --blocks, --scenario and --stretch go with --file")
             played = play(load(Path(example.__file__).with_name("example.toml"), seed=args.seed))
         else:
             scenario, stretch_s = args.scenario or "drive", args.stretch or 60
-            comparison, played = prepare(args.file, args.short, args.blocks, scenario, stretch_s, args.seed)
+            comparison, played = prepare(args.file, args.form, args.blocks, scenario, stretch_s, args.seed)
     except (ScenarioError, FileError) as error:
         print(f"tandem-bench campaign: {error}", file=sys.stderr)
         return ExitCode.USAGE

@@ -59,10 +59,10 @@ class Comparison:
 
 
 def prepare(
-    file: str, short: bool, blocks: int | None, scenario: str, stretch_s: int, seed: int | None
+    file: str, form: str, blocks: int | None, scenario: str, stretch_s: int, seed: int | None
 ) -> tuple[Comparison, Played]:
     """The campaign ``file`` (a name that ``tandem campaign list`` shows, or a path) and what is played for it. FileError, ScenarioError."""
-    name, text, arms, repetitions = by_hand(_tandem("show", file), short, blocks)
+    name, text, arms, repetitions = by_hand(_tandem("show", file), form, blocks)
     with_one = load(scenario, stretch_s, seed)
     stretches = [play(load(scenario, stretch_s, with_one.seed + n)) for n in range(repetitions)]
     begin_s = next((p["t_s"] for p in stretches[0].phases if p["activity"] != "still"), 0.0)
@@ -70,11 +70,13 @@ def prepare(
     return compared, repeated(stretches, compared.slots)
 
 
-def by_hand(text: str, short: bool, blocks: int | None) -> tuple[str, str, dict[str, int], int]:
+def by_hand(text: str, form: str, blocks: int | None) -> tuple[str, str, dict[str, int], int]:
     """Name, text for the bench, arms by step, blocks: every step begins by hand, in whatever conditions, and costs nothing."""
     content = tomllib.loads(text)
-    told = content.pop("short", {}) if short else {}
-    content.pop("short", None)
+    forms = {"paper": {}, **content.pop("form", {})}
+    if form not in forms:
+        raise FileError(f"{content['name']}: there is no form {form!r}; hint: one of {', '.join(forms)}")
+    told = forms[form]
     content |= {key: told[key] for key in ("base",) if key in told}
     content |= {"quiet_s": 0, "budget": {}}
     steps, arms = [], {}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tandem.schema.campaign import PAPER
 from tandem_server.analysis.reading import mapping, mappings, number, text, whole
 
 _LONGEST_FILE = 64 << 20
@@ -24,7 +25,7 @@ class Facts:
 
     id: str
     campaign: str
-    short: bool
+    form: str
     step: str
     arm: str
     number: int | None
@@ -86,7 +87,7 @@ def _facts(m: Mapping[str, Any], varied: Mapping[str, str], own: Path) -> Facts:
     return Facts(
         id=str(m.get("id")),
         campaign=text(campaign, "name") or "",
-        short=campaign.get("short") is True,
+        form=str(campaign.get("form", PAPER)),
         step=text(campaign, "step") or "",
         arm=", ".join(f"{key} {value}" for key, value in varied.items())[:_LONGEST_LABEL],
         number=whole(campaign, "number"),

@@ -28,7 +28,7 @@ class Overview:
     ``bytes``: both ways over all paths, as the interfaces counted. ``planned``: of the steps, as far as ``begun.json`` tells."""
 
     name: str
-    short: bool
+    form: str
     steps: list[StepCount]
     substitutes: list[str]
     planned: dict[str, int] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def overviews(runs: Sequence[Facts], planned: dict[str, dict[str, int]]) -> list
     """In the order of each campaign's first run. ``planned``: runs by campaign and step."""
     found: dict[str, Overview] = {}
     for run in runs:
-        one = found.setdefault(run.campaign, Overview(run.campaign, run.short, [], [], planned.get(run.campaign, {})))
+        one = found.setdefault(run.campaign, Overview(run.campaign, run.form, [], [], planned.get(run.campaign, {})))
         step = next((s for s in one.steps if (s.step, s.experiment) == (run.step, run.experiment)), None)
         if step is None:
             step = StepCount(run.step, run.experiment)

@@ -28,7 +28,7 @@ def _campaign(one: Overview) -> dict[str, Any]:
         }
         for s in one.steps
     ]
-    return {"name": one.name, "short": one.short, "substitutes": one.substitutes, "bytes": one.bytes, "steps": steps}
+    return {"name": one.name, "form": one.form, "substitutes": one.substitutes, "bytes": one.bytes, "steps": steps}
 
 
 def plain_table(table: Table) -> dict[str, Any]:

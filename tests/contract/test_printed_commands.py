@@ -1,0 +1,98 @@
+"""Every command that the pages for people print is understood by the program that it names."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tandem.cli.main import parser as probe_parser
+from tandem_bench.cli.main import parser as bench_parser
+from tandem_hardware.__main__ import parser as hardware_parser
+from tandem_image.cli import parser as image_parser
+from tandem_server.cli.main import parser as server_parser
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("docs", "hardware/guides")
+ALONE = (
+    "README.md",
+    "ansible/README.md",
+    "hardware/README.md",
+    "firmware/image/README.md",
+    "collector/src/tandem/campaigns/README.md",
+)
+PAGES = sorted({ROOT / name for name in ALONE} | {page for name in FOLDERS for page in (ROOT / name).glob("*.md")})
+PARSERS = {
+    "tandem": probe_parser,
+    "tandem-server": server_parser,
+    "tandem-bench": bench_parser,
+    "tandem-hardware": hardware_parser,
+    "./kit image": image_parser,
+}
+BEFORE = re.compile(r"^(ssh \S+ )?(sudo )?(-u \S+ )?(\./kit run )?(?=tandem|\./kit)")
+SYNOPSIS = re.compile(r"[…|\[]|--help")
+"""Several commands in one line."""
+
+
+def commands(page: Path) -> list[tuple[str, bool]]:
+    """Each once, and whether it stands in a block: one in the text may be cut after a subcommand, as in `tandem campaign`."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^ *```\w*\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+    lines = [(line, True) for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    spans = [(span, False) for span in re.findall(r"`([^`\n]+)`", text)]
+    found = {}
+    for line, whole in (*spans, *lines):
+        command = BEFORE.sub("", re.split(r"\s#|\s>|  +", line.strip())[0].strip())
+        if re.match(r"(tandem(-server|-bench|-hardware)?|\./kit) [a-z-]", command) and not SYNOPSIS.search(command):
+            found[command] = whole
+    return list(found.items())
+
+
+PRINTED = [
+    pytest.param(command, whole, id=f"{page.relative_to(ROOT)}: {command}")
+    for page in PAGES
+    for command, whole in commands(page)
+]
+
+
+def test_every_program_is_printed() -> None:
+    printed = {param.values[0] for param in PRINTED}
+    assert {" ".join(str(command).split()[: 1 + command.startswith("./kit image")]) for command in printed} >= {
+        "./kit image",
+        "tandem",
+        "tandem-server",
+        "tandem-hardware",
+    }
+
+
+@pytest.mark.parametrize(("command", "whole"), PRINTED)
+def test_a_command_is_understood(command: str, whole: bool) -> None:
+    if command.startswith("./kit ") and not command.startswith("./kit image "):
+        _kit(command.split()[1:])
+        return
+    program, words = next((p, command.removeprefix(p)) for p in sorted(PARSERS, key=len)[::-1] if command.startswith(p))
+    parser, arguments = PARSERS[program](), [w.lower() if w == "NAME" else w for w in shlex.split(words)]
+    if whole or not _names_a_subcommand(parser, arguments):
+        parser.parse_args(arguments)
+
+
+def _names_a_subcommand(parser: argparse.ArgumentParser, words: list[str]) -> bool:
+    for word in words:
+        choices = [a.choices for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+        if not choices or word not in choices[0]:
+            return False
+        parser = choices[0][word]
+    return True
+
+
+def _kit(words: list[str]) -> None:
+    usage = (ROOT / "kit").read_text(encoding="utf-8").partition("<<'TEXT'\n")[2].partition("\nTEXT\n")[0]
+    assert words[0] in re.findall(r"^  \./kit ([a-z]+)", usage, re.MULTILINE)
+    if words[0] == "provision" and len(words) > 1:
+        assert (ROOT / "ansible" / "playbooks" / f"{words[1].removesuffix('.yml')}.yml").exists()
+    if words[0] == "test":
+        for path in (word for word in words[1:] if "/" in word):
+            assert (ROOT / path.partition("::")[0]).exists()
