@@ -1,178 +1,173 @@
-"""What one probe's image is made from, checked: every mistake is one line with its mend."""
+"""One probe's settings out of its inventory, checked: each mistake is one line that names the variable, with a hint."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
+import json
 import re
+import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from pathlib import Path
+from typing import Any, TypeVar
 
-from tandem_image.errors import ImageError
+from tandem_image import ImageError
 
-GIB = 1 << 30
+_T = TypeVar("_T")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-# What userconf-service of bookworm takes for a user's name (userconf-pi, validate_user).
 _USER = re.compile(r"[a-z][a-z0-9-]{0,31}")
-_COUNTRY = re.compile(r"[A-Z]{2}")
-_KEY_KINDS = re.compile(r"(?:sk-)?(?:ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521))(?:@openssh\.com)?")
+_SERVER = re.compile(r"[A-Za-z0-9.-]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 _PSK = re.compile(r"[0-9a-fA-F]{64}")
-
-
-@dataclass(frozen=True)
-class Wifi:
-    """Country alone (the radio may be used), or a network as well. ``psk``: what WPA makes of the password, 64 hex digits."""
-
-    country: str
-    ssid: str | None = None
-    psk: str | None = field(default=None, repr=False)
+_CODE = re.compile(r"invite_[A-Za-z0-9_-]{43}")  # server/spec/enrolment.md
 
 
 @dataclass(frozen=True)
 class Bearer:
-    """How a SIM's data is reached before the playbook has run."""
+    """How a SIM's data is reached before the playbook has run. Without an APN NetworkManager finds it by the SIM's network."""
 
-    apn: str
+    apn: str | None
     user: str | None = None
     password: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
-class Enrolment:
-    """Whom the probe asks for its token, and by what code."""
-
-    gateway: str
-    code: str = field(repr=False)
-    ca_pem: bytes | None
-
-
-@dataclass(frozen=True)
 class Settings:
-    """One probe's. ``root_bytes``: what the root partition gets; the rest of the card is the spool's."""
+    """One probe's. ``psk``: what WPA makes of the Wi-Fi's password, 64 hex digits; ``code``: None where the playbook enrols."""
 
     probe: str
     user: str
     keys: tuple[str, ...]
-    wifi: Wifi | None = None
+    country: str | None = None
+    ssid: str | None = None
+    psk: str | None = field(default=None, repr=False)
     bearers: tuple[Bearer, ...] = ()
-    enrolment: Enrolment | None = None
-    root_bytes: int = 8 * GIB
+    gateway: str = ""
+    ca_pem: str | None = None
+    code: str | None = field(default=None, repr=False)
 
 
-def probe_name(name: str) -> str:
-    """A probe's name, which is its host name too (RFC 1123)."""
-    if _NAME.fullmatch(name) is None:
-        raise ImageError(f"{name!r} is no host name; mend: 1 to 63 of a-z, 0-9 and -, not at its ends")
-    return name
+def settings(probe: str, variables: Mapping[str, Any]) -> Settings:
+    """All but the invitation. Raises ImageError."""
+    if _NAME.fullmatch(probe) is None:
+        raise ImageError(f"{probe!r} is no host name; hint: 1 to 63 of a-z, 0-9 and -, not at its ends")
+    user = _value(variables, "tandem_user", str) or "tandem-admin"
+    if _USER.fullmatch(user) is None or user == "root":
+        raise ImageError(f"tandem_user: {user!r}; hint: a-z first, then a-z, 0-9 and -, at most 32, not root")
+    keys = tuple(_public_key(line) for line in _value(variables, "tandem_operator_keys", list) or [])
+    if not keys:
+        raise ImageError(
+            "tandem_operator_keys is empty: nobody could log in; hint: add the line of ~/.ssh/id_ed25519.pub"
+        )
+    wifi = _texts("tandem_wifi", _value(variables, "tandem_wifi", dict) or {}, "country", "ssid", "password")
+    ca_file = _value(variables, "tandem_ca_file", str)
+    return Settings(
+        probe, user, keys, *_wifi(**wifi), _bearers(variables), _gateway(variables), _ca(ca_file) if ca_file else None
+    )
 
 
-def user_name(name: str) -> str:
-    """The people's account."""
-    if _USER.fullmatch(name) is None or name == "root":
-        raise ImageError(f"{name!r} is no user name here; mend: a-z first, then a-z, 0-9 and -, at most 32, not root")
-    return name
-
-
-def public_key(line: str, where: str) -> str:
-    """One line of a .pub file, as OpenSSH writes it, without options."""
-    if "PRIVATE KEY" in line:
-        raise ImageError(f"{where} is a private key; mend: give the file beside it that ends in .pub")
-    fields = line.split(None, 2)
-    if len(fields) < 2 or _KEY_KINDS.fullmatch(fields[0]) is None:
-        raise ImageError(f"{where} is no public SSH key; mend: a line such as 'ssh-ed25519 AAAA… name'")
-    if _fields(fields[1])[:1] != [fields[0].encode()]:
-        raise ImageError(f"{where} is a public SSH key that was cut or changed; mend: copy the .pub file's line whole")
-    if not line.isprintable():
-        raise ImageError(f"{where} has control characters; mend: copy the .pub file's line")
-    return " ".join(fields)
-
-
-def _fields(encoded: str) -> list[bytes]:
-    """The fields of a key's base64, each with its length before it (RFC 4253, 6.6); nothing where they do not fill it."""
+def invitation(probe: str, text: str) -> str:
+    """The code out of what ``tandem-server probe invite NAME --json`` prints. Raises ImageError for another probe's, or none."""
+    hint = f"hint: tandem-server probe invite {probe} --json"
     try:
-        blob = base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError):
-        return []
-    fields = []
-    while blob:
-        length = int.from_bytes(blob[:4], "big")
-        if len(blob) < 4 + length:
-            return []
-        fields.append(blob[4 : 4 + length])
-        blob = blob[4 + length :]
-    return fields if len(fields) > 1 else []
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise ImageError(f"the invitation is no JSON object; {hint}")
+    if told.get("probe") != probe:
+        raise ImageError(f"the invitation is for {told.get('probe')!r}, not {probe!r}; {hint}")
+    code = told.get("code")
+    if not isinstance(code, str) or _CODE.fullmatch(code) is None:
+        raise ImageError(f"the invitation has no code; {hint}")
+    return code
 
 
-def public_keys(text: str, where: str) -> list[str]:
-    """Every key of a .pub or authorized_keys file."""
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
-    return [public_key(line, f"{where}:{number}") for number, line in lines if line and not line.startswith("#")]
+def _value(variables: Mapping[str, Any], name: str, kind: type[_T]) -> _T | None:
+    """A variable, None where it is not set or empty."""
+    value = variables.get(name)
+    if value in (None, "", [], {}):
+        return None
+    if not isinstance(value, kind):
+        what = {"str": "text; hint: put it into quotes", "list": "list; hint: a line for each, after '- '"}
+        raise ImageError(f"{name} is no {what.get(kind.__name__, 'dictionary; hint: a line for each key')}")
+    return value
 
 
-def wifi(country: str | None, ssid: str | None, password: str | None) -> Wifi | None:
-    """Checked, and the password turned into what WPA2 makes of it (IEEE 802.11-2020, J.4): the card never has the password itself."""
+def _texts(where: str, values: Mapping[str, Any], *names: str) -> dict[str, str | None]:
+    """These keys of a dictionary, each a text on one line or None."""
+    found = {name: values.get(name) or None for name in names}
+    for name, text in found.items():
+        if values.get(name) is False or not isinstance(text, str | None):
+            raise ImageError(f"{where}.{name} is no text (NO and 12345678 are read as something else); hint: quotes")
+        if text is not None and (not text.isprintable() or len(text) > 100):
+            raise ImageError(f"{where}.{name} has control characters, or more than 100; hint: one line of text")
+    return found
+
+
+def _public_key(line: object) -> str:
+    """One line of a .pub file, as ssh-keygen takes it."""
+    if not isinstance(line, str) or "PRIVATE KEY" in line or not line.isprintable():
+        raise ImageError("tandem_operator_keys: not a public SSH key; hint: the one line of a file that ends in .pub")
+    told = subprocess.run(["ssh-keygen", "-l", "-f", "-"], input=line.encode(), capture_output=True, check=False)
+    if told.returncode != 0:
+        raise ImageError(f"tandem_operator_keys: {line[:40]}… is cut or changed; hint: copy the .pub file's line whole")
+    return line.strip()
+
+
+def _wifi(country: str | None, ssid: str | None, password: str | None) -> tuple[str | None, str | None, str | None]:
+    """Country, network and key; the card never has the password itself, but what WPA2 makes of it (IEEE 802.11-2020, J.4)."""
     if country is None:
         if ssid is not None or password is not None:
-            raise ImageError(
-                "Wi-Fi without a country: its radio stays off; mend: --wifi-country DE (or country in tandem_wifi)"
-            )
-        return None
-    if _COUNTRY.fullmatch(country) is None:
-        raise ImageError(f"Wi-Fi country {country!r}; mend: two capitals as in ISO 3166, such as DE")
+            raise ImageError("tandem_wifi.country is missing, without which the radio stays off; hint: country: DE")
+        return None, None, None
+    if re.fullmatch("[A-Z]{2}", country) is None:
+        raise ImageError(f"tandem_wifi.country: {country!r}; hint: two capitals as in ISO 3166, such as DE")
     if ssid is None:
         if password is not None:
-            raise ImageError("a Wi-Fi password without a network; mend: --wifi-ssid (or ssid in tandem_wifi)")
-        return Wifi(country)
-    if not 1 <= len(ssid.encode()) <= 32 or not ssid.isprintable():
-        raise ImageError(
-            "the Wi-Fi network's name has 1 to 32 bytes and no control characters; mend: its name as phones show it"
-        )
-    if password is None:
-        return Wifi(country, ssid)
-    if _PSK.fullmatch(password):
-        return Wifi(country, ssid, password.lower())
-    if not 8 <= len(password) <= 63 or not all(" " <= character <= "~" for character in password):
-        raise ImageError(
-            "a Wi-Fi password has 8 to 63 characters of ASCII (or is the 64 hex digits made of it); mend: look it up again"
-        )
-    return Wifi(country, ssid, hashlib.pbkdf2_hmac("sha1", password.encode(), ssid.encode(), 4096, 32).hex())
+            raise ImageError("tandem_wifi.ssid is missing; hint: the network's name as phones show it")
+        return country, None, None
+    if len(ssid.encode()) > 32:
+        raise ImageError("tandem_wifi.ssid has more than 32 bytes; hint: the network's name as phones show it")
+    if password is None or _PSK.fullmatch(password):
+        return country, ssid, password.lower() if password else None
+    if not 8 <= len(password) <= 63 or not password.isascii():
+        raise ImageError("tandem_wifi.password has not 8 to 63 characters of ASCII; hint: look it up again")
+    return country, ssid, hashlib.pbkdf2_hmac("sha1", password.encode(), ssid.encode(), 4096, 32).hex()
 
 
-def bearer(apn: object, user: object, password: object, where: str) -> Bearer:
-    """An access point's name and login, as the inventory has them."""
-    texts = (apn, user, password)
-    if not isinstance(apn, str) or any(text is not None and not isinstance(text, str) for text in texts):
-        raise ImageError(f"{where}: apn, user and password are texts; mend: put them into quotes")
-    if any(isinstance(text, str) and (not text.isprintable() or not 1 <= len(text) <= 100) for text in texts):
-        raise ImageError(f"{where}: apn, user and password have 1 to 100 characters and no control characters")
-    return Bearer(apn, user if isinstance(user, str) else None, password if isinstance(password, str) else None)
+def _bearers(variables: Mapping[str, Any]) -> tuple[Bearer, ...]:
+    """One for each access point; where the probe finds its modems itself, one for all of them."""
+    if variables.get("tandem_paths") == "found":
+        return (Bearer(None),)
+    bearers = []
+    paths: Sequence[Any] = _value(variables, "tandem_paths", list) or []
+    for number, path in enumerate(paths):
+        where = f"tandem_paths[{number}]"
+        if not isinstance(path, dict):
+            raise ImageError(
+                f"{where} is no dictionary; hint: ansible/roles/tandem/meta/argument_specs.yml says its keys"
+            )
+        texts = _texts(where, path, "apn", "user", "password")
+        if texts["apn"] is not None:
+            bearers.append(Bearer(**texts))
+    return tuple(dict.fromkeys(bearers))
 
 
-def gateway(url: str) -> str:
-    """The server's address for enrolment."""
+def _gateway(variables: Mapping[str, Any]) -> str:
+    server = _value(variables, "tandem_server_name", str)
+    if server is None or _SERVER.fullmatch(server) is None:
+        raise ImageError(f"tandem_server_name: {server or 'missing'}; hint: the server's DNS name or address")
+    port = (_value(variables, "tandem_server_ports", dict) or {}).get("gateway", 8443)
+    if not isinstance(port, int) or not 0 < port < 65536:
+        raise ImageError(f"tandem_server_ports.gateway: {port}; hint: 1 to 65535")
+    return f"https://{f'[{server}]' if ':' in server else server}:{port}"
+
+
+def _ca(named: str) -> str:
     try:
-        parts = urlsplit(url)
-        good = (
-            parts.scheme == "https"
-            and bool(parts.hostname)
-            and parts.path in ("", "/")
-            and not (parts.query or parts.fragment or parts.username)
-        )
-        _ = parts.port
-    except ValueError:
-        good = False
-    if not good or not url.isprintable() or " " in url:
-        raise ImageError(f"gateway {url!r}; mend: https://HOST:8443")
-    return url.rstrip("/")
-
-
-def size(text: str) -> int:
-    """``8G``, ``7500M`` or bytes; at least 3 GiB, which the system and its upgrades need."""
-    match = re.fullmatch(r"([0-9]{1,15})([MG]?)", text)
-    if match is None:
-        raise ImageError(f"size {text!r}; mend: 8G, 7500M or a number of bytes")
-    value = int(match[1]) * {"": 1, "M": 1 << 20, "G": GIB}[match[2]]
-    if not 3 * GIB <= value <= 1024 * GIB:
-        raise ImageError(f"size {text!r}; mend: 3G to 1024G")
-    return value
+        text = Path(named).expanduser().read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImageError(f"tandem_ca_file: {named}: {error}; hint: ./kit fleet check DIR") from None
+    if "PRIVATE KEY" in text or "-----BEGIN CERTIFICATE-----" not in text:
+        raise ImageError(f"tandem_ca_file: {named} is not a certificate alone; hint: the CA's certificate as PEM")
+    return text
