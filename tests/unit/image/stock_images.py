@@ -41,10 +41,12 @@ def missing_tools() -> list[str]:
     return [tool for tool in TOOLS if shutil.which(tool, path=_PATH) is None]
 
 
-def make(folder: Path, release: str, **changes: str | None) -> StockImage:
-    """An image in ``folder``. ``changes``: files of the FAT partition by name, _ for -, None to leave one out."""
+def make(
+    folder: Path, release: str, boot: dict[str, str] | None = None, root: dict[str, str] | None = None
+) -> StockImage:
+    """An image in ``folder``. ``boot`` and ``root``: more files of the two partitions, or others of the same names."""
     disk_id = f"{DISK_ID:08x}"
-    root = _laid(
+    root_folder = _laid(
         folder / "root",
         {
             "etc/passwd": "root:x:0:0:root:/root:/bin/bash\npi:x:1000:1000:,,,:/home/pi:/bin/bash\n",
@@ -60,9 +62,10 @@ def make(folder: Path, release: str, **changes: str | None) -> StockImage:
             "var/lib/NetworkManager/NetworkManager.state": "[main]\nWirelessEnabled=false\n",
             "var/lib/systemd/rfkill/platform-fe300000.mmcnr:wlan": "1\n",
             "var/lib/systemd/rfkill/platform-soc:bluetooth": "1\n",
+            **(root or {}),
         },
     )
-    boot = _laid(
+    boot_folder = _laid(
         folder / "boot",
         {
             "cmdline.txt": _CMDLINE[release].format(id=disk_id),
@@ -72,10 +75,10 @@ def make(folder: Path, release: str, **changes: str | None) -> StockImage:
             if release == "trixie"
             else None,
             "meta-data": "dsmode: local\ninstance_id: rpios-image\n" if release == "trixie" else None,
-            **{name.replace("_", "-"): content for name, content in changes.items()},
+            **(boot or {}),
         },
     )
-    return StockImage(_assemble(folder, boot, root), boot, root)
+    return StockImage(_assemble(folder, boot_folder, root_folder), boot_folder, root_folder)
 
 
 def boot_files(image: Path) -> dict[str, str]:
@@ -90,6 +93,8 @@ def _laid(folder: Path, contents: dict[str, str | None]) -> Path:
         if content is not None:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(content)
+            if content.startswith("#!"):
+                (folder / name).chmod(0o755)
     return folder
 
 

@@ -147,7 +147,7 @@ def test_what_is_no_fresh_image_of_the_two_releases_is_refused_in_a_line(fleet, 
     cases = {
         "kit-01.img": "prepared before",
         "kit-01.invite": "no partition table",
-        str(stock_images.make(older, "bookworm", **{"config.txt": config}).path): "neither bookworm nor trixie",
+        str(stock_images.make(older, "bookworm", {"config.txt": config}).path): "neither bookworm nor trixie",
         "nowhere.img": "nowhere.img: there is no such file",
     }
     monkeypatch.chdir(fleet.parent)
