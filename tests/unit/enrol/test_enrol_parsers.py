@@ -38,7 +38,7 @@ def test_any_file_is_an_enrolment_or_one_line(text):
         read = MODULE.read_enrol(text, Path("/etc/tandem/enrol.json"))
     except MODULE.StopError as stop:
         status, line = stop.args
-        assert (status, line.startswith("/etc/tandem/enrol.json: "), "; mend: " in line) == (2, True, True)
+        assert (status, line.startswith("/etc/tandem/enrol.json: "), "; hint: " in line) == (2, True, True)
         return
     assert (read.probe, read.code) == ("probe-1", CODE)
     assert 0 < read.port < 65536

@@ -45,5 +45,5 @@ def test_what_systemd_refuses_is_told_and_the_probe_is_enrolled(gateway, tmp_pat
     gateway.write_enrol(tmp_path, "kit-denied", gateway.invite("kit-denied")["code"])
     done = run_script(tmp_path)
     assert done.returncode == 0
-    assert done.stderr.count("Access denied; mend: see there, or start the probe anew") == 2
+    assert done.stderr.count("Access denied; hint: see there, or start the probe anew") == 2
     assert (tmp_path / "etc/tandem/token").exists()

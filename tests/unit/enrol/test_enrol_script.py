@@ -87,8 +87,8 @@ def test_a_copied_card_makes_a_key_of_its_own(gateway, tmp_path):
 def test_a_refused_code_says_what_to_do_and_changes_nothing_on_the_card(gateway, tmp_path):
     folder = gateway.write_enrol(tmp_path, "probe-6", "invite_" + "A" * 43)
     done = run_script(tmp_path)
-    mend = "mend: tandem-server probe invite probe-6, and its code into enrol.json"
-    assert (done.returncode, done.stderr) == (1, f"tandem-enrol: the gateway refuses this code (status 401); {mend}\n")
+    hint = "hint: tandem-server probe invite probe-6, and its code into enrol.json"
+    assert (done.returncode, done.stderr) == (1, f"tandem-enrol: the gateway refuses this code (status 401); {hint}\n")
     assert sorted(file.name for file in folder.iterdir()) == ["enrol.json", "wireguard.key"]
 
 
@@ -110,7 +110,7 @@ def test_two_at_once_are_one_enrolment(gateway, tmp_path):
     assert said == ["tandem-enrol: enrolled as probe-9\n", "tandem-enrol: is enrolled\n"]
 
 
-def test_a_wrong_file_is_one_line_with_the_mend(gateway, tmp_path):
+def test_a_wrong_file_is_one_line_with_a_hint(gateway, tmp_path):
     for change, reason in (
         ({"probe": "Probe"}, "probe is no probe's name"),
         ({"code": "x"}, "code is none"),
@@ -121,18 +121,18 @@ def test_a_wrong_file_is_one_line_with_the_mend(gateway, tmp_path):
         gateway.write_enrol(tmp_path, "probe-1", "invite_" + "A" * 43, **change)
         done = run_script(tmp_path)
         file = tmp_path / "etc/tandem/enrol.json"
-        mend = "mend: write it anew, with a code of `tandem-server probe invite`"
-        assert (done.returncode, done.stderr) == (2, f"tandem-enrol: {file}: {reason}; {mend}\n")
+        hint = "hint: write it anew, with a code of `tandem-server probe invite`"
+        assert (done.returncode, done.stderr) == (2, f"tandem-enrol: {file}: {reason}; {hint}\n")
 
 
 def test_what_is_not_there_is_one_line(gateway, tmp_path):
     assert run_script(tmp_path).returncode == 3  # not even the folder
     folder = gateway.write_enrol(tmp_path, "probe-1", "invite_" + "A" * 43, ca_file=str(tmp_path / "ca.pem"))
     done = run_script(tmp_path)
-    assert (done.returncode, done.stderr.count("\n"), "mend: name the server's ca.pem" in done.stderr) == (2, 1, True)
+    assert (done.returncode, done.stderr.count("\n"), "hint: name the server's ca.pem" in done.stderr) == (2, 1, True)
     (folder / "enrol.json").unlink()
     done = run_script(tmp_path)
-    assert (done.returncode, "not there; mend:" in done.stderr) == (2, True)
+    assert (done.returncode, "not there; hint:" in done.stderr) == (2, True)
 
 
 class Answers(http.server.BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Small images with the partition layout and the files of Raspberry Pi OS Lite: what ``tandem-image`` reads and changes, and nothing else.
+"""Small images with the partition layout of Raspberry Pi OS Lite and the files of which ``tandem-image`` and a probe's first start know.
 
 The contents are what pi-gen, raspberrypi-sys-mods and userconf-pi put there. Made by the tools that a distribution makes images with
 (sfdisk, mkfs.fat, mke2fs), none of which ``tandem-image`` uses, so that a mistake in its own table cannot cancel itself.
@@ -16,25 +16,24 @@ MIB = 1 << 20
 BOOT_START, BOOT_SECTORS = 16384, 64 * MIB // 512
 ROOT_START, ROOT_SECTORS = BOOT_START + BOOT_SECTORS, 48 * MIB // 512
 DISK_ID = 0x4D8FD085
-TOOLS = ("sfdisk", "mkfs.vfat", "mke2fs", "mcopy", "debugfs", "e2fsck")
+TOOLS = ("sfdisk", "mkfs.vfat", "mke2fs", "mcopy", "debugfs")
 _PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 
+_ROOT = "console=serial0,115200 console=tty1 root=PARTUUID={id}-02 rootfstype=ext4 fsck.repair=yes rootwait"
 _CMDLINE = {
-    "bookworm": "console=serial0,115200 console=tty1 root=PARTUUID={id}-02 rootfstype=ext4 fsck.repair=yes rootwait quiet "
-    "init=/usr/lib/raspberrypi-sys-mods/firstboot\n",
-    "trixie": "console=serial0,115200 console=tty1 root=PARTUUID={id}-02 rootfstype=ext4 fsck.repair=yes rootwait resize\n",
+    "bookworm": f"{_ROOT} quiet init=/usr/lib/raspberrypi-sys-mods/firstboot\n",
+    "trixie": f"{_ROOT} resize\n",
 }
-_LIBRARIES = {"armhf": "arm-linux-gnueabihf", "arm64": "aarch64-linux-gnu"}
-_ACCOUNTS = "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\npi:x:1000:1000:,,,:/home/pi:/bin/bash\n"
+_GROUPS = "root:x:0:\nadm:x:4:\nsudo:x:27:\nvideo:x:44:\nplugdev:x:46:\nusers:x:100:\nnetdev:x:106:\ngpio:x:986:\npi:x:1000:\n"
 
 
 @dataclass(frozen=True)
 class StockImage:
-    """Where it is and what it is."""
+    """Where it is; ``boot`` and ``root`` are folders with what its partitions hold."""
 
     path: Path
-    release: str
-    architecture: str
+    boot: Path
+    root: Path
 
 
 def missing_tools() -> list[str]:
@@ -42,47 +41,61 @@ def missing_tools() -> list[str]:
     return [tool for tool in TOOLS if shutil.which(tool, path=_PATH) is None]
 
 
-def make(folder: Path, release: str, architecture: str, **changes: str | None) -> StockImage:
-    """An image in ``folder``. ``changes``: files of the root by path, __ for /, None to leave one out."""
-    root = folder / "root"
+def make(
+    folder: Path, release: str, boot: dict[str, str] | None = None, root: dict[str, str] | None = None
+) -> StockImage:
+    """An image in ``folder``. ``boot`` and ``root``: more files of the two partitions, or others of the same names."""
     disk_id = f"{DISK_ID:08x}"
-    contents: dict[str, str | None] = {
-        "usr/lib/os-release": f'PRETTY_NAME="{"Raspbian" if architecture == "armhf" else "Debian"} GNU/Linux ({release})"\n'
-        f"ID={'raspbian' if architecture == 'armhf' else 'debian'}\nVERSION_CODENAME={release}\n",
-        "etc/rpi-issue": "Raspberry Pi reference\nGenerated using pi-gen, stage2\n",
-        "etc/passwd": _ACCOUNTS,
-        "etc/hostname": "raspberrypi\n",
-        "etc/hosts": "127.0.0.1\tlocalhost\n::1\t\tlocalhost ip6-localhost\n\n127.0.1.1\t\traspberrypi\n",
-        "etc/fstab": "proc            /proc           proc    defaults          0       0\n"
-        f"PARTUUID={disk_id}-01  /boot/firmware  vfat    defaults          0       2\n"
-        f"PARTUUID={disk_id}-02  /               ext4    defaults,noatime  0       1\n",
-        "etc/ssh/sshd_config": "Include /etc/ssh/sshd_config.d/*.conf\nUsePAM yes\n",
-        "var/lib/NetworkManager/NetworkManager.state": "[main]\nWirelessEnabled=false\n",
-        "var/lib/systemd/rfkill/platform-fe300000.mmcnr:wlan": "1\n",
-        "var/lib/systemd/rfkill/platform-soc:bluetooth": "0\n",
-        f"usr/lib/{_LIBRARIES.get(architecture, architecture)}/libc.so.6": "",
-        "usr/lib/userconf-pi/userconf": "#!/bin/sh\n",
-        "home/pi/.bashrc": "# ~/.bashrc\n",
-        "usr/bin/cloud-init": "#!/usr/bin/python3\n" if release == "trixie" else None,
-        **{name.replace("__", "/"): content for name, content in changes.items()},
-    }
+    root_folder = _laid(
+        folder / "root",
+        {
+            "etc/passwd": "root:x:0:0:root:/root:/bin/bash\npi:x:1000:1000:,,,:/home/pi:/bin/bash\n",
+            "etc/shadow": "root:*:20000:0:99999:7:::\npi:!:20000:0:99999:7:::\n",
+            "etc/group": _GROUPS,
+            "etc/gshadow": "".join(f"{line.split(':')[0]}:!::\n" for line in _GROUPS.splitlines()),
+            "etc/login.defs": "UID_MIN 1000\nUID_MAX 60000\nGID_MIN 1000\nGID_MAX 60000\nUSERGROUPS_ENAB yes\n",
+            "etc/skel/.bashrc": "# ~/.bashrc\n",
+            "etc/hostname": "raspberrypi\n",
+            "etc/hosts": "127.0.0.1\tlocalhost\n::1\t\tlocalhost ip6-localhost\n\n127.0.1.1\t\traspberrypi\n",
+            "etc/fstab": f"PARTUUID={disk_id}-01  /boot/firmware  vfat    defaults          0       2\n"
+            f"PARTUUID={disk_id}-02  /               ext4    defaults,noatime  0       1\n",
+            "var/lib/NetworkManager/NetworkManager.state": "[main]\nWirelessEnabled=false\n",
+            "var/lib/systemd/rfkill/platform-fe300000.mmcnr:wlan": "1\n",
+            "var/lib/systemd/rfkill/platform-soc:bluetooth": "1\n",
+            **(root or {}),
+        },
+    )
+    boot_folder = _laid(
+        folder / "boot",
+        {
+            "cmdline.txt": _CMDLINE[release].format(id=disk_id),
+            "config.txt": "# For more options see http://rptl.io/configtxt\ndtparam=audio=on\nauto_initramfs=1\n\n[all]\n",
+            "user-data": "#cloud-config\n" if release == "trixie" else None,
+            "network-config": "network: {version: 2, ethernets: {eth0: {dhcp4: true, optional: true}}}\n"
+            if release == "trixie"
+            else None,
+            "meta-data": "dsmode: local\ninstance_id: rpios-image\n" if release == "trixie" else None,
+            **(boot or {}),
+        },
+    )
+    return StockImage(_assemble(folder, boot_folder, root_folder), boot_folder, root_folder)
+
+
+def boot_files(image: Path) -> dict[str, str]:
+    """What lies on the image's FAT partition, as mtools read it."""
+    place = f"{image}@@{BOOT_START * 512}"
+    names = [name.removeprefix("::/") for name in _run("mdir", "-b", "-i", place, "::").splitlines()]
+    return {name: _run("mtype", "-i", place, f"::/{name}") for name in names}
+
+
+def _laid(folder: Path, contents: dict[str, str | None]) -> Path:
     for name, content in contents.items():
         if content is not None:
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_text(content)
-    if not (root / "etc/os-release").exists():
-        (root / "etc/os-release").symlink_to("../usr/lib/os-release")
-    boot = folder / "boot"
-    boot.mkdir()
-    (boot / "cmdline.txt").write_text(_CMDLINE.get(release, _CMDLINE["trixie"]).format(id=disk_id))
-    (boot / "config.txt").write_text(
-        "# For more options see http://rptl.io/configtxt\ndtparam=audio=on\nauto_initramfs=1\n\n[all]\n"
-    )
-    if release == "trixie":
-        (boot / "user-data").write_text("#cloud-config\n")
-        (boot / "network-config").write_text("# examples\n")
-        (boot / "meta-data").write_text("instance_id: rpios-image\n")
-    return StockImage(_assemble(folder, boot, root), release, architecture)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(content)
+            if content.startswith("#!"):
+                (folder / name).chmod(0o755)
+    return folder
 
 
 def packed(image: Path) -> Path:
@@ -112,7 +125,7 @@ def _assemble(folder: Path, boot: Path, root: Path) -> Path:
     return image
 
 
-def _run(program: str, *arguments: str, stdin: str = "") -> None:
+def _run(program: str, *arguments: str, stdin: str = "") -> str:
     found = shutil.which(program, path=_PATH)
     assert found is not None, program
     done = subprocess.run(
@@ -121,6 +134,7 @@ def _run(program: str, *arguments: str, stdin: str = "") -> None:
         capture_output=True,
         text=True,
         check=False,
-        env={"PATH": _PATH, "MTOOLSRC": "/dev/null"},
+        env={"PATH": _PATH, "MTOOLSRC": "/dev/null", "MTOOLS_SKIP_CHECK": "1"},
     )
     assert done.returncode == 0, (program, done.stdout, done.stderr)
+    return done.stdout

@@ -1,173 +1,102 @@
-"""Only a removable disk that nobody uses is written; and what it gives back is compared."""
+"""Only a removable disk that nobody uses becomes a card. What lsblk says of disks that a test machine has not was written by hand."""
 
-import errno
-import os
-from pathlib import Path
+import json
+import shutil
+import subprocess
 
 import pytest
 
-from tandem_image import card, disks
-from tandem_image.errors import RefusedError
+from tandem_image import ImageError, card
+from tandem_image.cli import main
 
 GB = 1_000_000_000
 
 
-class Machine:
-    """A sysfs, a /proc and a /dev as Linux presents them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.sys, self.proc, self.dev = folder / "sys", folder / "proc", folder / "dev"
-        (self.sys / "class/block").mkdir(parents=True)
-        (self.sys / "block").mkdir()
-        (self.proc / "self").mkdir(parents=True)
-        self.dev.mkdir()
-        (self.proc / "self/mountinfo").write_text("22 1 0:21 / / rw,relatime shared:1 - overlay overlay rw\n")
-        (self.proc / "swaps").write_text("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n")
-
-    def disk(
-        self,
-        name: str,
-        /,
-        number: str = "8:16",
-        removable: str = "1",
-        size: int = 32 * GB,
-        ro: str = "0",
-        **device: str,
-    ) -> Path:
-        folder = self.sys / "block" / name
-        (folder / "device").mkdir(parents=True)
-        (folder / "holders").mkdir()
-        for key, value in {"removable": removable, "size": str(size // 512), "ro": ro, "dev": number}.items():
-            (folder / key).write_text(value + "\n")
-        for key, value in {"vendor": "Generic ", "model": "MassStorageClass", **device}.items():
-            (folder / "device" / key).write_text(value + "\n")
-        (self.sys / "class/block" / name).symlink_to(folder)
-        (self.dev / name).write_bytes(b"")
-        return folder
-
-    def partition(self, disk: Path, name: str, number: str) -> Path:
-        folder = disk / name
-        (folder / "holders").mkdir(parents=True)
-        (folder / "partition").write_text("1\n")
-        (folder / "dev").write_text(number + "\n")
-        (self.sys / "class/block" / name).symlink_to(folder)
-        (self.dev / name).write_bytes(b"")
-        return folder
-
-    def choose(self, name: str, needed: int = 10 * GB) -> disks.Disk:
-        return disks.choose(self.dev / name, needed, self.sys, self.proc)
+def disk(**changes):
+    usual = {"name": "sdx", "path": "/dev/sdx", "type": "disk", "rm": True, "ro": False, "size": 32 * GB}
+    return {**usual, "vendor": "Generic ", "model": "MassStorageClass", "mountpoints": [None], **changes}
 
 
-@pytest.fixture
-def machine(tmp_path) -> Machine:
-    return Machine(tmp_path)
+def part(*places):
+    return {"name": "sdx1", "mountpoints": list(places)}
 
 
-def test_a_card_in_a_reader_is_taken(machine):
-    machine.disk("sdb")
-    chosen = machine.choose("sdb")
-    assert (chosen.name, chosen.size_bytes, chosen.model) == ("sdb", 32 * GB, "Generic MassStorageClass")
-
-
-def test_a_card_in_a_built_in_reader_is_taken_and_a_soldered_memory_is_not(machine):
-    machine.disk("mmcblk0", removable="0", type="SD", name="SC32G")
-    machine.disk("mmcblk1", number="179:8", removable="0", type="MMC")
-    assert machine.choose("mmcblk0").removable
-    with pytest.raises(RefusedError, match=r"not removable, and never written; mend"):
-        machine.choose("mmcblk1")
-
-
-def test_what_is_mounted_is_refused_by_the_place(machine):
-    machine.partition(machine.disk("sdb"), "sdb1", "8:17")
-    (machine.proc / "self/mountinfo").write_text("36 22 8:17 / /media/me/boot\\040fs rw - vfat /dev/sdb1 rw\n")
-    with pytest.raises(RefusedError, match=r"sdb1 mounted on /media/me/boot fs.*mend: unmount"):
-        machine.choose("sdb")
-
-
-def test_a_disk_that_is_mounted_whole_is_refused(machine):
-    machine.disk("sdb")
-    (machine.proc / "self/mountinfo").write_text("36 22 8:16 / /mnt rw - ext4 /dev/sdb rw\n")
-    with pytest.raises(RefusedError, match="sdb mounted on /mnt"):
-        machine.choose("sdb")
-
-
-def test_swap_and_what_belongs_to_a_volume_are_refused(machine):
-    disk = machine.disk("sdb")
-    part = machine.partition(disk, "sdb2", "8:18")
-    (machine.proc / "swaps").write_text("Filename\tType\n/dev/sdb2 partition 1 0 -2\n")
-    with pytest.raises(RefusedError, match="sdb2 is swap"):
-        machine.choose("sdb")
-    (machine.proc / "swaps").write_text("Filename\tType\n")
-    (part / "holders/dm-0").mkdir()
-    with pytest.raises(RefusedError, match="sdb2 belongs to dm-0"):
-        machine.choose("sdb")
-
-
-def test_a_partition_is_refused_with_the_mend(machine):
-    machine.partition(machine.disk("sdb"), "sdb1", "8:17")
-    with pytest.raises(RefusedError, match="without the partition's number"):
-        machine.choose("sdb1")
+def test_a_card_in_a_reader_is_taken():
+    card.refuse(disk(children=[part(None)]))
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
-    [({"size": 0}, "put a card into it"), ({"size": 4 * GB}, "a larger card"), ({"ro": "1"}, "the card's lock")],
+    ("told", "said"),
+    [
+        (disk(rm=False, children=[part("/")]), "is a disk of this machine, not a card, with /; hint: "),
+        (disk(rm=False), "is a disk of this machine, not a card; hint: "),
+        (disk(children=[part("/media/me/bootfs")]), r"is mounted: /media/me/bootfs; hint: umount /dev/sdx\?\*"),
+        (disk(children=[part(None) | {"children": [part("[SWAP]")]}]), r"is mounted: \[SWAP\]; hint: "),
+        (disk(type="part"), "/dev/sdx is a partition; hint: give the whole disk"),
+        (disk(type="rom"), "is no disk but rom; hint: "),
+        (disk(ro=True), "is read-only; hint: slide the card's lock"),
+        (disk(size=0), "the reader is empty; hint: put a card into it"),
+        (disk(size=8 * GB), "is too small; hint: 16 GB"),
+    ],
 )
-def test_no_card_a_small_one_and_a_locked_one_are_refused(machine, change, said):
-    machine.disk("sdb", **change)
-    with pytest.raises(RefusedError, match=said):
-        machine.choose("sdb")
+def test_every_other_is_refused(told, said):
+    with pytest.raises(ImageError, match=said) as caught:
+        card.refuse(told)
+    assert (caught.value.status, str(caught.value).count("\n")) == (1, 0)
 
 
-def test_a_file_and_a_name_that_is_not_there_are_refused(machine):
-    (machine.dev / "plain").write_bytes(b"")
-    for name, said in (("plain", "not a whole disk"), ("none", "there is no")):
-        with pytest.raises(RefusedError, match=said):
-            machine.choose(name)
+def test_this_machines_own_disk_is_refused_before_anything_is_done(fleet, monkeypatch, capsys):
+    """By whatever lsblk says of it here."""
+    own = next((one for one in card.disks() if one["type"] == "disk" and "/" in card.uses(one)), None)
+    if own is None:
+        pytest.skip("lsblk shows no disk with this machine's root")
+    monkeypatch.chdir(fleet.parent)
+    assert main(["kit-01", "-i", "fleet", "--image", "none.img", "--invite", "none", "--card", own["path"]]) == 1
+    told = capsys.readouterr().err
+    assert "is a disk of this machine, not a card, with " in told
+    assert told.count("\n") == 1
 
 
-def test_this_machines_disks_are_read_without_a_mistake():
-    for disk in disks.disks():
-        assert disk.path == Path("/dev") / disk.name
+def test_what_is_not_there_is_told(tmp_path):
+    (tmp_path / "plain").write_bytes(b"")
+    for device in (tmp_path / "plain", tmp_path / "none"):
+        with pytest.raises(ImageError, match=r"there is no such disk; hint: \./kit image --cards"):
+            card.check(device)
 
 
-def test_an_image_is_written_and_read_back(tmp_path):
+def test_the_columns_are_lsblks_own():
+    if shutil.which("lsblk") is None:
+        pytest.skip("no lsblk here")
+    listed = subprocess.run(["lsblk", "--json", "--bytes", "--output", card._COLUMNS], capture_output=True, check=False)
+    assert listed.returncode == 0, listed.stderr
+    for one in json.loads(listed.stdout)["blockdevices"]:
+        assert card.named(one).startswith(one["path"])
+
+
+def test_a_card_that_gives_back_something_else_is_told(tmp_path):
     image, device = tmp_path / "image", tmp_path / "card"
-    image.write_bytes(os.urandom(9 << 20))
-    device.write_bytes(bytes(12 << 20))
-    steps = []
-    digest = card.write(image, device, lambda step, done: steps.append((step, done)))
-    assert device.read_bytes() == image.read_bytes() + bytes(3 << 20)
-    assert len(digest) == 64
-    assert steps[-1] == ("compare", 9 << 20)
-    assert ("write", 9 << 20) in steps
+    image.write_bytes(bytes(3 << 20))
+    device.write_bytes(bytes(4 << 20))
+    with device.open("r+b") as opened:
+        card.compare(image, opened.fileno(), device)
+        opened.seek(2_000_000)
+        opened.write(b"x")
+        opened.flush()
+        with pytest.raises(ImageError, match="gives back something else than was written; hint: throw this card away"):
+            card.compare(image, opened.fileno(), device)
 
 
-def test_a_card_that_gives_back_something_else_is_told_with_the_place(tmp_path, monkeypatch):
-    image, device = tmp_path / "image", tmp_path / "card"
-    image.write_bytes(bytes(9 << 20))
-    device.write_bytes(bytes(9 << 20))
-    real = os.pread
-
-    def lying(fd: int, length: int, offset: int) -> bytes:
-        read = bytearray(real(fd, length, offset))
-        if offset <= 5_000_000 < offset + len(read):
-            read[5_000_000 - offset] ^= 1
-        return bytes(read)
-
-    monkeypatch.setattr(os, "pread", lying)
-    with pytest.raises(RefusedError, match=r"something else at byte 5000000; mend: throw this card away"):
-        card.write(image, device, lambda *_: None)
-
-
-def test_a_card_that_is_full_too_early_is_told(tmp_path, monkeypatch):
-    image, device = tmp_path / "image", tmp_path / "card"
-    image.write_bytes(bytes(5 << 20))
-    device.write_bytes(b"")
-
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(RefusedError, match="another card or another reader"):
-        card.write(image, device, lambda *_: None)
+@pytest.mark.parametrize(("status", "said"), [(0, None), (1, "rpi-imager failed; hint: ")])
+def test_rpi_imager_writes_the_card_where_it_is_installed(tmp_path, monkeypatch, status, said):
+    """Its command line alone: the program is not packaged everywhere."""
+    (tmp_path / "rpi-imager").write_text(f'#!/bin/sh\necho "$*" >{tmp_path}/asked\nexit {status}\n')
+    (tmp_path / "rpi-imager").chmod(0o755)
+    (tmp_path / "sudo").write_text('#!/bin/sh\nshift\nexec "$@"\n')
+    (tmp_path / "sudo").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    if said is None:
+        card.write_as_root(tmp_path / "image", tmp_path / "card")
+    else:
+        with pytest.raises(ImageError, match=said):
+            card.write_as_root(tmp_path / "image", tmp_path / "card")
+    assert (tmp_path / "asked").read_text() == f"--cli {tmp_path}/image {tmp_path}/card\n"

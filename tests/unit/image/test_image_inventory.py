@@ -1,127 +1,185 @@
-"""The inventory as Ansible itself reads it: groups, vaults, templates; and what a person is told when it cannot."""
+"""The inventory as Ansible itself reads it, the server's invitation, and what a person is told where something is wrong."""
 
+import base64
+import io
 import json
+import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+import stock_images
 
-from tandem_image import inventory
+from tandem_image import ImageError, inventory
 from tandem_image.cli import main
-from tandem_image.errors import ImageError
+from tandem_image.settings import settings
 
-HOSTS = {"all": {"children": {"probes": {"children": {"pi4": {"hosts": {"probe-7": None, "probe-8": None}}}}}}}
 SECRET = "sehr geheim"  # noqa: S105 - of this test's own network
 
 
-@pytest.fixture(scope="module")
-def vault() -> str:
-    """ansible-vault, beside which ansible is."""
-    beside = Path(sys.executable).with_name("ansible-vault")
-    found = str(beside) if beside.exists() else shutil.which("ansible-vault")
-    if found is None:
+@pytest.fixture
+def locked(fleet):
+    """The fleet with a secret, and its key beside it."""
+    program = Path(sys.executable).with_name("ansible-vault")
+    if not program.exists():
         pytest.skip("Ansible is missing here: requirements/provision.txt")
-    return found
+    wifi = {"country": "DE", "ssid": "home", "password": "{{ secret_wifi }}"}
+    paths = [{"name": "a", "apn": "{{ 'inter' ~ 'net' }}", "user": "{{ nobody | default(omit) }}"}]
+    (fleet / "host_vars/kit-01").mkdir()
+    (fleet / "host_vars/kit-01.yml").rename(fleet / "host_vars/kit-01/main.yml")
+    (fleet / "host_vars/kit-01/main.yml").write_text(json.dumps({"tandem_wifi": wifi, "tandem_paths": paths}))
+    (fleet / "host_vars/kit-01/secrets.yml").write_text(json.dumps({"secret_wifi": SECRET}))
+    (fleet / "vault.key").write_text("opens it\n")
+    command = [program, "encrypt", "--vault-password-file", fleet / "vault.key", fleet / "host_vars/kit-01/secrets.yml"]
+    subprocess.run(command, check=True, capture_output=True)
+    return fleet
+
+
+def test_groups_vaults_and_templates_are_ansibles(locked):
+    told = inventory.variables(locked, "kit-01")
+    assert told["tandem_wifi"] == {"country": "DE", "ssid": "home", "password": SECRET}
+    assert told["tandem_paths"] == [{"name": "a", "apn": "internet"}]
+    assert told["tandem_ca_file"] == str(locked / "ca.pem")
+    assert "tandem_user" not in told
+
+
+def test_what_ansible_cannot_say_is_told_in_a_line_without_values(locked, tmp_path):
+    cases = [("kit-09", "there is no kit-09; hint: ./kit fleet add-kit kit-09")]
+    (locked / "vault.key").rename(tmp_path / "aside")
+    for said in ("the vault has no key; hint: ", "the vault does not open; hint: "):
+        with pytest.raises(ImageError, match=said) as caught:
+            inventory.variables(locked, "kit-01")
+        assert SECRET not in str(caught.value)
+        (locked / "vault.key").write_text("opens nothing\n")
+    (tmp_path / "aside").rename(locked / "vault.key")
+    (locked / "host_vars/kit-01/secrets.yml").write_text("{}")
+    cases.append(("kit-01", "secret_wifi is not defined; hint: set it for kit-01"))
+    for probe, said in cases:
+        with pytest.raises(ImageError, match=said) as caught:
+            inventory.variables(locked, probe)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(ImageError, match=r"there is no inventory .*; hint: \./kit fleet new"):
+        inventory.variables(tmp_path / "nowhere", "kit-01")
 
 
 @pytest.fixture
-def fleet(tmp_path, vault, operator_key) -> Path:
-    """An inventory with a vault, opened by ``password``."""
-    folder = tmp_path / "fleet"
-    files = {
-        "hosts.yml": HOSTS,
-        "group_vars/all/main.yml": {
-            "tandem_server_name": "server.example",
-            "tandem_operator_keys": [operator_key],
-            "tandem_wifi": {"country": "DE", "ssid": "home", "password": "{{ vault_wifi_password }}"},
-        },
-        "group_vars/pi4.yml": {"tandem_image_file": str(tmp_path / "stock.img")},
-        "host_vars/probe-7/main.yml": {
-            "tandem_paths": [
-                {
-                    "name": "a",
-                    "usb": "1-1.2",
-                    "apn": "{{ 'inter' ~ 'net' }}",
-                    "pin": "1234",
-                    "user": "{{ nobody | default(omit) }}",
-                }
-            ]
-        },
-        "host_vars/probe-7/vault.yml": {"vault_wifi_password": SECRET},
-    }
-    for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(json.dumps(content))
-    (tmp_path / "password").write_text("opens it\n")
-    encrypt = [
-        vault,
-        "encrypt",
-        "--vault-password-file",
-        str(tmp_path / "password"),
-        str(folder / "host_vars/probe-7/vault.yml"),
-    ]
-    subprocess.run(encrypt, check=True, capture_output=True)
-    return folder
+def server(fleet, stocks, tmp_path, monkeypatch):
+    """Makes an image without --invite. The server is this machine, and its tandem-server is what the test says."""
+    if os.geteuid() != 0 or shutil.which("su") is None:
+        pytest.skip("needs root and su, by which Ansible becomes another account here")
+    at = {"ansible_connection": "local", "ansible_become_method": "su", "ansible_become_user": "root"}
+    at["ansible_python_interpreter"] = "/usr/bin/python3"
+    hosts = {"all": {"children": {"probes": {"hosts": {"kit-01": None}}, "servers": {"hosts": {"server": at}}}}}
+    (fleet / "hosts.yml").write_text(json.dumps(hosts))
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+
+    def image(script):
+        program = tmp_path / "bin/tandem-server"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        return main(["kit-01", "-i", "fleet", "--image", str(stocks["trixie"].path)])
+
+    return image
 
 
-def test_groups_vaults_and_templates_are_ansibles(fleet):
-    options = ["--vault-password-file", str(fleet.parent / "password")]
-    told = inventory.read("probe-7", [str(fleet)], options)
-    assert told.mapping("tandem_wifi") == {"country": "DE", "ssid": "home", "password": SECRET}
-    assert told.sequence("tandem_paths") == [{"name": "a", "usb": "1-1.2", "apn": "internet", "pin": "1234"}]
-    assert told.text("tandem_image_file") == str(fleet.parent / "stock.img")
-    assert told.text("tandem_user") is None
+def test_without_invite_the_fleets_server_is_asked(server, tmp_path):
+    code = "invite_" + "d" * 43
+    said = json.dumps({"probe": "kit-01", "code": code})
+    assert server(f"[ \"$*\" = 'probe invite kit-01 --json' ] && echo '{said}'") == 0
+    with (tmp_path / "kit-01.img").open("rb") as image:
+        script = subprocess.run(
+            ["mtype", "-i", f"{image.name}@@{stock_images.BOOT_START * 512}", "::/firstrun.sh"],
+            capture_output=True,
+            check=True,
+            env={**os.environ, "MTOOLS_SKIP_CHECK": "1"},
+        ).stdout
+    packed = script.partition(b"<<'FILES'")[2].partition(b"\n")[2].partition(b"\nFILES\n")[0]
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed))) as archive:
+        assert json.loads(archive.extractfile("etc/tandem/enrol.json").read())["code"] == code
 
 
-def test_what_ansible_cannot_say_is_told_in_a_line_without_values(fleet, tmp_path):
-    (tmp_path / "wrong").write_text("opens nothing\n")
-    good, wrong = (["--vault-password-file", str(tmp_path / name)] for name in ("password", "wrong"))
-    for probe, options, said in (
-        ("probe-7", [], "--ask-vault-pass"),
-        ("probe-7", wrong, "another --vault-password-file"),
-        ("probe-8", good, "vault_wifi_password is not defined"),
-        ("probe-9", good, "is probe-9 in that inventory"),
-    ):
-        with pytest.raises(ImageError, match=said) as caught:
-            inventory.read(probe, [str(fleet)], options)
-        assert SECRET not in str(caught.value)
-        assert "\n" not in str(caught.value)
-
-
-def test_an_image_is_made_from_the_inventory_alone(fleet, stocks, monkeypatch, capsys):
-    folder = fleet.parent
-    shutil.copyfile(stocks["trixie", "arm64"].path, folder / "stock.img")
-    (folder / "invite").write_text(json.dumps({"probe": "probe-7", "code": "invite_" + "c" * 43}))
-    monkeypatch.chdir(folder)
-    words = ["probe-7", "--inventory", str(fleet), "--vault-password-file", "password", "--invite", "invite", "--json"]
-    assert main(words) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["probe"], told["release"], told["path"], told["enrols"]) == ("probe-7", "trixie", "probe-7.img", True)
-    content = (folder / "probe-7.img").read_bytes()
-    assert b"https://server.example:8443" in content
-    assert b"apn=internet" in content
-    assert not any(secret in content for secret in (SECRET.encode(), b"1234\n", b'"1234"'))
-
-
-@given(st.text(), st.text())
-def test_whatever_a_program_prints_instead_is_refused(stdout, stderr):
-    with pytest.raises(ImageError):
-        inventory._values("probe-7", stdout, stderr)
-
-
-@given(
-    st.recursive(
-        st.none() | st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
-    )
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (
+            "echo 'tandem-server: kit-01 was revoked' >&2; exit 1",
+            "server gives no invitation (tandem-server: kit-01 was",
+        ),
+        ('echo \'{"probe": "kit-02", "code": null}\'', "the invitation is for 'kit-02', not 'kit-01'; hint: "),
+        ("echo welcome", "the invitation is no JSON object; hint: "),
+    ],
 )
-def test_any_json_instead_is_read_or_refused(document):
-    play = {"plays": [{"tasks": [{"hosts": {"probe-7": {"msg": document}}}]}]}
-    for text in (json.dumps(play), json.dumps(document)):
-        try:
-            assert isinstance(inventory._values("probe-7", text, ""), dict)
-        except ImageError:
-            continue
+def test_a_server_that_gives_none_is_told_in_a_line(server, capsys, script, said):
+    assert server(script) != 0
+    told = capsys.readouterr().err
+    assert said in told
+    assert (told.count("\n"), "; hint: " in told) == (1, True)
+
+
+def test_a_server_that_does_not_answer_is_told_in_a_line(fleet, stocks, capsys, monkeypatch):
+    monkeypatch.chdir(fleet.parent)
+    words = ["kit-01", "-i", "fleet", "--image", str(stocks["trixie"].path)]
+    assert main(words) == 2
+    assert "the group servers has 0 machines, not one; hint: --invite FILE" in capsys.readouterr().err
+    at = {"ansible_host": "127.0.0.1", "ansible_port": 9, "ansible_ssh_common_args": "-o ConnectTimeout=5"}
+    hosts = {"all": {"children": {"probes": {"hosts": {"kit-01": None}}, "servers": {"hosts": {"server": at}}}}}
+    (fleet / "hosts.yml").write_text(json.dumps(hosts))
+    monkeypatch.setenv("ANSIBLE_SSH_RETRIES", "0")
+    assert main(words) == 1
+    told = capsys.readouterr().err
+    assert "server cannot be reached (" in told
+    assert (told.count("\n"), "; hint: --invite FILE" in told) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("tandem_operator_keys", [], "tandem_operator_keys is empty: nobody could log in; hint: "),
+        ("tandem_operator_keys", "ssh-ed25519 AAAA", "tandem_operator_keys is no list; hint: "),
+        ("tandem_operator_keys", ["ssh-ed25519 AAAAC3Nza"], "is cut or changed; hint: "),
+        ("tandem_operator_keys", ["-----BEGIN OPENSSH PRIVATE KEY-----"], "not a public SSH key; hint: "),
+        ("tandem_wifi", {"ssid": "home"}, "tandem_wifi.country is missing"),
+        ("tandem_wifi", {"country": False}, "tandem_wifi.country cannot be used; hint: two capitals"),
+        ("tandem_wifi", {"country": "de"}, "tandem_wifi.country cannot be used; hint: two capitals"),
+        (
+            "tandem_wifi",
+            {"country": "DE", "ssid": "home", "password": "short"},
+            "tandem_wifi.password cannot be used; hint: 8 to 63",
+        ),
+        (
+            "tandem_wifi",
+            {"country": "DE", "ssid": "home", "password": 12345678},
+            "tandem_wifi.password cannot be used; hint: 8 to 63",
+        ),
+        ("tandem_wifi", {"country": "DE", "ssid": "a\nb"}, "tandem_wifi.ssid cannot be used; hint: text of one line"),
+        ("tandem_server_name", "", "tandem_server_name is missing; hint: "),
+        ("tandem_server_name", "https://x", "tandem_server_name cannot be used; hint: "),
+        (
+            "tandem_ca_file",
+            "/nowhere/ca.pem",
+            "tandem_ca_file: /nowhere/ca.pem: No such file or directory; hint: ",
+        ),
+        ("tandem_paths", [{"apn": 5}], "tandem_paths[0].apn cannot be used; hint: text of one line, in quotes"),
+        ("tandem_paths", {"a": 1}, "tandem_paths is no list; hint: "),
+        ("tandem_user", "root", "tandem_user cannot be used; hint: "),
+    ],
+)
+def test_a_wrong_variable_is_named_in_a_line(operator_key, variable, value, said):
+    good = {"tandem_operator_keys": [operator_key], "tandem_server_name": "server.example"}
+    with pytest.raises(ImageError) as caught:
+        settings("kit-01", {**good, variable: value})
+    told = str(caught.value)
+    assert said in told
+    assert (told.count("\n"), "; hint: " in told) == (0, True)
+
+
+def test_a_cas_private_key_does_not_get_onto_a_probe(fleet, monkeypatch, capsys):
+    (fleet / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n")
+    monkeypatch.chdir(fleet.parent)
+    assert main(["kit-01", "-i", "fleet", "--image", "x.img", "--invite", "kit-01.invite"]) == 2
+    assert "is not a certificate alone" in capsys.readouterr().err

@@ -3,16 +3,18 @@
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from tandem_image import parts
+import tandem_image
 
+FILES = Path(tandem_image.__file__).parent / "files"
 UNITS = ("tandem-spool.service", "tandem-enrol.service")
 
 
 def _told(unit: str, key: str) -> set[str]:
-    lines = parts.shipped(unit).decode().splitlines()
+    lines = (FILES / unit).read_text().splitlines()
     return {word for line in lines if line.startswith(f"{key}=") for word in line.partition("=")[2].split()}
 
 
@@ -22,7 +24,7 @@ def test_systemd_understands_them(tmp_path):
         pytest.skip("no systemd-analyze on this system")
     for unit in UNITS:
         # The programs are not installed here; everything else is as it is.
-        (tmp_path / unit).write_text(re.sub(r"(?m)^ExecStart=\S+", "ExecStart=/bin/true", parts.shipped(unit).decode()))
+        (tmp_path / unit).write_text(re.sub(r"(?m)^ExecStart=\S+", "ExecStart=/bin/true", (FILES / unit).read_text()))
     told = subprocess.run(
         [program, "verify", "--man=no", *(str(tmp_path / unit) for unit in UNITS)],
         capture_output=True,
@@ -42,8 +44,9 @@ def test_the_image_makes_its_ssh_keys_before_the_server_is_told_them():
     assert "regenerate_ssh_host_keys.service" in _told("tandem-enrol.service", "After")
 
 
-def test_shells_understand_the_spools_script(tmp_path):
-    (tmp_path / "script").write_bytes(parts.shipped("tandem-spool"))
+@pytest.mark.parametrize("name", ["tandem-spool", "firstrun.sh"])
+def test_shells_understand_the_scripts(tmp_path, name):
+    (tmp_path / "script").write_text(re.sub("@[A-Z]+@", "x", (FILES / name).read_text()))
     assert subprocess.run(["sh", "-n", str(tmp_path / "script")], check=False).returncode == 0
     if shutil.which("shellcheck"):
         told = subprocess.run(["shellcheck", str(tmp_path / "script")], capture_output=True, text=True, check=False)

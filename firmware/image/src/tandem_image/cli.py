@@ -4,80 +4,37 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
+import os
 import sys
 from pathlib import Path
 
-from tandem_image import build, card, disks, gather, inventory
-from tandem_image.errors import ImageError, RefusedError
-from tandem_image.progress import Bar
-
-_MB = 1_000_000
+from tandem_image import ImageError, card, first_start, image, inventory
+from tandem_image.settings import invitation, settings
 
 
 def parser() -> argparse.ArgumentParser:
     """The flags."""
     made = argparse.ArgumentParser(
-        prog="tandem-image",
-        description="A Raspberry Pi OS Lite image (bookworm or trixie, armhf or arm64) becomes the image of one probe, and goes onto "
-        "its card. Nothing is mounted; root's rights are needed for the card only.",
-        epilog="Exit status: 0 done, 1 refused or failed, 2 wrong usage, 3 a program is missing, 130 Ctrl-C. "
-        "More: firmware/image/README.md",
+        prog="./kit image",
+        description="Make the image of one probe from a Raspberry Pi OS Lite image (bookworm or trixie), and write its card. "
+        "Run it without sudo: only the card is written with root's rights, by sudo.",
+        epilog="Exit status: 0 done, 1 a disk or the server refused or failed, 2 wrong usage or input, 3 a program is missing, "
+        "130 Ctrl-C. More: firmware/image/README.md",
     )
+    made.add_argument("name", nargs="?", metavar="NAME", help="the probe's name, as in the inventory")
+    made.add_argument("-i", "--inventory", metavar="DIR", type=Path, help="the fleet (./kit fleet new DIR)")
+    made.add_argument("--image", metavar="FILE", help="the stock image, .img or .img.xz (tandem_image_file)")
     made.add_argument(
-        "name", nargs="?", metavar="NAME", help="the probe's name: its host name, and its name in the inventory"
-    )
-    made.add_argument(
-        "--inventory", "-i", action="append", default=[], metavar="PATH", help="Ansible's inventory; flags go before it"
-    )
-    made.add_argument("--vault-password-file", metavar="FILE", help="opens its encrypted files")
-    made.add_argument("--ask-vault-pass", action="store_true", help="asks for what opens them")
-    made.add_argument("--image", metavar="FILE", help="the stock image, .img or .img.xz (inventory: tandem_image_file)")
-    made.add_argument(
-        "--output",
-        "-o",
+        "--invite",
         metavar="FILE",
         type=Path,
-        help="the prepared image (NAME.img); with --card, kept only if given",
+        help="output of 'tandem-server probe invite NAME --json'; without it the fleet's server is asked over SSH",
     )
-    made.add_argument("--card", metavar="DEVICE", type=Path, help="write it to this removable disk, and read it back")
+    made.add_argument("--no-enrolment", action="store_true", help="the playbook brings the invitation")
+    made.add_argument("--card", metavar="DEVICE", type=Path, help="write the card in this removable disk")
+    made.add_argument("--out", metavar="FILE", type=Path, help="keep the image here (without --card: NAME.img)")
     made.add_argument("--yes", action="store_true", help="erase the card without asking")
-    made.add_argument("--cards", action="store_true", help="say which removable disks there are, and end")
-    made.add_argument("--json", action="store_true", help="the result as one JSON object")
-    people = made.add_argument_group("people")
-    people.add_argument(
-        "--ssh-key",
-        action="append",
-        default=[],
-        metavar="FILE.pub",
-        help="who may log in (tandem_operator_keys as well)",
-    )
-    people.add_argument("--user", metavar="USER", help="their account, without a password (tandem_user; tandem-admin)")
-    network = made.add_argument_group("networks of the first start")
-    network.add_argument(
-        "--wifi-country", metavar="CC", help="two capitals, such as DE; without it the radio stays off"
-    )
-    network.add_argument("--wifi-ssid", metavar="NAME")
-    network.add_argument("--wifi-password-file", metavar="FILE")
-    network.add_argument(
-        "--apn", action="append", default=[], metavar="APN", help="access point of a SIM (apn in tandem_paths)"
-    )
-    enrol = made.add_argument_group("enrolment")
-    enrol.add_argument(
-        "--invite", metavar="FILE", help="output of 'tandem-server probe invite NAME --json'; - for standard input"
-    )
-    enrol.add_argument(
-        "--gateway", metavar="URL", help="https://HOST:8443 (tandem_server_name and tandem_server_ports)"
-    )
-    enrol.add_argument(
-        "--ca-file", metavar="FILE", help="the server's CA, where it is not a public one (tandem_ca_file)"
-    )
-    enrol.add_argument("--no-enrolment", action="store_true", help="the playbook brings the invitation instead")
-    made.add_argument(
-        "--root-size",
-        metavar="SIZE",
-        help="of the system's partition: 8G, 7500M; the rest is the spool's (tandem_image_root_size)",
-    )
+    made.add_argument("--cards", action="store_true", help="list the removable disks, and end")
     return made
 
 
@@ -86,90 +43,75 @@ def main(arguments: list[str] | None = None) -> int:
     flags = parser().parse_args(arguments)
     try:
         if flags.cards:
-            return _cards(flags.json)
-        if flags.name is None:
-            raise ImageError("which probe? mend: tandem-image NAME … (--help)")
-        return _image(flags)
+            return _cards()
+        _image(flags)
+        return 0
     except ImageError as error:
         print(f"tandem-image: {error}", file=sys.stderr)
         return error.status
     except KeyboardInterrupt:
-        print("tandem-image: stopped; nothing half done is left but on a card that was being written", file=sys.stderr)
+        print("tandem-image: stopped; a card that was being written is not complete", file=sys.stderr)
         return 130
 
 
-def _image(flags: argparse.Namespace) -> int:
-    vault = ["--vault-password-file", flags.vault_password_file] if flags.vault_password_file is not None else []
-    variables = inventory.read(
-        flags.name, flags.inventory, [*vault, *(["--ask-vault-pass"] if flags.ask_vault_pass else [])]
-    )
-    settings = gather.gather(flags, variables)
-    stock = gather.stock_image(flags, variables)
-    if flags.card is not None:
-        # Before minutes of unpacking; and again, with the size, right before it is written.
-        disks.choose(flags.card, 0)
-    target = flags.output or Path(f"{settings.probe}.img")
-    with Bar("unpacked") as bar:
-        made = build.make(stock, target, settings, bar.show)
-    result = {
-        **dataclasses.asdict(made),
-        "path": str(made.path),
-        "probe": settings.probe,
-        "user": settings.user,
-        "card": None,
-        "sha256": None,
-    }
+def _image(flags: argparse.Namespace) -> None:
+    if flags.name is None or flags.inventory is None:
+        raise ImageError("NAME and the inventory are needed; hint: ./kit image NAME -i DIR --image FILE --card DEVICE")
+    # Before minutes of work.
+    disk = card.check(flags.card) if flags.card is not None else None
+    kept = flags.out or (Path(f"{flags.name}.img") if disk is None else None)
+    if kept is not None and (kept.exists() or not kept.parent.is_dir()):
+        raise ImageError(f"{kept} {'exists' if kept.exists() else 'has no folder'}; hint: --out with another name")
+    variables = inventory.variables(flags.inventory, flags.name)
+    probe = settings(flags.name, variables)
+    stock = flags.image or variables.get("tandem_image_file")
+    if not isinstance(stock, str):
+        raise ImageError("which image? hint: --image FILE of Raspberry Pi OS Lite, .img or .img.xz")
+    if not flags.no_enrolment:
+        probe = dataclasses.replace(probe, code=_code(flags))
+    unfinished = (kept or Path(f"{flags.name}.img")).with_suffix(".unfinished")
     try:
-        if flags.card is not None:
-            result |= {"card": str(flags.card), "sha256": _write(made, flags.card, settings.probe, flags.yes)}
+        image.unpack(Path(stock).expanduser(), unfinished)
+        boot = image.BootPartition(unfinished)
+        boot.write(first_start.boot_files(boot, probe))
+        with unfinished.open("rb") as file:
+            os.fsync(file.fileno())
+        if disk is not None:
+            _confirm(disk, flags)
+            card.write_as_root(unfinished, flags.card)
+            print(f"{flags.name}: {flags.card} is written and compared. Put it into the Pi and give it power.")
+        if kept is not None:
+            unfinished.rename(kept)
+            print(f"{flags.name}: {kept}. It holds secrets: write the card, then delete it.")
     finally:
-        if flags.card is not None and flags.output is None:
-            made.path.unlink()
-            result["path"] = None
-    print(json.dumps(result) if flags.json else _said(made, result))
-    return 0
+        unfinished.unlink(missing_ok=True)
 
 
-def _write(made: build.Made, device: Path, probe: str, sure: bool) -> str:
-    disk = disks.choose(device, made.card_bytes)
-    if not sure:
-        if not sys.stdin.isatty():
-            raise ImageError(f"everything on {device} would be erased and nobody is there to ask; mend: --yes")
-        print(
-            f"{disk.path}: {disk.model}, {disk.size_bytes / _MB / 1000:.1f} GB. Everything on it is erased for {probe}.",
-            file=sys.stderr,
-        )
-        if input("Its name again, to go on: ").strip() not in (disk.name, str(disk.path)):
-            raise RefusedError("not written")
-    with Bar("written") as writing, Bar("compared") as comparing:
-        bars = {"write": writing, "compare": comparing}
-        return card.write(made.path, disk.path, lambda step, done: bars[step].show(done))
+def _code(flags: argparse.Namespace) -> str:
+    if flags.invite is None:
+        return invitation(flags.name, inventory.invite(flags.inventory, flags.name))
+    try:
+        return invitation(flags.name, flags.invite.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text"
+        raise ImageError(f"{flags.invite}: {reason}; hint: leave --invite out to ask the server") from None
 
 
-def _said(made: build.Made, result: dict[str, object]) -> str:
-    where = f"{result['card']}, read back (SHA-256 {result['sha256']})" if result["card"] else str(made.path)
-    lines = [
-        f"{result['probe']}: Raspberry Pi OS {made.release} {made.architecture} on {where}",
-        f"  fits cards of {made.card_bytes / _MB / 1000:.1f} GB or more; what is beyond that becomes the spool at the first start",
-    ]
-    if result["path"] is not None and made.enrols:
-        lines.append("  who has this file has the probe's invitation: delete it once the card is written")
-    if not made.enrols:
-        lines.append("  it does not enrol by itself: the playbook brings its invitation")
-    return "\n".join(lines)
+def _confirm(disk: dict[str, object], flags: argparse.Namespace) -> None:
+    if flags.yes:
+        return
+    if not sys.stdin.isatty():
+        raise ImageError(f"{flags.card} would be erased and nobody can be asked; hint: --yes")
+    print(f"Everything on {card.named(disk)} is erased for {flags.name}.", file=sys.stderr)
+    if input("Type its name to go on: ").strip() not in (disk["name"], disk["path"], str(flags.card)):
+        raise ImageError(f"{flags.card} was not written; hint: the name is {disk['path']}", 1)
 
 
-def _cards(as_json: bool) -> int:
-    found = [disk for disk in disks.disks() if disk.removable and disk.size_bytes]
-    if as_json:
-        rows = [{**dataclasses.asdict(disk), "path": str(disk.path)} for disk in found]
-        print(json.dumps(rows))
-        return 0
+def _cards() -> int:
+    found = [disk for disk in card.disks() if disk["type"] == "disk" and disk["size"] and card.removable(disk)]
     for disk in found:
-        print(
-            f"{disk.path}  {disk.size_bytes / _MB / 1000:6.1f} GB  {disk.model}{'  in use: ' + ', '.join(disk.uses) if disk.uses else ''}"
-        )
+        used = ", ".join(card.uses(disk))
+        print(card.named(disk) + (f", mounted: {used}" if used else ""))
     if not found:
-        print("no removable disk is plugged in", file=sys.stderr)
-        return 1
-    return 0
+        print("tandem-image: no removable disk; hint: plug in the card's reader", file=sys.stderr)
+    return 0 if found else 1

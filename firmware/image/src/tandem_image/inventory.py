@@ -1,24 +1,18 @@
-"""The probe's variables as Ansible sees them: the inventory is read by Ansible itself, with its groups, files, vaults and templates."""
+"""What Ansible says: a probe's variables, with groups, files, vaults and templates; and the invitation, asked of the server over SSH."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tandem_image.errors import ImageError, LackingError
+from tandem_image import ImageError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-NAMES = (
+_NAMES = (
     "tandem_server_name",
     "tandem_server_ports",
     "tandem_ca_file",
@@ -27,68 +21,50 @@ NAMES = (
     "tandem_operator_keys",
     "tandem_user",
     "tandem_image_file",
-    "tandem_image_root_size",
+)
+_UNDEFINED = re.compile(r"'([A-Za-z_][A-Za-z0-9_]{0,99})' is undefined")
+# What Ansible says of a template may quote a secret: only what is known to hold none is passed on.
+_REASONS = (
+    ("Decryption failed", "the vault does not open; hint: is {inventory}/vault.key this fleet's key?"),
+    ("no vault secrets", "the vault has no key; hint: put the fleet's key into {inventory}/vault.key"),
+    ("parse inventory", "a file is of no kind that Ansible reads; hint: ./kit fleet check {inventory}"),
 )
 
 
-_UNDEFINED = re.compile(r"'([A-Za-z_][A-Za-z0-9_]{0,99})' is undefined")
-
-
-@dataclass(frozen=True)
-class Variables:
-    """Those of NAMES that are set, by name; never printed, for there are passwords among them."""
-
-    values: Mapping[str, Any] = field(repr=False)
-
-    def text(self, name: str) -> str | None:
-        """A text, or None where it is not set or empty."""
-        value = self.values.get(name)
-        if value is None or value == "":
-            return None
-        if not isinstance(value, str):
-            raise ImageError(f"{name} in the inventory is no text; mend: put it into quotes")
-        return value
-
-    def mapping(self, name: str) -> Mapping[str, Any]:
-        """A dictionary, empty where it is not set."""
-        value = self.values.get(name) or {}
-        if not isinstance(value, dict):
-            raise ImageError(
-                f"{name} in the inventory is no dictionary; mend: ansible/roles/tandem/README.md says its keys"
-            )
-        return value
-
-    def sequence(self, name: str) -> Sequence[Any]:
-        """A list, empty where it is not set."""
-        value = self.values.get(name) or []
-        if not isinstance(value, list):
-            raise ImageError(f"{name} in the inventory is no list; mend: one entry a line, each after '- '")
-        return value
-
-
-def read(probe: str, inventories: Sequence[str], vault: Sequence[str] = ()) -> Variables:
-    """Ask Ansible; ``vault`` are options of its own. Its debug action runs here and connects to nobody.
-
-    Raises ImageError for a probe or a file that is not there, LackingError without Ansible.
-    """
-    if not inventories:
-        return Variables({})
-    for place in inventories:
-        if not Path(place).exists() and "," not in place:
-            raise ImageError(f"there is no inventory {place}; mend: ansible/inventories/README.md")
+def variables(inventory: Path, probe: str) -> dict[str, Any]:
+    """Those of _NAMES that are set. Ansible's debug action runs here and connects to nobody. Raises ImageError."""
     # Not through to_json: it does not know what `omit` leaves out.
-    wanted = ", ".join(f"'{name}': hostvars[inventory_hostname]['{name}'] | default(none)" for name in NAMES)
-    sources = [word for place in inventories for word in ("-i", place)]
-    command = [
-        _ansible(),
-        *sources,
-        *vault,
-        probe,
-        "-m",
-        "ansible.builtin.debug",
-        "-a",
-        "msg={{ {" + wanted + "} }}",
-    ]
+    wanted = ", ".join(f"'{name}': hostvars[inventory_hostname]['{name}'] | default(none)" for name in _NAMES)
+    hosts = _ansible(inventory, probe, "ansible.builtin.debug", "msg={{ {" + wanted + "} }}")
+    if probe not in hosts:
+        raise ImageError(f"{inventory}: there is no {probe}; hint: ./kit fleet add-kit {probe}")
+    task = hosts[probe]
+    if not isinstance(task.get("msg"), dict):  # of a task that failed it is a text
+        raise ImageError(f"{inventory}: {_why(str(task), inventory, probe)}")
+    return {name: value for name, value in task["msg"].items() if value is not None}
+
+
+def invite(inventory: Path, probe: str) -> str:
+    """What ``tandem-server probe invite`` prints on the fleet's server. Raises ImageError."""
+    words = f"tandem-server probe invite {probe} --json"
+    hosts = _ansible(
+        inventory, "servers", "ansible.builtin.command", words, "--become-user", "tandem-server", "--become"
+    )
+    hint = "hint: --invite FILE with the output of `tandem-server probe invite`, or --no-enrolment"
+    if len(hosts) != 1:
+        raise ImageError(f"{inventory}: the group servers has {len(hosts)} machines, not one; {hint}")
+    ((server, task),) = hosts.items()
+    if task.get("rc") != 0:
+        said = " ".join(str(task.get("stderr") or task.get("msg") or "no answer").split())[:300]
+        what = "cannot be reached" if task.get("unreachable") else "gives no invitation"
+        raise ImageError(f"{server} {what} ({said}); {hint}", 1)
+    return str(task["stdout"])
+
+
+def _ansible(inventory: Path, hosts: str, module: str, arguments: str, *options: str) -> dict[str, Any]:
+    """The result of one action for each host. Raises ImageError where Ansible does not come to it."""
+    if not inventory.exists():
+        raise ImageError(f"there is no inventory {inventory}; hint: ./kit fleet new {inventory}")
     environment = {
         **{name: value for name, value in os.environ.items() if name != "ANSIBLE_LOG_PATH"},
         "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
@@ -97,41 +73,28 @@ def read(probe: str, inventories: Sequence[str], vault: Sequence[str] = ()) -> V
         "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1",
         "LC_ALL": "C.UTF-8",
     }
-    # A vault's password is asked for on the terminal itself.
-    ran = subprocess.run(command, capture_output=True, check=False, env=environment, text=True, errors="replace")
-    return Variables(_values(probe, ran.stdout, ran.stderr))
-
-
-def _ansible() -> str:
+    key = inventory / "vault.key"
+    if key.is_file():
+        environment.setdefault("ANSIBLE_VAULT_PASSWORD_FILE", str(key.resolve()))
     beside = Path(sys.executable).with_name("ansible")
-    found = str(beside) if beside.exists() else shutil.which("ansible")
-    if found is None:
-        raise LackingError(
-            "the inventory is read by Ansible, which is missing; mend: start this as ./kit image, which sets it up"
-        )
-    return found
+    program = str(beside) if beside.exists() else "ansible"
+    command = [program, "-i", str(inventory), hosts, "-m", module, "-a", arguments, *options]
+    try:
+        ran = subprocess.run(command, capture_output=True, check=False, env=environment, text=True, errors="replace")
+    except FileNotFoundError:
+        raise ImageError("Ansible is missing; hint: start this as ./kit image, which sets it up", 3) from None
+    try:
+        (play,) = json.loads(ran.stdout[ran.stdout.index("{") :])["plays"]
+        return dict(play["tasks"][0]["hosts"]) if play["tasks"] else {}
+    except (ValueError, LookupError, TypeError):
+        raise ImageError(f"{inventory}: {_why(ran.stdout + ran.stderr, inventory, hosts)}") from None
 
 
-def _values(probe: str, stdout: str, stderr: str) -> dict[str, Any]:
-    values = None
-    with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
-        values = json.loads(stdout[stdout.index("{") :])["plays"][0]["tasks"][0]["hosts"][probe]["msg"]
-    if not isinstance(values, dict):  # of a task that failed it is a text
-        raise ImageError(f"Ansible could not say the variables of {probe} ({_why(stdout + stderr, probe)})")
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _why(said: str, probe: str) -> str:
-    # What it says of a template may quote it, and what it was made from: only what is known to hold no value is passed on.
+def _why(said: str, inventory: Path, host: str) -> str:
     undefined = _UNDEFINED.search(said)
     if undefined is not None:
-        return f"{undefined[1]} is not defined; mend: set it for {probe}, or take away what refers to it"
-    for text, mend in (
-        ("Decryption failed", "mend: another --vault-password-file"),
-        ("no vault secrets", "mend: --vault-password-file FILE, or --ask-vault-pass"),
-        ("Could not match supplied host pattern", f"mend: is {probe} in that inventory?"),
-        ("parse inventory", "mend: a file of the inventory is of no kind that Ansible reads"),
-    ):
+        return f"{undefined[1]} is not defined; hint: set it for {host}, or remove what refers to it"
+    for text, reason in _REASONS:
         if text.lower() in said.lower():
-            return f"{text}; {mend}"
-    return f"mend: ansible-inventory -i INVENTORY --host {probe} says more"
+            return reason.format(inventory=inventory, host=host)
+    return f"Ansible cannot read it; hint: ansible-inventory -i {inventory} --host {host}"

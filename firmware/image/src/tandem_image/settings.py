@@ -1,178 +1,168 @@
-"""What one probe's image is made from, checked: every mistake is one line with its mend."""
+"""One probe's settings out of its inventory, checked: each mistake is one line that names the variable, with a hint."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
+import json
 import re
+import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from pathlib import Path
+from typing import Any
 
-from tandem_image.errors import ImageError
+from tandem_image import ImageError
 
-GIB = 1 << 30
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-# What userconf-service of bookworm takes for a user's name (userconf-pi, validate_user).
-_USER = re.compile(r"[a-z][a-z0-9-]{0,31}")
-_COUNTRY = re.compile(r"[A-Z]{2}")
-_KEY_KINDS = re.compile(r"(?:sk-)?(?:ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521))(?:@openssh\.com)?")
-_PSK = re.compile(r"[0-9a-fA-F]{64}")
-
-
-@dataclass(frozen=True)
-class Wifi:
-    """Country alone (the radio may be used), or a network as well. ``psk``: what WPA makes of the password, 64 hex digits."""
-
-    country: str
-    ssid: str | None = None
-    psk: str | None = field(default=None, repr=False)
+_HOST = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_LINE = r"[^\x00-\x1f\x7f]{1,100}"
+_IN_QUOTES = "text of one line, in quotes (NO and 12345678 are read as something else)"
 
 
 @dataclass(frozen=True)
 class Bearer:
-    """How a SIM's data is reached before the playbook has run."""
+    """How a SIM's data is reached before the playbook has run. Without an APN NetworkManager finds it by the SIM's network."""
 
-    apn: str
+    apn: str | None
     user: str | None = None
     password: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
-class Enrolment:
-    """Whom the probe asks for its token, and by what code."""
-
-    gateway: str
-    code: str = field(repr=False)
-    ca_pem: bytes | None
-
-
-@dataclass(frozen=True)
 class Settings:
-    """One probe's. ``root_bytes``: what the root partition gets; the rest of the card is the spool's."""
+    """One probe's. ``psk``: what WPA makes of the Wi-Fi's password, 64 hex digits; ``code``: None where the playbook enrols."""
 
     probe: str
     user: str
     keys: tuple[str, ...]
-    wifi: Wifi | None = None
+    country: str | None = None
+    ssid: str | None = None
+    psk: str | None = field(default=None, repr=False)
     bearers: tuple[Bearer, ...] = ()
-    enrolment: Enrolment | None = None
-    root_bytes: int = 8 * GIB
+    gateway: str = ""
+    ca_pem: str | None = None
+    code: str | None = field(default=None, repr=False)
 
 
-def probe_name(name: str) -> str:
-    """A probe's name, which is its host name too (RFC 1123)."""
-    if _NAME.fullmatch(name) is None:
-        raise ImageError(f"{name!r} is no host name; mend: 1 to 63 of a-z, 0-9 and -, not at its ends")
-    return name
+def settings(probe: str, variables: Mapping[str, Any]) -> Settings:
+    """All but the invitation. Raises ImageError."""
+    if re.fullmatch(_HOST, probe) is None:
+        raise ImageError(f"{probe!r} is no host name; hint: 1 to 63 of a-z, 0-9 and -, not at its ends")
+    people = r"(?!root$)[a-z][a-z0-9-]{0,31}"
+    user = (
+        _text(variables, "tandem_user", people, "a-z first, then a-z, 0-9 and -, at most 32, not root")
+        or "tandem-admin"
+    )
+    keys = tuple(_public_key(line) for line in _of(list, variables, "tandem_operator_keys"))
+    if not keys:
+        raise ImageError(
+            "tandem_operator_keys is empty: nobody could log in; hint: add the line of ~/.ssh/id_ed25519.pub"
+        )
+    ca_file = _text(variables, "tandem_ca_file")
+    return Settings(
+        probe,
+        user,
+        keys,
+        *_wifi(variables),
+        _bearers(variables),
+        _gateway(variables),
+        _ca(ca_file) if ca_file else None,
+    )
 
 
-def user_name(name: str) -> str:
-    """The people's account."""
-    if _USER.fullmatch(name) is None or name == "root":
-        raise ImageError(f"{name!r} is no user name here; mend: a-z first, then a-z, 0-9 and -, at most 32, not root")
-    return name
-
-
-def public_key(line: str, where: str) -> str:
-    """One line of a .pub file, as OpenSSH writes it, without options."""
-    if "PRIVATE KEY" in line:
-        raise ImageError(f"{where} is a private key; mend: give the file beside it that ends in .pub")
-    fields = line.split(None, 2)
-    if len(fields) < 2 or _KEY_KINDS.fullmatch(fields[0]) is None:
-        raise ImageError(f"{where} is no public SSH key; mend: a line such as 'ssh-ed25519 AAAA… name'")
-    if _fields(fields[1])[:1] != [fields[0].encode()]:
-        raise ImageError(f"{where} is a public SSH key that was cut or changed; mend: copy the .pub file's line whole")
-    if not line.isprintable():
-        raise ImageError(f"{where} has control characters; mend: copy the .pub file's line")
-    return " ".join(fields)
-
-
-def _fields(encoded: str) -> list[bytes]:
-    """The fields of a key's base64, each with its length before it (RFC 4253, 6.6); nothing where they do not fill it."""
+def invitation(probe: str, text: str) -> str:
+    """The code out of what ``tandem-server probe invite NAME --json`` prints. Raises ImageError for another probe's, or none."""
+    hint = f"hint: tandem-server probe invite {probe} --json"
     try:
-        blob = base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError):
-        return []
-    fields = []
-    while blob:
-        length = int.from_bytes(blob[:4], "big")
-        if len(blob) < 4 + length:
-            return []
-        fields.append(blob[4 : 4 + length])
-        blob = blob[4 + length :]
-    return fields if len(fields) > 1 else []
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise ImageError(f"the invitation is no JSON object; {hint}")
+    if told.get("probe") != probe:
+        raise ImageError(f"the invitation is for {told.get('probe')!r}, not {probe!r}; {hint}")
+    code = told.get("code")
+    if not isinstance(code, str) or re.fullmatch(r"invite_[A-Za-z0-9_-]{43}", code) is None:  # server/spec/enrolment.md
+        raise ImageError(f"the invitation has no code; {hint}")
+    return code
 
 
-def public_keys(text: str, where: str) -> list[str]:
-    """Every key of a .pub or authorized_keys file."""
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
-    return [public_key(line, f"{where}:{number}") for number, line in lines if line and not line.startswith("#")]
-
-
-def wifi(country: str | None, ssid: str | None, password: str | None) -> Wifi | None:
-    """Checked, and the password turned into what WPA2 makes of it (IEEE 802.11-2020, J.4): the card never has the password itself."""
-    if country is None:
-        if ssid is not None or password is not None:
-            raise ImageError(
-                "Wi-Fi without a country: its radio stays off; mend: --wifi-country DE (or country in tandem_wifi)"
-            )
+def _text(
+    values: Mapping[str, Any], name: str, pattern: str = _LINE, hint: str = _IN_QUOTES, within: str = ""
+) -> str | None:
+    """A text, None where it is not set or empty. What is wrong is not repeated: it may be a secret."""
+    value = values.get(name)
+    if value is None or value == "":
         return None
-    if _COUNTRY.fullmatch(country) is None:
-        raise ImageError(f"Wi-Fi country {country!r}; mend: two capitals as in ISO 3166, such as DE")
-    if ssid is None:
-        if password is not None:
-            raise ImageError("a Wi-Fi password without a network; mend: --wifi-ssid (or ssid in tandem_wifi)")
-        return Wifi(country)
-    if not 1 <= len(ssid.encode()) <= 32 or not ssid.isprintable():
-        raise ImageError(
-            "the Wi-Fi network's name has 1 to 32 bytes and no control characters; mend: its name as phones show it"
-        )
-    if password is None:
-        return Wifi(country, ssid)
-    if _PSK.fullmatch(password):
-        return Wifi(country, ssid, password.lower())
-    if not 8 <= len(password) <= 63 or not all(" " <= character <= "~" for character in password):
-        raise ImageError(
-            "a Wi-Fi password has 8 to 63 characters of ASCII (or is the 64 hex digits made of it); mend: look it up again"
-        )
-    return Wifi(country, ssid, hashlib.pbkdf2_hmac("sha1", password.encode(), ssid.encode(), 4096, 32).hex())
-
-
-def bearer(apn: object, user: object, password: object, where: str) -> Bearer:
-    """An access point's name and login, as the inventory has them."""
-    texts = (apn, user, password)
-    if not isinstance(apn, str) or any(text is not None and not isinstance(text, str) for text in texts):
-        raise ImageError(f"{where}: apn, user and password are texts; mend: put them into quotes")
-    if any(isinstance(text, str) and (not text.isprintable() or not 1 <= len(text) <= 100) for text in texts):
-        raise ImageError(f"{where}: apn, user and password have 1 to 100 characters and no control characters")
-    return Bearer(apn, user if isinstance(user, str) else None, password if isinstance(password, str) else None)
-
-
-def gateway(url: str) -> str:
-    """The server's address for enrolment."""
-    try:
-        parts = urlsplit(url)
-        good = (
-            parts.scheme == "https"
-            and bool(parts.hostname)
-            and parts.path in ("", "/")
-            and not (parts.query or parts.fragment or parts.username)
-        )
-        _ = parts.port
-    except ValueError:
-        good = False
-    if not good or not url.isprintable() or " " in url:
-        raise ImageError(f"gateway {url!r}; mend: https://HOST:8443")
-    return url.rstrip("/")
-
-
-def size(text: str) -> int:
-    """``8G``, ``7500M`` or bytes; at least 3 GiB, which the system and its upgrades need."""
-    match = re.fullmatch(r"([0-9]{1,15})([MG]?)", text)
-    if match is None:
-        raise ImageError(f"size {text!r}; mend: 8G, 7500M or a number of bytes")
-    value = int(match[1]) * {"": 1, "M": 1 << 20, "G": GIB}[match[2]]
-    if not 3 * GIB <= value <= 1024 * GIB:
-        raise ImageError(f"size {text!r}; mend: 3G to 1024G")
+    if not isinstance(value, str) or re.fullmatch(pattern, value) is None:
+        raise ImageError(f"{within}{name} cannot be used; hint: {hint}")
     return value
+
+
+def _of(kind: type, values: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - what the inventory has
+    """A list or dictionary, empty where it is not set."""
+    value = values.get(name) or kind()
+    if not isinstance(value, kind):
+        raise ImageError(
+            f"{name} is no {kind.__name__}; hint: ansible/roles/tandem/meta/argument_specs.yml says its shape"
+        )
+    return value
+
+
+def _public_key(line: object) -> str:
+    """One line of a .pub file, as ssh-keygen takes it."""
+    if not isinstance(line, str) or "PRIVATE KEY" in line or not line.isprintable():
+        raise ImageError("tandem_operator_keys: not a public SSH key; hint: the one line of a file that ends in .pub")
+    told = subprocess.run(["ssh-keygen", "-l", "-f", "-"], input=line.encode(), capture_output=True, check=False)
+    if told.returncode != 0:
+        raise ImageError(f"tandem_operator_keys: {line[:40]}… is cut or changed; hint: copy the .pub file's line whole")
+    return line.strip()
+
+
+def _wifi(variables: Mapping[str, Any]) -> tuple[str | None, str | None, str | None]:
+    """Country, network and key; the card never has the password itself, but what WPA2 makes of it (IEEE 802.11-2020, J.4)."""
+    told = _of(dict, variables, "tandem_wifi")
+    if told.get("country") is None and told:
+        raise ImageError("tandem_wifi.country is missing, without which the radio stays off; hint: country: DE")
+    country = _text(told, "country", "[A-Z]{2}", "two capitals as in ISO 3166, such as DE, in quotes", "tandem_wifi.")
+    ssid = _text(told, "ssid", within="tandem_wifi.")
+    password = _text(told, "password", "[ -~]{8,63}|[0-9a-fA-F]{64}", "8 to 63 of ASCII, in quotes", "tandem_wifi.")
+    if ssid is not None and len(ssid.encode()) > 32:
+        raise ImageError("tandem_wifi.ssid has more than 32 bytes; hint: the network's name as phones show it")
+    if ssid is None or password is None or len(password) == 64:
+        return country, ssid, password
+    return country, ssid, hashlib.pbkdf2_hmac("sha1", password.encode(), ssid.encode(), 4096, 32).hex()
+
+
+def _bearers(variables: Mapping[str, Any]) -> tuple[Bearer, ...]:
+    """One for each access point; where the probe finds its modems itself, one for all of them."""
+    if variables.get("tandem_paths") == "found":
+        return (Bearer(None),)
+    bearers = []
+    for number, path in enumerate(_of(list, variables, "tandem_paths")):
+        within = f"tandem_paths[{number}]"
+        values = path if isinstance(path, dict) else {"apn": path}
+        apn, user, password = (_text(values, name, within=f"{within}.") for name in ("apn", "user", "password"))
+        if apn is not None:
+            bearers.append(Bearer(apn, user, password))
+    return tuple(dict.fromkeys(bearers))
+
+
+def _gateway(variables: Mapping[str, Any]) -> str:
+    server = _text(
+        variables, "tandem_server_name", r"[A-Za-z0-9.-]+|[0-9A-Fa-f:.]+", "the server's DNS name or address"
+    )
+    if server is None:
+        raise ImageError("tandem_server_name is missing; hint: the server's DNS name or address")
+    port = _of(dict, variables, "tandem_server_ports").get("gateway", 8443)
+    return f"https://{f'[{server}]' if ':' in server else server}:{port}"
+
+
+def _ca(named: str) -> str:
+    try:
+        text = Path(named).expanduser().read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text"
+        raise ImageError(f"tandem_ca_file: {named}: {reason}; hint: ./kit fleet check DIR") from None
+    if "PRIVATE KEY" in text or "-----BEGIN CERTIFICATE-----" not in text:
+        raise ImageError(f"tandem_ca_file: {named} is not a certificate alone; hint: the CA's certificate as PEM")
+    return text

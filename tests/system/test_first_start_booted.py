@@ -1,0 +1,117 @@
+"""A card's first start under a real systemd, in a container: bookworm's by the words on the kernel's command line, trixie's by cloud-init.
+
+The root is the targets' bare Debian, the boot partition a folder with the files that ./kit image writes; cloud-init is the distribution's.
+Each test goes on to the next start, as the probe does.
+"""
+
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from targets.available import lacks, made
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit/image"))
+import stock_images
+
+from tandem_image.first_start import boot_files
+from tandem_image.image import BootPartition, unpack
+from tandem_image.settings import Settings
+
+SETTINGS = Settings("kit-01", "tandem-admin", ("ssh-ed25519 AAAA anna@laptop",), "DE", gateway="https://s:8443")
+# What a machine that came up to its end says of itself, before it ends.
+REPORT = """[Unit]
+After=multi-user.target cloud-final.service
+[Service]
+Type=oneshot
+ExecStart=/bin/sh -c '{ id -nG tandem-admin; hostname; systemctl is-enabled tandem-spool; } >/report.new; mv /report.new /report'
+ExecStopPost=systemctl --no-block exit 0
+[Install]
+WantedBy=default.target
+"""
+DATA_SOURCE = "datasource_list: [NoCloud, None]\ndatasource: {NoCloud: {seedfrom: 'file:///boot/firmware/'}}\nssh_deletekeys: false\n"
+RESTARTS = 133  # what systemd-nspawn says where the machine wants to start again
+
+
+class Machine:
+    """A container's root."""
+
+    def __init__(self, root):
+        self.root, self.boot = root, root / "boot/firmware"
+
+    def start(self, *words, status=0):
+        """Until it ends by itself. ``words``: of its command line."""
+        argv = ["systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={self.root}"]
+        argv += [f"--machine=first-{secrets.token_hex(4)}", "--private-network", "--link-journal=no"]
+        argv += ["--resolv-conf=off", "--timezone=off", "--console=read-only", "--hostname=raspberrypi", *words]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == status, done.stdout[-3000:] + done.stderr
+
+    def is_ready(self):
+        """Assert what the first start is for, as the machine itself sees it at the next."""
+        groups, name, spool = (self.root / "report").read_text().splitlines()
+        assert {"tandem-admin", "sudo"} <= set(groups.split())
+        assert (name, spool) == ("kit-01", "enabled")
+        assert (self.root / "home/tandem-admin/.ssh/authorized_keys").read_text() == f"{SETTINGS.keys[0]}\n"
+        assert not (self.boot / "firstrun.sh").exists()
+
+
+@pytest.fixture
+def machine(request, tmp_path):
+    if os.geteuid() != 0 or lacks() is not None:
+        pytest.skip(lacks() or "needs root")
+    stock = stock_images.make(tmp_path, request.param)
+    unpack(stock.path, tmp_path / "card.img")
+    partition = BootPartition(tmp_path / "card.img")
+    partition.write(boot_files(partition, SETTINGS))
+    for name in ("root", "upper", "work"):
+        (tmp_path / "on" / name).mkdir(parents=True)
+    options = f"lowerdir={made() / 'root'},upperdir={tmp_path}/on/upper,workdir={tmp_path}/on/work"
+    layered = tmp_path / "on/root"
+    subprocess.run(["mount", "-t", "overlay", "-o", options, "overlay", layered], check=True)
+    try:
+        machine = Machine(layered)
+        machine.boot.mkdir(parents=True)
+        for name, text in stock_images.boot_files(tmp_path / "card.img").items():
+            (machine.boot / name).write_text(text)
+            (machine.boot / name).chmod(0o755)  # as FAT is mounted
+        units = layered / "etc/systemd/system"
+        (units / "report.service").write_text(REPORT)
+        (units / "multi-user.target.wants").mkdir(exist_ok=True)
+        (units / "multi-user.target.wants/report.service").symlink_to("/etc/systemd/system/report.service")
+        yield machine
+    finally:
+        subprocess.run(["umount", layered], check=True)
+
+
+@pytest.mark.parametrize("machine", ["bookworm"], indirect=True)
+def test_bookworm_by_the_words_on_its_command_line(machine):
+    words = [word for word in (machine.boot / "cmdline.txt").read_text().split() if word.startswith("systemd.")]
+    machine.start(*words, status=RESTARTS)
+    assert not (machine.root / "report").exists()
+    machine.start(*(word for word in (machine.boot / "cmdline.txt").read_text().split() if word.startswith("systemd.")))
+    machine.is_ready()
+
+
+@pytest.mark.parametrize("machine", ["trixie"], indirect=True)
+def test_trixie_by_cloud_init_which_restarts_it(machine):
+    unpacked = Path(os.environ.get("TANDEM_CLOUD_INIT") or "build/cloud-init").resolve()
+    if not (unpacked / "lib/systemd/system/cloud-init.target").exists():
+        pytest.skip("no unpacked cloud-init: ./kit test sets TANDEM_CLOUD_INIT")
+    modules = "usr/lib/python3/dist-packages"  # those that this machine has were not unpacked
+    for there, here in (
+        (unpacked / "etc", "etc"),
+        (unpacked / "usr", "usr"),
+        (unpacked / "lib", "usr/lib"),
+        (f"/{modules}", modules),
+    ):
+        subprocess.run(["cp", "-a", "-n", f"{there}/.", machine.root / here], check=True)
+    units = ("cloud-init-local", "cloud-init", "cloud-config", "cloud-final")
+    subprocess.run(["systemctl", f"--root={machine.root}", "--quiet", "enable", *units], check=True)
+    (machine.root / "etc/cloud/cloud.cfg.d/99_raspberry-pi.cfg").write_text(DATA_SOURCE)
+    machine.start(status=RESTARTS)
+    assert not (machine.root / "report").exists()
+    machine.start()
+    machine.is_ready()

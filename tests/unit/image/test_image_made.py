@@ -1,0 +1,184 @@
+"""./kit image as a person types it: what is on the image, and what it says where it cannot be made."""
+
+import base64
+import io
+import json
+import shutil
+import tarfile
+import time
+
+import pytest
+import role_base
+import stock_images
+
+from tandem_image.cli import main
+
+CODE = "invite_" + "c" * 43
+
+
+@pytest.fixture
+def made(fleet, stocks, monkeypatch):
+    """Makes kit-01's image of a release, in the fleet's parent folder."""
+    monkeypatch.chdir(fleet.parent)
+
+    def make(release, *more):
+        words = ["kit-01", "-i", "fleet", "--image", str(stocks[release].path), "--invite", "kit-01.invite", *more]
+        assert main(words) == 0
+        return stock_images.boot_files(fleet.parent / "kit-01.img")
+
+    return make
+
+
+def carried(script):
+    """What firstrun.sh brings: paths with mode and text, or where a link leads."""
+    packed = script.partition("<<'FILES'")[2].partition("\n")[2].partition("\nFILES\n")[0]
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed))) as archive:
+        return {
+            f"/{entry.name}": entry.linkname
+            if entry.issym()
+            else (entry.mode, archive.extractfile(entry).read().decode())
+            for entry in archive
+        }
+
+
+@pytest.mark.parametrize("release", ["bookworm", "trixie"])
+def test_only_the_boot_partition_is_changed(made, stocks, fleet, release):
+    made(release)
+    stock, image = stocks[release].path.read_bytes(), (fleet.parent / "kit-01.img").read_bytes()
+    root = stock_images.ROOT_START * 512
+    assert image[: stock_images.BOOT_START * 512] == stock[: stock_images.BOOT_START * 512]
+    assert image[root:] == stock[root:]
+    assert (fleet.parent / "kit-01.img").stat().st_mode & 0o777 == 0o600
+
+
+def test_bookworm_starts_it_by_the_kernels_command_line_and_grows_no_root(made):
+    files = made("bookworm")
+    assert files["cmdline.txt"].count("\n") == 1
+    words = files["cmdline.txt"].split()
+    assert "firstboot" not in files["cmdline.txt"]
+    assert "systemd.run=/boot/firmware/firstrun.sh" in words
+    assert {"systemd.run_success_action=reboot", "systemd.unit=kernel-command-line.target", "rootwait"} <= set(words)
+    assert {"usbcore.autosuspend=-1", "cfg80211.ieee80211_regdom=DE"} <= set(words)
+    assert "user-data" not in files
+
+
+def test_trixie_starts_it_by_cloud_init_and_grows_no_root(made, stocks):
+    files = made("trixie")
+    assert " resize" not in files["cmdline.txt"]
+    assert "systemd.run" not in files["cmdline.txt"]
+    told = json.loads(files["user-data"].partition("\n")[2])
+    assert (told["growpart"], told["resize_rootfs"], told["ssh_pwauth"]) == ({"mode": "off"}, False, False)
+    for name in ("meta-data", "network-config"):
+        assert files[name] == (stocks["trixie"].boot / name).read_text()
+
+
+@pytest.mark.parametrize("release", ["bookworm", "trixie"])
+def test_both_carry_the_same(made, release):
+    files = made(release)
+    assert "ssh" in files
+    assert files["config.txt"].splitlines()[-2:] == ["dtparam=watchdog=on", "# END Tandem: watchdog (role base)"]
+    there = carried(files["firstrun.sh"])
+    # So that a probe's first play changes none of them.
+    for place in (
+        "/etc/sudoers.d/tandem",
+        "/etc/systemd/system.conf.d/90-tandem.conf",
+        "/etc/ssh/sshd_config.d/10-tandem.conf",
+    ):
+        assert there[place][1] == role_base.written(place, base_operator_user="tandem-admin")
+    assert there["/etc/sudoers.d/tandem"][0] == 0o440
+    assert there["/etc/systemd/system/userconfig.service"] == "/dev/null"
+    mode, enrol = there["/etc/tandem/enrol.json"]
+    assert (mode, json.loads(enrol)) == (
+        0o600,
+        {"probe": "kit-01", "gateway": "https://server.example:8443", "code": CODE, "ca_file": "/etc/tandem/ca.pem"},
+    )
+    mode, wifi = there["/etc/NetworkManager/system-connections/tandem-wifi.nmconnection"]
+    (named,) = [line for line in wifi.splitlines() if line.startswith("ssid=")]
+    assert bytes(int(number) for number in named[5:].strip(";").split(";")).decode() == 'x y; "z – Ω'
+    mode, mobile = there["/etc/NetworkManager/system-connections/tandem-mobile-1.nmconnection"]
+    assert mode == 0o600
+    assert {"type=gsm", "apn=internet.example", "username=web", "password=p;w"} <= set(mobile.splitlines())
+
+
+def test_neither_the_wifi_password_nor_a_pin_is_on_it(made):
+    files = made("trixie")
+    there = carried(files["firstrun.sh"])
+    texts = [*files.values(), *(entry[1] for entry in there.values() if isinstance(entry, tuple))]
+    assert not [text for text in texts if "correct horse" in text or "pin=" in text]
+
+
+def test_where_the_probe_finds_its_modems_networkmanager_finds_their_access_points(made, fleet):
+    (fleet / "host_vars/kit-01.yml").write_text("tandem_paths: found\n")
+    there = carried(made("trixie")["firstrun.sh"])
+    assert (
+        "auto-config=true"
+        in there["/etc/NetworkManager/system-connections/tandem-mobile-1.nmconnection"][1].splitlines()
+    )
+
+
+def test_without_wifi_and_enrolment_nothing_of_them_is_there(made, fleet):
+    variables = json.loads((fleet / "group_vars/all.yml").read_text())
+    del variables["tandem_wifi"]
+    (fleet / "group_vars/all.yml").write_text(json.dumps(variables))
+    files = made("bookworm", "--no-enrolment")
+    there = carried(files["firstrun.sh"])
+    assert "regdom" not in files["cmdline.txt"]
+    assert not [path for path in there if "enrol" in path or "wifi" in path or "NetworkManager.state" in path]
+
+
+def test_a_packed_image_is_unpacked_and_a_cut_off_one_leaves_nothing(fleet, stocks, monkeypatch, capfd):
+    monkeypatch.chdir(fleet.parent)
+    shutil.copyfile(stocks["trixie"].path, "stock.img")
+    packed = stock_images.packed(fleet.parent / "stock.img")
+    words = ["kit-01", "-i", "fleet", "--image", "stock.img.xz", "--invite", "kit-01.invite"]
+    assert main(words) == 0
+    (fleet.parent / "kit-01.img").unlink()
+    packed.write_bytes(packed.read_bytes()[:-1000])
+    assert main(words) == 2
+    assert "stock.img.xz: damaged or cut off; hint: " in capfd.readouterr().err
+    assert not list(fleet.parent.glob("kit-01.img")) + list(fleet.parent.glob("*.unfinished"))
+
+
+def test_what_is_no_fresh_image_of_the_two_releases_is_refused_in_a_line(fleet, made, tmp_path, monkeypatch, capsys):
+    made("bookworm")
+    older = tmp_path / "older"
+    older.mkdir()
+    config = "dtparam=audio=on\n"
+    cases = {
+        "kit-01.img": "prepared before",
+        "kit-01.invite": "no partition table",
+        str(stock_images.make(older, "bookworm", {"config.txt": config}).path): "neither bookworm nor trixie",
+        "nowhere.img": "nowhere.img: there is no such file",
+    }
+    monkeypatch.chdir(fleet.parent)
+    for image, said in cases.items():
+        words = ["kit-01", "-i", "fleet", "--image", image, "--invite", "kit-01.invite", "--out", "other.img"]
+        assert main(words) == 2
+        told = capsys.readouterr().err
+        assert said in told
+        assert "; hint: " in told
+        assert told.count("\n") == 1
+    assert not list(fleet.parent.glob("other*"))
+
+
+def test_an_image_that_is_there_is_not_written_over(made, stocks, capsys):
+    made("trixie")
+    words = ["kit-01", "-i", "fleet", "--image", str(stocks["trixie"].path), "--invite", "kit-01.invite"]
+    assert main(words) == 2
+    assert "kit-01.img exists; hint: --out" in capsys.readouterr().err
+
+
+def test_each_image_has_a_spool_of_its_own(made, fleet):
+    names = set()
+    for _ in range(2):
+        names.add(carried(made("trixie")["firstrun.sh"])["/etc/tandem/spool.conf"][1])
+        (fleet.parent / "kit-01.img").unlink()
+    assert {line.splitlines()[0] for line in names} == {f"partuuid={stock_images.DISK_ID:08x}-03"}
+    assert len(names) == 2
+
+
+def test_no_file_of_it_is_of_1970(made):
+    script = made("trixie")["firstrun.sh"]
+    packed = script.partition("<<'FILES'")[2].partition("\n")[2].partition("\nFILES\n")[0]
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(packed))) as archive:
+        assert min(entry.mtime for entry in archive if entry.isfile()) > time.time() - 3600
