@@ -51,7 +51,8 @@ def aws(tmp_path):
 
 def moto(url, what, data):
     """moto's own address for tests."""
-    urllib.request.urlopen(urllib.request.Request(f"{url}/moto-api/{what}", data, method="POST")).close()  # noqa: S310 - loopback
+    request = urllib.request.Request(f"{url}/moto-api/{what}", data, {"Content-Type": "text/plain"}, method="POST")  # noqa: S310 - loopback
+    urllib.request.urlopen(request).close()  # noqa: S310 - loopback
 
 
 def rules(group):

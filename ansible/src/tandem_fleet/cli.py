@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import getpass
 import json
 import sys
@@ -61,8 +60,8 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def _ask(flag: str, given: str | None, question: str, default: str | None = None) -> str:
-    """The flag's value; else the answer on a terminal; else the default."""
+def _ask(flag: str, given: str | None, question: str, default: str | None = None, *, needed: bool = False) -> str:
+    """The flag's value; else the answer on a terminal; else the default, but for a flag that is ``needed``."""
     if given is not None:
         return given
     if sys.stdin.isatty():
@@ -70,7 +69,7 @@ def _ask(flag: str, given: str | None, question: str, default: str | None = None
             answer = input(f"{question}{f' [{default}]' if default else ''}: ").strip() or default
             if answer is not None:
                 return answer
-    if default is None:
+    if needed or default is None:
         raise FleetError(flag, "is missing, and there is no terminal to ask on", "./kit fleet new --help")
     return default
 
@@ -103,7 +102,9 @@ def _keys(files: list[Path] | None) -> list[str]:
 
 def _new(told: argparse.Namespace) -> None:
     keys = _keys(told.ssh_key)
-    server = _ask("--server", told.server, "Server: aws, or the address of a machine with SSH and sudo")
+    server = _ask(
+        "--server", told.server, "Server: aws, or the address of a machine with SSH and sudo", "aws", needed=True
+    )
     name = _ask("--name", told.name, "Its DNS name (empty: its address)", "")
     kits = told.kit or _ask("--kit", None, "Kits, separated by blanks", "kit-01").split()
     country = _ask("--country", told.country, "Country where the kits are used (DE, GB, US …)").upper()
@@ -121,7 +122,8 @@ def _new(told: argparse.Namespace) -> None:
 def _check(told: argparse.Namespace) -> int:
     found = check.faults(told.folder)
     if told.json:
-        print(json.dumps({"faults": [dataclasses.asdict(fault) for fault in found]}, indent=1))
+        faults = [{"file": one.place, "what": one.what, "hint": one.hint} for one in found]
+        print(json.dumps({"faults": faults}, indent=1))
     elif found:
         print("\n".join(map(str, found)), file=sys.stderr)
     elif not told.quiet:
