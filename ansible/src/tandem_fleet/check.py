@@ -12,66 +12,54 @@ import yaml
 
 from tandem_fleet import vault
 from tandem_fleet.files import FleetError, Sealed, load
-from tandem_fleet.new import KIT, SSH_KEY, group, probes
+from tandem_fleet.new import KIT, SSH_KEY, group
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
 _SECRET = re.compile(
-    r"(?:^|_)(?:pin|puk|password|passphrase|passwd|psk|secret|token|code|private_key|secret_key|api_key)$|^secret_",
-    re.I,
+    "(?:^|_)(?:pin|puk|pass(?:word|phrase|wd)|psk|secret|token|code|(?:private|secret|api)_key)$|^secret_", re.I
 )
 """Names whose values are secrets."""
 _TEMPLATE = re.compile(r"\s*\{\{[^{}]*\}\}\s*", re.S)
 """A value that is only a template: what it names is checked where it stands."""
-_CLEAR = re.compile(r"-----BEGIN (?:(?!ENCRYPTED)[A-Z]+ )?PRIVATE KEY-----|\bAKIA[0-9A-Z]{16}\b")
+_CLEAR = re.compile(rb"-----BEGIN (?:(?!ENCRYPTED)[A-Z]+ )?PRIVATE KEY-----|\bAKIA[0-9A-Z]{16}\b")
 _OWN = ("ansible_", "fleet_", "secret_", "tandem_image_")
 """Beginnings of variables that no role declares: Ansible's, the fleet's own, its secrets, those of `./kit image`."""
 
+Read = dict[Path, dict[str, Any]]
+"""The variables in each file."""
+
 
 def faults(fleet: Path) -> list[FleetError]:
-    """All that is wrong, in the order of the files."""
+    """All that is wrong."""
     if not (fleet / "hosts.yml").is_file():
         return [FleetError(fleet, "no fleet is here", "./kit fleet new DIR makes one; -i DIR names it")]
-    files = [file for file in sorted(fleet.rglob("*.yml")) if ".git" not in file.parts]
-    read: dict[Path, dict[str, Any]] = {}
     found: list[FleetError] = []
-    for file in files:
+    read: Read = {}
+    for file in sorted(fleet.rglob("*.yml")):
         try:
             read[file] = load(file)
         except FleetError as error:
             found.append(error)
-    if not found:  # the rest would be misread
-        found = [
-            *_key(fleet, read),
-            *_clear(fleet, read),
-            *_hosts(fleet, read),
-            *_everyone(fleet, read),
-            *_known(fleet, read),
-        ]
-    return found
+    # Of files that cannot be read the rest would be misread.
+    return found or [one for look in (_key, _clear, _hosts, _everyone, _known) for one in look(fleet, read)]
 
 
-def _key(fleet: Path, read: dict[Path, dict[str, Any]]) -> Iterator[FleetError]:
-    file = fleet / vault.KEY
+def _key(fleet: Path, read: Read) -> Iterator[FleetError]:
+    file, ignored = fleet / vault.KEY, fleet / ".gitignore"
     if not file.is_file():
         yield FleetError(
-            str(file),
-            "no such file, and the fleet's secrets open with no other key",
-            "copy it from where the fleet was made",
+            file, "no such file, and nothing else opens the secrets", "copy it from where the fleet was made"
         )
         return
     if file.stat().st_mode & 0o077:
         yield FleetError(file, "others can read it", f"chmod 600 {file}")
-    ignored = fleet / ".gitignore"
     if f"/{vault.KEY}" not in (ignored.read_text().split() if ignored.exists() else []):
         yield FleetError(ignored, f"git would publish {vault.KEY}", f"echo /{vault.KEY} >>{ignored}")
-    key = file.read_text()
     for place, variables in read.items():
         for name, value in _values(variables):
-            if isinstance(value, Sealed) and not vault.opens(key, value.text):
+            if isinstance(value, Sealed) and not vault.opens(file.read_text(), value.text):
                 yield FleetError(
-                    str(place),
-                    f"{name} was encrypted with another key than {file}",
-                    "set it anew: ./kit fleet secret --help",
+                    place, f"{name} was encrypted with another key than {file}", "./kit fleet secret --help"
                 )
 
 
@@ -87,106 +75,95 @@ def _values(node: object, name: str = "") -> Iterator[tuple[str, object]]:
         yield name, node
 
 
-def _clear(fleet: Path, read: dict[Path, dict[str, Any]]) -> Iterator[FleetError]:
+def _clear(fleet: Path, read: Read) -> Iterator[FleetError]:
     for place, variables in read.items():
+        owner = place.stem if place.parent.name == "host_vars" else "all"
         for name, value in _values(variables):
-            # A number in quotes or without: a PIN is one.
-            secret = (
-                isinstance(value, str | int) and not isinstance(value, bool) and value != "" and _SECRET.search(name)
-            )
-            if secret and not _TEMPLATE.fullmatch(str(value)):
-                owner = place.stem if place.parent.name == "host_vars" else "all"
+            # A PIN may be a number.
+            text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+            if text and _SECRET.search(name) and not _TEMPLATE.fullmatch(text):
                 put = name if name.startswith("secret_") else f"secret_{name}"
                 then = "" if put == name else f", then {name}: '{{{{ {put} }}}}'"
-                yield FleetError(
-                    str(place), f"{name} is a secret in clear", f"./kit fleet secret {owner} {put} -i {fleet}{then}"
-                )
-    for file in sorted(one for one in fleet.rglob("*") if one.is_file() and ".git" not in one.parts):
-        if file.stat().st_size < 1 << 20 and _CLEAR.search(file.read_bytes().decode("ascii", "replace")):
+                hint = f"./kit fleet secret {owner} {put} -i {fleet}{then}"
+                yield FleetError(place, f"{name} is a secret in clear", hint)
+    for file in sorted(fleet.rglob("*")):
+        if (
+            ".git" not in file.parts
+            and file.is_file()
+            and file.stat().st_size < 1 << 20
+            and _CLEAR.search(file.read_bytes())
+        ):
             yield FleetError(file, "a private key or an AWS key in clear", "move it out of the fleet")
 
 
-def _hosts(fleet: Path, read: dict[Path, dict[str, Any]]) -> Iterator[FleetError]:
-    file = fleet / "hosts.yml"
-    servers, kits = group(read[file], "servers"), probes(read[file])
+def _hosts(fleet: Path, read: Read) -> Iterator[FleetError]:
+    file, everyone = fleet / "hosts.yml", read.get(fleet / "group_vars/all.yml", {})
+    servers, kits = group(read[file], "servers"), group(read[file], "probes")
     if len(servers) != 1:
         yield FleetError(file, f"{len(servers)} hosts in the group servers", "one, such as server")
-    aws = "aws_name" in read.get(fleet / "group_vars/all.yml", {})
     for server, said in servers.items():
-        if not aws and "ansible_host" not in (said or {} if isinstance(said, dict) else {}):
+        if "aws_name" not in everyone and "ansible_host" not in (said if isinstance(said, dict) else {}):
             yield FleetError(file, f"{server} has no ansible_host", "its address, or aws_name in group_vars/all.yml")
     if not kits:
         yield FleetError(file, "no kit in the group probes", f"./kit fleet add-kit kit-01 -i {fleet}")
     for kit in kits:
+        own = fleet / f"host_vars/{kit}.yml"
         if not KIT.fullmatch(str(kit)):
             yield FleetError(file, f"{kit!r} is no host name", "lower-case letters, digits and -, such as kit-01")
         elif kit in servers:
             yield FleetError(file, f"{kit} is a kit and a server", "a name of its own for each")
-        elif not (fleet / f"host_vars/{kit}.yml").exists() and not (fleet / "host_vars" / str(kit)).is_dir():
-            yield FleetError(fleet / f"host_vars/{kit}.yml", "no such file", "a line `tandem_paths: found` in it")
+        elif own not in read and not own.with_suffix("").is_dir():
+            yield FleetError(own, "no such file", "a line `tandem_paths: found` in it")
     for place, variables in read.items():
-        name = place.stem if place.parent.name == "host_vars" else ""
-        if name and name not in kits and name not in servers:
-            yield FleetError(
-                str(place), f"{file} has no host {name}", f"./kit fleet add-kit {name} -i {fleet}, or remove the file"
-            )
-        yield from _places(place, variables.get("tandem_paths"))
-
-
-def _places(file: Path, paths: object) -> Iterator[FleetError]:
-    for key in ("name", "usb", "interface", "port"):
-        taken: list[object] = []
-        for path in paths if isinstance(paths, list) else []:
-            value = path.get(key) if isinstance(path, dict) else None
-            if value is not None and value in taken:
+        if place.parent.name == "host_vars" and place.stem not in kits | servers:
+            hint = f"./kit fleet add-kit {place.stem} -i {fleet}, or remove the file"
+            yield FleetError(place, f"{file} has no host {place.stem}", hint)
+        paths = variables.get("tandem_paths")
+        for key in ("usb", "interface", "port"):
+            places = [path.get(key) for path in paths if isinstance(path, dict)] if isinstance(paths, list) else []
+            for taken in sorted({str(one) for one in places if one and places.count(one) > 1}):
                 hint = "a place of its own for each modem, or tandem_paths: found"
-                yield FleetError(file, f"tandem_paths: two paths have {key} {value}", hint)
-            taken.append(value)
+                yield FleetError(place, f"tandem_paths: two paths have {key} {taken}", hint)
 
 
-def _everyone(fleet: Path, read: dict[Path, dict[str, Any]]) -> Iterator[FleetError]:
+def _everyone(fleet: Path, read: Read) -> Iterator[FleetError]:
     file = fleet / "group_vars/all.yml"
-    everyone = read.get(file)
-    if everyone is None:
-        yield FleetError(file, "no such file", "./kit fleet new makes it; take that of a new fleet")
-        return
-    if not everyone.get("tandem_server_name") and "aws_name" not in everyone:
-        yield FleetError(file, "tandem_server_name is missing", "the server's DNS name or address")
-    keys = everyone.get("tandem_operator_keys")
-    if not isinstance(keys, list) or not keys:
-        yield FleetError(file, "tandem_operator_keys is missing", "the lines of ~/.ssh/id_ed25519.pub, as a list")
-    else:
-        for line in keys:
-            if not SSH_KEY.fullmatch(str(line)):
-                yield FleetError(
-                    str(file),
-                    f"tandem_operator_keys: {str(line)[:40]!r} is no public SSH key",
-                    "the line of a .pub file",
-                )
-    wifi = everyone.get("tandem_wifi")
-    if not re.fullmatch("[A-Z]{2}", str(wifi.get("country") if isinstance(wifi, dict) else "")):
-        yield FleetError(file, "tandem_wifi: country is missing or no ISO 3166 code", "country: DE below tandem_wifi")
-    if "ca.pem" in str(everyone.get("tandem_ca_file", "")):
-        for name in ("ca.pem", "ca.key"):
-            if not (fleet / name).is_file():
-                yield FleetError(fleet / name, "no such file", "bring it back: kits trust no other CA")
-        if not everyone.get("certificate_authority_passphrase"):
-            hint = f"./kit fleet secret all certificate_authority_passphrase -i {fleet}"
-            yield FleetError(file, "certificate_authority_passphrase is missing", hint)
+    said = read.get(file, {})
+    keys, wifi = said.get("tandem_operator_keys"), said.get("tandem_wifi")
+    own = "ca.pem" in str(said.get("tandem_ca_file"))
+    sealed = "certificate_authority_passphrase"
+    for good, place, what, hint in (
+        (
+            said.get("tandem_server_name") or "aws_name" in said,
+            *(file, "tandem_server_name is missing", "the server's DNS name or address"),
+        ),
+        (
+            isinstance(keys, list) and keys and all(SSH_KEY.fullmatch(str(line)) for line in keys),
+            *(file, "tandem_operator_keys: no list of public SSH keys", "- and the line of ~/.ssh/id_ed25519.pub"),
+        ),
+        (
+            re.fullmatch("[A-Z]{2}", str(wifi.get("country") if isinstance(wifi, dict) else "")),
+            *(file, "tandem_wifi: country is missing or no ISO 3166 code", "country: DE below tandem_wifi"),
+        ),
+        (not own or said.get(sealed), file, f"{sealed} is missing", f"./kit fleet secret all {sealed} -i {fleet}"),
+        *(
+            (not own or (fleet / name).is_file(), fleet / name, "no such file", "bring it back: kits trust no other CA")
+            for name in ("ca.pem", "ca.key")
+        ),
+    ):
+        if not good:
+            yield FleetError(place, what, hint)
 
 
-def _known(fleet: Path, read: dict[Path, dict[str, Any]]) -> Iterator[FleetError]:
+def _known(fleet: Path, read: Read) -> Iterator[FleetError]:
     """Variables that no role declares."""
     declared = set()
     for specs in ROLES.glob("*/meta/argument_specs.yml"):
         for entry in yaml.safe_load(specs.read_text())["argument_specs"].values():
             declared |= set(entry.get("options") or {})
     for place, variables in read.items():
-        if {"host_vars", "group_vars"} & set(place.relative_to(fleet).parts):
-            for name in variables:
-                if name not in declared and not str(name).startswith(_OWN):
-                    near = difflib.get_close_matches(str(name), declared, 1)
-                    hint = (
-                        f"{near[0]}?" if near else "ansible/roles/*/meta/argument_specs.yml; your own begin with fleet_"
-                    )
-                    yield FleetError(place, f"{name} is no variable of Tandem", hint)
+        for name in variables if {"host_vars", "group_vars"} & set(place.relative_to(fleet).parts) else {}:
+            if name not in declared and not str(name).startswith(_OWN):
+                near = difflib.get_close_matches(str(name), declared, 1)
+                hint = f"{near[0]}?" if near else "ansible/roles/*/meta/argument_specs.yml; your own begin with fleet_"
+                yield FleetError(place, f"{name} is no variable of Tandem", hint)

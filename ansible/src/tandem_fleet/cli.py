@@ -34,7 +34,6 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument(
         "--certificate", choices=["own", "acme"], default="own", help="of the fleet's own CA, or of Let's Encrypt"
     )
-    one.add_argument("--region", metavar="REGION", default="eu-central-1", help="of AWS (%(default)s)")
     one.add_argument(
         "--wifi", metavar="SSID", help="a network at the first start; its password is asked for, or read as a line"
     )
@@ -42,7 +41,6 @@ def parser() -> argparse.ArgumentParser:
     look = commands.add_parser("check", help="say what is missing or wrong, a line each; 0: nothing, 1: something")
     look.add_argument("folder", metavar="DIR", type=Path)
     look.add_argument("--json", action="store_true", help="the faults as JSON")
-    look.add_argument("--quiet", action="store_true", help="nothing where all is good")
 
     more = commands.add_parser("add-kit", help="one kit more")
     more.add_argument("kit", metavar="NAME")
@@ -110,7 +108,7 @@ def _new(told: argparse.Namespace) -> None:
     country = _ask("--country", told.country, "Country where the kits are used (DE, GB, US …)").upper()
     wifi = _ask("--wifi", told.wifi, "Wi-Fi at the first start (empty: Ethernet)", "")
     wanted = new.Wanted(
-        server, name, kits, country, keys, told.login, told.certificate, told.region, wifi,
+        server, name, kits, country, keys, told.login, told.certificate, wifi,
         _secret(f"Password of {wifi}") if wifi else "",
     )  # fmt: skip
     new.make(told.folder, wanted)
@@ -126,7 +124,7 @@ def _check(told: argparse.Namespace) -> int:
         print(json.dumps({"faults": faults}, indent=1))
     elif found:
         print("\n".join(map(str, found)), file=sys.stderr)
-    elif not told.quiet:
+    else:
         print(f"{told.folder}: good")
     return 1 if found else 0
 
@@ -157,7 +155,3 @@ def main(arguments: list[str] | None = None) -> int:
     except (KeyboardInterrupt, EOFError):
         return 130
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

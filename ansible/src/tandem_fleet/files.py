@@ -50,10 +50,18 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 def load(file: Path) -> dict[str, Any]:
     """The variables in ``file``; empty for an empty file. FleetError: not there, not YAML, or no dictionary."""
     try:
-        found = yaml.load(file.read_text(), _Loader)  # noqa: S506 - a SafeLoader
+        return parse(file, file.read_text())
     except FileNotFoundError:
         raise FleetError(file, "no such file", "./kit fleet new DIR makes a fleet") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise FleetError(file, "is no text", "UTF-8") from None
+
+
+def parse(file: Path, text: str) -> dict[str, Any]:
+    """As ``load``, of the ``text`` that ``file`` has or would have."""
+    try:
+        found = yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
+    except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         place = f"{file}:{mark.line + 1}" if mark else str(file)
         raise FleetError(place, problem or "not YAML", "two spaces a level, `name: value`, each name once") from None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tandem_fleet import authority, vault
-from tandem_fleet.files import FleetError, load, replace
+from tandem_fleet.files import FleetError, load, parse, replace
 
 KIT = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 """A kit's name is its host name, and its name at the server."""
@@ -59,7 +59,7 @@ tandem_wifi:
 """
 _AWS = """# The server's machine. Its price a month is told before anything is made.
 aws_name: {name}
-aws_region: {region}
+aws_region: eu-central-1
 """
 _KIT = """---
 # What is told of this kit alone. A SIM's PIN: ./kit fleet secret {kit} secret_pin_a -i DIR
@@ -78,7 +78,6 @@ class Wanted:
     keys: list[str]
     login: str = "admin"
     certificate: str = "own"
-    region: str = "eu-central-1"
     wifi: str = ""
     wifi_password: str = ""
 
@@ -146,8 +145,8 @@ def _fill(made: Path, name: str, wanted: Wanted) -> None:
     if wanted.wifi:
         everyone += f"  ssid: {_quoted(wanted.wifi)}\n" + vault.entry(key, "password", wanted.wifi_password, 2)
     if aws:
-        region_name = name if re.fullmatch("[a-z0-9][a-z0-9-]{0,39}", name) else "tandem"
-        everyone += _AWS.format(name=region_name, region=wanted.region)
+        aws_name = name if re.fullmatch("[a-z0-9][a-z0-9-]{0,39}", name) else "tandem"
+        everyone += _AWS.format(name=aws_name)
     if own:
         passphrase = secrets.token_hex(24)
         certificate, sealed = authority.make(name, passphrase)
@@ -172,42 +171,34 @@ def _quoted(text: str) -> str:
 
 def add_kit(folder: Path, kit: str) -> None:
     """One kit more: a line at the end of hosts.yml, after the others, and its file. FleetError: it is there, or cannot be."""
-    kits = list(probes(load(folder / "hosts.yml")))
+    file, own = folder / "hosts.yml", folder / f"host_vars/{kit}.yml"
+    kits = list(group(load(file), "probes"))
     refuse_kit(kit, [*kits, kit])
-    file, text = folder / "hosts.yml", (folder / "hosts.yml").read_text()
-    made = folder / ".hosts.yml.new"
-    replace(made, text.rstrip("\n") + f"\n        {kit}:\n")
+    before = file.read_text()
+    after = before.rstrip("\n") + f"\n        {kit}:\n"
     try:
-        found = list(probes(load(made)))
+        fits = list(group(parse(file, after), "probes")) == [*kits, kit]
     except FleetError:
-        found = []
-    finally:
-        made.unlink()
-    if found != [*kits, kit]:
+        fits = False
+    if not fits:
         raise FleetError(file, "does not end with the kits any more", f"write {kit}: under probes, hosts by hand")
-    (folder / "host_vars").mkdir(exist_ok=True)
-    if not (folder / f"host_vars/{kit}.yml").exists():
-        replace(folder / f"host_vars/{kit}.yml", _KIT.format(kit=kit))
-    replace(file, text.rstrip("\n") + f"\n        {kit}:\n")
+    own.parent.mkdir(exist_ok=True)
+    if not own.exists():
+        replace(own, _KIT.format(kit=kit))
+    replace(file, after)
 
 
-def probes(hosts: dict[str, object]) -> dict[str, object]:
-    """The kits in hosts.yml with what stands there of each."""
-    return group(hosts, "probes")
-
-
-def group(hosts: object, name: str) -> dict[str, object]:
-    """The hosts of the group ``name`` of hosts.yml, its children's too."""
+def group(hosts: dict[str, object], name: str) -> dict[str, object]:
+    """The hosts of the group ``name`` in hosts.yml, its children's too, each with what stands there of it."""
     found: dict[str, object] = {}
 
-    def walk(node: object, inside: bool) -> None:
-        if not isinstance(node, dict):
-            return
-        if inside:
-            found.update(node.get("hosts") or {})
-        for child, below in (node.get("children") or {}).items():
-            walk(below, inside or child == name)
+    def walk(key: str, node: object, inside: bool) -> None:
+        if isinstance(node, dict):
+            inside = inside or key == name
+            found.update((node.get("hosts") or {}) if inside else {})
+            for child, below in (node.get("children") or {}).items():
+                walk(child, below, inside)
 
-    for top, node in (hosts if isinstance(hosts, dict) else {}).items():
-        walk(node, top == name)
+    for key, node in hosts.items():
+        walk(key, node, False)
     return found

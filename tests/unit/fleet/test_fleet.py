@@ -111,7 +111,7 @@ ANSWERS = (
 
 def test_on_a_terminal_it_asks(home):
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "tandem_fleet", "new", str(home / "fleet")]
+    command = [Path(sys.executable).with_name("tandem-fleet"), "new", home / "fleet"]
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True) as process:
         os.close(theirs)
         try:
@@ -251,7 +251,7 @@ WRONG = {
     "no server's address": (edit(HOSTS, "ansible_host: 203", "fleet_x: 203"), f"{HOSTS}: server has no ansible_host"),
     "no server's name": (edit(ALL, "tandem_server_name", "fleet_name"), f"{ALL}: tandem_server_name is missing"),
     "no country": (edit(ALL, "country: DE", "ssid: workshop"), f"{ALL}: tandem_wifi: country is missing"),
-    "a key that is none": (edit(ALL, "ssh-ed25519 AAAA", "AAAA"), f"{ALL}: tandem_operator_keys:"),
+    "a key that is none": (edit(ALL, "ssh-ed25519 AAAA", "AAAA"), f"{ALL}: tandem_operator_keys: no list"),
     "no YAML": (edit(ALL, "tandem_wifi:", "tandem_wifi: {"), f"{ALL}:"),
 }
 
