@@ -65,7 +65,7 @@ class Recap:
 
     def said(self) -> list[str]:
         """The messages of the tasks that failed, each as one line."""
-        parts = re.findall(r"^fatal: [^\n]*\n((?:[ \t]+.*\n?)+)", self.text, re.M)
+        parts = re.findall(r"^(?:fatal|failed): [^\n]*\n((?:[ \t]+.*\n?)+)", self.text, re.M)
         return [" ".join(str(yaml.safe_load(part)["msg"]).split()) for part in parts]
 
 
