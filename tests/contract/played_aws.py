@@ -1,25 +1,52 @@
-"""AWS as moto plays it, on loopback, and playbooks run against it. A stand-in for what costs money. Where it differs from AWS:
+"""AWS as moto plays it, on loopback, and ``./kit provision`` against it. A stand-in for what costs money. Where it differs from AWS:
 
-- its consoles print one fixed text: here that of a machine whose cloud-init printed host keys;
 - an elastic address at an interface always stands at the first private address, whichever was asked for;
-- instances start at once.
+- instances start at once, and nothing runs on them.
 """
 
+import http.server
 import os
 import re
 import subprocess
-import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import boto3
+import yaml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PLAYBOOKS = REPOSITORY / "ansible/playbooks"
 REGION = "eu-central-1"
 OWNER = "123456789012"  # moto's account
+CALLER = "192.0.2.7"
+
+
+class _Caller(http.server.BaseHTTPRequestHandler):
+    """Tells everybody the same address, as the page does by which a machine learns its own."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(f"{CALLER}\n".encode())
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def caller_page() -> Iterator[str]:
+    """The address of such a page."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Caller) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @dataclass(frozen=True)
@@ -27,8 +54,8 @@ class Recap:
     """What one start said."""
 
     status: int
-    changed: list[int]
-    """How many tasks changed something, by playbook."""
+    changed: int
+    """How many tasks changed something."""
     text: str
 
     def well(self) -> "Recap":
@@ -36,18 +63,20 @@ class Recap:
         assert self.status == 0, self.text[-6000:]
         return self
 
+    def said(self) -> list[str]:
+        """The messages of the tasks that failed, each as one line."""
+        parts = re.findall(r"^(?:fatal|failed): [^\n]*\n((?:[ \t]+.*\n?)+)", self.text, re.M)
+        return [" ".join(str(yaml.safe_load(part)["msg"]).split()) for part in parts]
+
 
 @dataclass(frozen=True)
 class Played:
-    """The service at ``url``; ``folder`` has the operator's key and gets the inventory; the modules run with ``python``."""
+    """The service at ``url``; ``fleet`` is a new one; the modules run with ``python``; ``caller`` tells this machine's address."""
 
     url: str
-    folder: Path
+    fleet: Path
     python: Path
-
-    @property
-    def inventory(self) -> Path:
-        return self.folder / "aws.yml"
+    caller: str
 
     def client(self, service: str):
         return boto3.client(
@@ -58,50 +87,38 @@ class Played:
             aws_secret_access_key="not a secret",  # noqa: S106 - moto takes any
         )
 
-    def variables(self) -> dict[str, Any]:
-        return {
+    def play(self, playbook: str, *options: str, credentials: bool = True, **variables: object) -> Recap:
+        """``./kit provision PLAYBOOK -i FLEET``, with where things are here as the only additions."""
+        here = {
             "ansible_python_interpreter": str(self.python),
-            "aws_key_file": str(self.folder / "key.pub"),
-            "aws_inventory": str(self.inventory),
             "aws_image_owner": OWNER,
-            "aws_ssh_from": ["192.0.2.7/32", "2001:db8::/48"],
-            "aws_dns_zone": "fleet.example",
-            "tandem_server_name": "server.fleet.example",
-            "aws_host_keys_wait_s": 30,
+            "aws_caller_url": self.caller,
+            **variables,
         }
-
-    def play(self, *playbooks: str, options: Sequence[str] = (), **variables: object) -> Recap:
-        """Run the playbooks as ``./kit provision`` does, one after the other in one start."""
-        # Python's literals of these are YAML's.
-        (self.folder / "said.yml").write_text(repr({**self.variables(), **variables}))
-        paths = [str(PLAYBOOKS / f"{playbook}.yml") for playbook in playbooks]
-        return self.start(paths, ["-i", "localhost,", "-e", f"@{self.folder}/said.yml", *options])
-
-    def start(self, paths: list[str], options: list[str]) -> Recap:
-        """Run the playbooks at ``paths``."""
-        ran = subprocess.run(
-            [str(Path(sys.executable).with_name("ansible-playbook")), *paths, *options],
-            env={
-                **os.environ,
-                "ANSIBLE_CONFIG": str(REPOSITORY / "ansible/ansible.cfg"),
-                "ANSIBLE_HOME": str(self.folder / "home"),
-                "AWS_URL": self.url,
-                "AWS_ACCESS_KEY_ID": "played",
-                "AWS_SECRET_ACCESS_KEY": "not-a-secret",
-                "AWS_EC2_METADATA_DISABLED": "true",
-                "ANSIBLE_NOCOLOR": "1",
-            },
-            capture_output=True,
-            text=True,
-            check=False,
+        given = [word for name, value in here.items() for word in ("-e", f"{name}={value}")]
+        return self.start(
+            [str(REPOSITORY / "kit"), "provision", playbook, "-i", str(self.fleet), *given, *options], credentials
         )
-        with (self.folder / "played.log").open("a") as log:
-            log.write(f"== {paths} {options}\n{ran.stdout}{ran.stderr}")
-        plays = re.split(r"^PLAY \[", ran.stdout, flags=re.M)[1:]
-        changed = [len(re.findall(r"^changed: \[", play, flags=re.M)) for play in plays]
-        return Recap(ran.returncode, changed, ran.stdout + ran.stderr)
 
-    def left(self) -> dict[str, list[object]]:
+    def start(self, command: Sequence[str], credentials: bool = True) -> Recap:
+        """Run it with AWS as it is here."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "ANSIBLE_"))}
+        environment |= {
+            "ANSIBLE_HOME": str(self.fleet.parent / "home"),
+            "ANSIBLE_NOCOLOR": "1",
+            "HOME": str(self.fleet.parent),
+        }
+        environment |= {"AWS_URL": self.url, "AWS_EC2_METADATA_DISABLED": "true"}
+        if credentials:
+            environment |= {"AWS_ACCESS_KEY_ID": "played", "AWS_SECRET_ACCESS_KEY": "not-a-secret"}
+        ran = subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        with (self.fleet.parent / "played.log").open("a") as log:
+            log.write(f"== {command}\n{ran.stdout}{ran.stderr}")
+        return Recap(ran.returncode, len(re.findall(r"^changed: \[", ran.stdout, re.M)), ran.stdout + ran.stderr)
+
+    def left(self) -> dict[str, list[Any]]:
         """What stands there now, by kind; not what each region has without anybody's doing."""
         ec2 = self.client("ec2")
         zones = self.client("route53").list_hosted_zones()["HostedZones"]

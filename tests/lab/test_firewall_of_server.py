@@ -32,14 +32,14 @@ def rules():
     subprocess.run(["nft", "delete", "table", "inet", "tandem"], check=True)
 
 
-def comes_in(uid, port):
-    """Whether a process of ``uid`` may connect to ``port`` on loopback."""
+def comes_in(uid, port, address="127.0.0.1"):
+    """Whether a process of ``uid`` may connect to ``port`` on this machine."""
     pid = os.fork()
     if pid == 0:
         os.setuid(uid)
         with socket.socket() as mine:
             mine.settimeout(10)
-            os._exit(mine.connect_ex(("127.0.0.1", port)))
+            os._exit(mine.connect_ex((address, port)))
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
@@ -48,3 +48,12 @@ def test_only_root_and_the_database_reach_its_port_for_backups(rules, uid, let_i
     with socket.create_server(("127.0.0.1", rules)), socket.create_server(("127.0.0.1", 0)) as other:
         assert comes_in(uid, rules) == let_in
         assert comes_in(uid, other.getsockname()[1])
+
+
+@pytest.mark.usefixtures("rules")
+@pytest.mark.parametrize(("uid", "let_in"), [(0, True), (1000, False)])
+def test_only_root_reads_a_cloud_s_user_data(uid, let_in):
+    metadata = "169.254.169.254"
+    subprocess.run(["ip", "address", "replace", f"{metadata}/32", "dev", "lo"], check=True)
+    with socket.create_server((metadata, 0)) as server:
+        assert comes_in(uid, server.getsockname()[1], metadata) == let_in

@@ -1,4 +1,4 @@
-"""The playbooks, given what cannot work: one line that names variable, place and mend, before any machine is connected to.
+"""The playbooks, given what cannot work: one line that names variable, place and hint, before any machine is connected to.
 
 Each fault is told of a machine of its own, by the playbook's own first play, which goes on to the next machine here; that one fault ends
 the whole, unchanged playbook is seen once of each. The machines are at a port where nobody listens: a play that goes on says
@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 from targets.play import program
+
+from tandem_fleet import new
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = program()
@@ -49,15 +51,18 @@ def play(folder, playbook, servers, probes, *options, everywhere=NOTHING):
         "tandem_ca_file": "FOLDER/ca.pem",
         "certificate_authority_passphrase": "twelve or more",
         "tandem_paths": [{"name": "a", "interface": "eth0"}],
-        "aws_key_file": "FOLDER/id.pub",
-        "aws_inventory": "FOLDER/aws.yml",
     }
     groups = {"all": {"vars": NOBODY | right | everywhere}, "servers": {"hosts": servers}, "probes": {"hosts": probes}}
     (folder / "hosts.yml").write_text(json.dumps(groups).replace("FOLDER", str(folder)))
+    return start(folder, folder / "hosts.yml", playbook, *options)
+
+
+def start(folder, inventory, playbook, *options):
+    """As above, with an inventory that is there."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "AWS_"))}
     env |= {"ANSIBLE_CONFIG": str(ROOT / "ansible/ansible.cfg"), "ANSIBLE_HOME": str(folder / "ansible")}
     ran = subprocess.run(
-        [PROGRAM, "-i", folder / "hosts.yml", playbook, *options],
+        [PROGRAM, "-i", inventory, playbook, *options],
         env=env | {"ANSIBLE_STDOUT_CALLBACK": "json"},
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
@@ -84,7 +89,7 @@ SERVERS = {
     "a word that is no choice": ({"certificate_kind": "self"}, "certificate_kind must be one of"),
     "a port twice": ({"tandem_database_backup_port": 8086}, "tandem_database_backup_port"),
     "no passphrase": ({"certificate_authority_passphrase": ""}, "certificate_authority_passphrase"),
-    "an authority without its key": ({"tandem_ca_file": "FOLDER/id.pub"}, "without its key"),
+    "an authority without its key": ({"tandem_ca_file": "FOLDER/id.pub"}, "its key FOLDER/id.key"),
     "a given certificate that is not there": (
         {"certificate_kind": "given", "certificate_file": "FOLDER/none.pem", "certificate_key_file": "FOLDER/ca.key"},
         'certificate_file, and the control machine has no file "FOLDER/none.pem"',
@@ -148,12 +153,12 @@ WHOLE = {
     "SSH for the world": ("aws", {"everywhere": {"aws_ssh_from": ["0.0.0.0/0"]}}, "aws_ssh_from"),
     "no key for AWS": (
         "aws",
-        {"everywhere": {"aws_key_file": "FOLDER/none.pub"}},
-        "aws_key_file FOLDER/none.pub is no file",
+        {"everywhere": {"tandem_operator_keys": []}},
+        "tandem_operator_keys has no ed25519 or RSA key",
     ),
+    "a server that does not answer": ("server", {"everywhere": KERNEL}, "server does not answer at 127.0.0.1: "),
 }
 ACCEPTED = {
-    "a server": ("server", {"everywhere": KERNEL}),
     "probes": ("probe", {"everywhere": KERNEL, "kit": LIGHT}),
     "probes whose modems are found": ("probe", {"everywhere": FOUND}),
     "all but the wrong one": ("probe", {"kit": NO_PATHS}, "--limit", "kit-01"),
@@ -217,3 +222,15 @@ def test_what_can_work_goes_on_to_the_machines(played):
 
 def test_one_part_alone_is_not_played_past_what_another_lacks(played):
     assert played["one part"] == played["refused", "one probe of two"]
+
+
+@pytest.mark.parametrize(("playbook", "status", "said"), [("server", REFUSED, ["server"]), ("probe", UNREACHABLE, [])])
+def test_a_new_fleet_goes_on_to_the_machines(tmp_path, playbook, status, said):
+    """Nothing filled in by hand. The paths stand for what is found on a kit, which no machine here is."""
+    fleet = tmp_path / "fleet"
+    new.make(fleet, new.Wanted("127.0.0.1", "", ["kit-01"], "DE", [KEY]))
+    paths = [{"name": "a", "interface": "eth0"}]
+    options = ["-e", json.dumps(NOBODY | {"tandem_paths": paths}), "--vault-password-file", fleet / "vault.key"]
+    ended, lines, changed = start(tmp_path, fleet, ROOT / "ansible/playbooks" / f"{playbook}.yml", *options)
+    assert (ended, list(lines), changed) == (status, said, 0)
+    assert not said or lines_of(lines["server"], "server does not answer at 127.0.0.1: ") == []

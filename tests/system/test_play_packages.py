@@ -20,8 +20,8 @@ from targets.play import program
 
 ANSIBLE = Path(__file__).parents[2] / "ansible"
 ROLE = "packages : "
-NONE = ROLE + "Lists are fetched where there are none, and from a changed archive"
-OLD = ROLE + "Lists that are old are fetched anew"
+NONE = ROLE + "Fetch lists where there are none, and from a changed archive"
+OLD = ROLE + "Fetch old lists anew"
 pytestmark = [
     pytest.mark.system,
     pytest.mark.timeout(1200),

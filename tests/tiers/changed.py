@@ -17,7 +17,7 @@ from tiers.plan import ROOT, Table, TableError, unit_files
 
 SOURCES = (
     *("collector/src", "server/src", "firmware/bench/src", "firmware/image/src", "dashboards/src", "hardware/src"),
-    *("requirements", "tests"),
+    *("ansible/src", "requirements", "tests"),
 )
 
 

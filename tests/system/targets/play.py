@@ -17,7 +17,10 @@ from typing import Any
 from targets.ground import CONTROL, PROBE, SERVER, SERVER_NAME, USER, Ground, GroundError
 from targets.vm_target import REPOSITORY
 
+from tandem_fleet import authority
+
 PLAYBOOKS = REPOSITORY / "ansible" / "playbooks"
+CA_PASSPHRASE = "only for this run"  # noqa: S105 - of a CA that nobody trusts
 _RECAP = re.compile(r"^(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)\s+skipped=(\d+)", re.M)
 
 
@@ -74,10 +77,14 @@ def inventory(ground: Ground, servers: Mapping[str, Any], probes: Mapping[str, A
         "tandem_operator_keys": [ground.key.with_suffix(".pub").read_text().strip()],
         "tandem_server_name": SERVER_NAME,
         "tandem_ca_file": str(ground.folder / "ca.pem"),
+        "certificate_authority_passphrase": CA_PASSPHRASE,
     }
     groups: dict[str, Any] = {"all": {"vars": common | sources(ground)}}
     groups["servers"] = {"hosts": {"server": {"ansible_host": SERVER} | dict(servers)}}
     groups["probes"] = {"hosts": {"kit": {"ansible_host": PROBE} | dict(probes)}}
+    if not (ground.folder / "ca.pem").exists():
+        for made, text in zip(("ca.pem", "ca.key"), authority.make("tests", CA_PASSPHRASE), strict=True):
+            (ground.folder / made).write_text(text, encoding="utf-8")
     file = ground.folder / f"{name}.yml"
     file.write_text(json.dumps(groups, indent=1), encoding="utf-8")  # JSON is YAML
     return file

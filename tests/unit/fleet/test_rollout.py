@@ -18,7 +18,7 @@ def roll_outs():
     """The settings of each play over probes, but for those that connect to none."""
     for playbook in ("probe.yml", "pull.yml"):
         for play in yaml.safe_load((PLAYBOOKS / playbook).read_text()):
-            if play.get("hosts") == "probes" and [role["role"] for role in play["roles"]] != ["inputs"]:
+            if play.get("hosts") == "probes" and [role["role"] for role in play["roles"]] != ["validate_inventory"]:
                 yield {key: play[key] for key in ("serial", "max_fail_percentage")}
 
 
