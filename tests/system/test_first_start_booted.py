@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from targets import first_boot
 from targets.available import lacks, made
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit/image"))
@@ -31,7 +32,6 @@ ExecStopPost=systemctl --no-block exit 0
 [Install]
 WantedBy=default.target
 """
-DATA_SOURCE = "datasource_list: [NoCloud, None]\ndatasource: {NoCloud: {seedfrom: 'file:///boot/firmware/'}}\nssh_deletekeys: false\n"
 RESTARTS = 133  # what systemd-nspawn says where the machine wants to start again
 
 
@@ -97,20 +97,7 @@ def test_bookworm_by_the_words_on_its_command_line(machine):
 
 @pytest.mark.parametrize("machine", ["trixie"], indirect=True)
 def test_trixie_by_cloud_init_which_restarts_it(machine):
-    unpacked = Path(os.environ.get("TANDEM_CLOUD_INIT") or "build/cloud-init").resolve()
-    if not (unpacked / "lib/systemd/system/cloud-init.target").exists():
-        pytest.skip("no unpacked cloud-init: ./kit test sets TANDEM_CLOUD_INIT")
-    modules = "usr/lib/python3/dist-packages"  # those that this machine has were not unpacked
-    for there, here in (
-        (unpacked / "etc", "etc"),
-        (unpacked / "usr", "usr"),
-        (unpacked / "lib", "usr/lib"),
-        (f"/{modules}", modules),
-    ):
-        subprocess.run(["cp", "-a", "-n", f"{there}/.", machine.root / here], check=True)
-    units = ("cloud-init-local", "cloud-init", "cloud-config", "cloud-final")
-    subprocess.run(["systemctl", f"--root={machine.root}", "--quiet", "enable", *units], check=True)
-    (machine.root / "etc/cloud/cloud.cfg.d/99_raspberry-pi.cfg").write_text(DATA_SOURCE)
+    first_boot.from_card(machine.root)
     machine.start(status=RESTARTS)
     assert not (machine.root / "report").exists()
     machine.start()

@@ -1,17 +1,16 @@
 """docs/quickstart.md as printed: its commands in their order, on a fresh checkout, from nothing to a kit whose radio is on the server.
 
 AWS is moto's, its machine a container whose first boot is the real cloud-init with what AWS was told; the card is a file, and the kit a
-container that starts with what is on it. The commands are unchanged but for SUBSTITUTIONS; what a fleet here needs beside a user's is SURROUNDINGS.
+container that starts with what is on it. The commands are unchanged but for ``desk.SUBSTITUTIONS``; what a fleet here has beside a
+user's is ``desk.surroundings``.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
 
 import pytest
-from targets import at_server, printed
+from targets import printed
 from targets.available import lacks
 from targets.available import made as sources
 from targets.desk import Desk, desk

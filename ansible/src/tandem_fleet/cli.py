@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import getpass
 import json
+import os
 import sys
 from pathlib import Path
 
-from tandem_fleet import check, new, trust, vault
+from tandem_fleet import check, new, ssh, trust, vault
 from tandem_fleet.files import FleetError
 
 
@@ -55,6 +56,11 @@ def parser() -> argparse.ArgumentParser:
 
     believe = commands.add_parser("trust", help="add the fleet's CA to your Firefox and Chromium")
     believe.add_argument("folder", metavar="DIR", type=Path)
+
+    reach = commands.add_parser("ssh", help="a shell on the server or a kit, or one command there")
+    reach.add_argument("host", metavar="HOST", help="server, or a kit's name: that one through its tunnel")
+    reach.add_argument("-i", "--inventory", dest="folder", metavar="DIR", type=Path, required=True)
+    reach.add_argument("words", metavar="COMMAND", nargs=argparse.REMAINDER, help="what runs there; a shell without")
     return made
 
 
@@ -143,6 +149,9 @@ def main(arguments: list[str] | None = None) -> int:
                 print(f"added {told.kit} to {told.folder}")
             case "secret":
                 print(vault.put(told.folder, told.kit, told.variable, _secret(f"{told.variable} of {told.kit}")))
+            case "ssh":
+                words = ssh.command(told.folder, told.host, told.words)
+                os.execvp(words[0], words)  # noqa: S606 - no shell
             case "trust":
                 for place in trust.trust(told.folder, Path.home()):
                     print(f"trusted in {place}")

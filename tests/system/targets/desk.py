@@ -1,5 +1,5 @@
-"""Where somebody follows docs/quickstart.md: a control machine with an SSH agent, AWS as moto plays it, a card, and what happens between two
-commands: AWS starts a machine, the card goes into the kit.
+"""Where somebody follows docs/quickstart.md: a control machine with an SSH agent, AWS as moto plays it, a card, and what happens between
+two commands: AWS starts a machine, the card goes into the kit.
 
 Stand-ins, each for what cannot be here, as seen by the commands:
 
@@ -143,21 +143,31 @@ class Desk:
         import boto3
 
         ec2 = boto3.client(
-            "ec2", endpoint_url=self.url, region_name=REGION, aws_access_key_id="played", aws_secret_access_key="not a secret"  # noqa: S106
+            "ec2",
+            endpoint_url=self.url,
+            region_name=REGION,
+            aws_access_key_id="played",
+            aws_secret_access_key="not a secret",  # noqa: S106
         )
         (machine,) = [one for found in ec2.describe_instances()["Reservations"] for one in found["Instances"]]
-        told = ec2.describe_instance_attribute(InstanceId=machine["InstanceId"], Attribute="userData")["UserData"]["Value"]
-        addresses = {tag["Value"]: one["PublicIp"] for one in ec2.describe_addresses()["Addresses"] for tag in one["Tags"]}
+        told = ec2.describe_instance_attribute(InstanceId=machine["InstanceId"], Attribute="userData")["UserData"][
+            "Value"
+        ]
+        addresses = {
+            tag["Value"]: one["PublicIp"] for one in ec2.describe_addresses()["Addresses"] for tag in one["Tags"]
+        }
         self.address = next(address for name, address in addresses.items() if name.endswith("-first"))
         root = self._stack.enter_context(laid_out(self.ground, "server", self.ground.own_sources()))
         data = {"user-data": base64.b64decode(told), "meta-data": f"instance-id: {machine['InstanceId']}\n".encode()}
-        first_boot.lay(root, data, user="admin")
+        first_boot.from_aws(root, data)
 
         @contextmanager
         def cables(pid: int, lan: str) -> Iterator[None]:
             with server_cables(pid, lan):
                 for address in addresses.values():
-                    grounds.run("nsenter", f"--net=/proc/{pid}/ns/net", "ip", "address", "add", f"{address}/32", "dev", "eth0")
+                    grounds.run(
+                        "nsenter", f"--net=/proc/{pid}/ns/net", "ip", "address", "add", f"{address}/32", "dev", "eth0"
+                    )
                     grounds.run("ip", "route", "add", f"{address}/32", "dev", "net")
                 yield
 
@@ -171,10 +181,13 @@ class Desk:
         words = ["mcopy", "-s", "-n", "-i", f"{self.card}@@{BOOT_AT}", "::", str(boot)]
         subprocess.run(words, env=os.environ | {"MTOOLS_SKIP_CHECK": "1"}, check=True)
         root = self._stack.enter_context(laid_out(self.ground, KIT, self.ground.own_sources()))
+        (root / "boot/firmware").mkdir(parents=True, exist_ok=True)
         subprocess.run(["cp", "-r", f"{boot}/.", root / "boot/firmware"], check=True)
         # A container has no disk on which the spool's partition could be made.
         (root / "etc/systemd/system/tandem-spool.service").symlink_to("/dev/null")
-        first_boot.lay(root, {name: (boot / name).read_bytes() for name in ("user-data", "meta-data")}, user="pi")
+        first_boot.from_card(root)
+        first_boot.until_it_restarts(root)
+        assert not (root / "boot/firmware/firstrun.sh").exists()
         ports = self._stack.enter_context(modems(self.ground.folder / "modems"))
         self._stack.enter_context(booted(self.ground, PROBE, root, kit_cables, ports, answers=lambda: True))
         list_ = "sudo -u tandem-server tandem-server probe list --json"
@@ -203,7 +216,11 @@ def desk(folder: Path, sources: Path) -> Iterator[Desk]:
         import boto3
 
         ec2 = boto3.client(
-            "ec2", endpoint_url=url, region_name=REGION, aws_access_key_id="played", aws_secret_access_key="not a secret"  # noqa: S106
+            "ec2",
+            endpoint_url=url,
+            region_name=REGION,
+            aws_access_key_id="played",
+            aws_secret_access_key="not a secret",  # noqa: S106
         )
         ec2.register_image(Name="debian-13-amd64-20260101-1", RootDeviceName="/dev/xvda", Architecture="x86_64")
         (folder / "stock").mkdir()

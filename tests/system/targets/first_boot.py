@@ -1,26 +1,48 @@
-"""A target's first boot by cloud-init, the real one of the distribution, from files as a card's boot partition or AWS hands them over.
+"""A target's first boot by cloud-init, the real one of the distribution.
 
-A stand-in only for how the files get there: cloud-init finds them in its seed folder, not on a disk or at AWS's metadata address.
+A stand-in only for AWS's metadata address: cloud-init finds what that would say in its seed folder.
 """
 
 from __future__ import annotations
 
+import secrets
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 SEED = "var/lib/cloud/seed/nocloud"
-CONFIGURATION = """\
-datasource_list: [NoCloud]
-network: {{config: disabled}}  # a container's cards are set up from outside
-system_info: {{default_user: {{name: {user}, lock_passwd: true, sudo: ["ALL=(ALL) NOPASSWD:ALL"], shell: /bin/bash}}}}
+# A container's cards are set up from outside.
+_NETWORK = "network: {config: disabled}\n"
+_MACHINE = """datasource_list: [NoCloud]
+system_info: {default_user: {name: admin, lock_passwd: true, sudo: ["ALL=(ALL) NOPASSWD:ALL"], shell: /bin/bash}}
 """
+_CARD = "datasource_list: [NoCloud, None]\ndatasource: {NoCloud: {seedfrom: 'file:///boot/firmware/'}}\nssh_deletekeys: false\n"
+_RESTARTS = 133  # what systemd-nspawn says where the machine wants to start again
 
 
-def lay(root: Path, files: Mapping[str, bytes], *, user: str) -> None:
-    """``files`` (``user-data``, ``meta-data``) for the first boot of the system in ``root``; ``user``: whom a stock image knows."""
-    (root / "etc/cloud/cloud-init.disabled").unlink()
-    (root / "etc/cloud/cloud.cfg.d/99_target.cfg").write_text(CONFIGURATION.format(user=user), encoding="ascii")
+def from_aws(root: Path, files: Mapping[str, bytes]) -> None:
+    """As Debian's image for AWS, whose account is admin, with these ``files`` (``user-data``, ``meta-data``)."""
+    _set_up(root, _MACHINE)
     seed = root / SEED
     seed.mkdir(parents=True)
     for name, content in files.items():
         (seed / name).write_bytes(content)
+
+
+def from_card(root: Path) -> None:
+    """As Raspberry Pi OS trixie: with the files that lie in /boot/firmware."""
+    _set_up(root, _CARD)
+
+
+def _set_up(root: Path, configuration: str) -> None:
+    (root / "etc/cloud/cloud-init.disabled").unlink()
+    (root / "etc/cloud/cloud.cfg.d/99_target.cfg").write_text(configuration + _NETWORK, encoding="ascii")
+
+
+def until_it_restarts(root: Path) -> None:
+    """One start of the container in ``root``, without a network, which must end in a restart."""
+    argv = ["systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={root}"]
+    argv += [f"--machine=first-{secrets.token_hex(4)}", "--private-network", "--link-journal=no"]
+    argv += ["--resolv-conf=off", "--timezone=off", "--console=read-only", "--hostname=raspberrypi"]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == _RESTARTS, done.stdout[-3000:] + done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import time
 from collections.abc import Mapping
@@ -15,9 +16,7 @@ _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)
 
 def commands(page: str) -> list[str]:
     """The lines of the page's blocks of shell; a line that ends in a backslash goes on."""
-    return [
-        line for block in _BLOCK.findall(page) for line in block.replace("\\\n", " ").splitlines() if line.strip()
-    ]
+    return [line for block in _BLOCK.findall(page) for line in block.replace("\\\n", " ").splitlines() if line.strip()]
 
 
 @dataclass
@@ -42,9 +41,12 @@ class Terminal:
         state, log = self.folder / "state", self.folder / "said.log"
         script = f'. "{state}"; {meant}; ended=$?; {{ export -p; printf "cd %q\\n" "$PWD"; }} >"{state}"; exit $ended'
         state.touch()
+        words = ["bash", "-c", script]
+        if typed:  # a terminal, which a question needs
+            words = ["script", "--quiet", "--return", "--command", shlex.join(words), "/dev/null"]
         began_s = time.monotonic()
         done = subprocess.run(
-            ["bash", "-c", script],
+            words,
             cwd=self.folder,
             env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **self.environment},
             input=typed,
