@@ -93,7 +93,10 @@ SERVERS = {
     "a folder without wheels": ({"tandem_wheels": "FOLDER"}, "tandem_wheels is FOLDER"),
     "another release": ({"tandem_release": "99.0"}, "tandem_release is 99.0"),
     "a volume that is no device": ({"data_disk_device": "data"}, "data_disk_device of HOST is data"),
-    "a kernel without WireGuard, at the hub": (KERNEL | {"wireguard_server_user_space": False}, "wireguard_server_user_space is false"),
+    "a kernel without WireGuard, at the hub": (
+        KERNEL | {"wireguard_server_user_space": False},
+        "wireguard_server_user_space is false",
+    ),
     "two videos": (
         {"dash_content_video_url": "https://a.test/v", "dash_content_video_file": "FOLDER/v"},
         "dash_content_video_url https://a.test/v and dash_content_video_file",
@@ -154,7 +157,11 @@ ACCEPTED = {
 
 def lines_of(lines, words):
     """What is wrong with ``lines``, which should each be one with ``words`` and a mend; empty when nothing."""
-    return [] if lines and all(words in one and ("; mend: " in one or "; hint: " in one) and "\n" not in one for one in lines) else [lines]
+    return (
+        []
+        if lines and all(words in one and ("; mend: " in one or "; hint: " in one) and "\n" not in one for one in lines)
+        else [lines]
+    )
 
 
 def whole(folder, playbook, given, *options):
