@@ -1,8 +1,8 @@
 """A whole server on the control machine itself, with the hub of the tunnels: for a play where a second machine would take too long.
 
 ``tandem-server serve`` out of the checkout, at the server's public address and on its usual ports; the hub is wireguard-go, brought its
-peers as by the role ``wireguard_server``. Needs what the ground needs, influxd (TANDEM_INFLUXD) and wireguard-go with wg (TANDEM_WIREGUARD's
-usr/bin, or PATH).
+peers as by the role ``wireguard_server``. Needs what the ground needs, influxd (TANDEM_INFLUXD) and wireguard-go with wg (in
+TANDEM_WIREGUARD's usr/bin, or PATH).
 """
 
 from __future__ import annotations

@@ -114,7 +114,9 @@ def test_the_collections_that_the_roles_use_are_named():
     used = {
         one
         for file in folder.rglob("*.yml")
-        for one in re.findall(r"(?m)^\s+((?:amazon|ansible|community|containers)\.[a-z]+)\.[a-z0-9_]+:", file.read_text())
+        for one in re.findall(
+            r"(?m)^\s+((?:amazon|ansible|community|containers)\.[a-z]+)\.[a-z0-9_]+:", file.read_text()
+        )
     }
     named = re.findall(r"(?m)^  - name: (.*)$", (folder / "requirements.yml").read_text())
     assert sorted(used - {"ansible.builtin"}) == named
