@@ -78,12 +78,12 @@ def laid_out(story: Story, program: str) -> str:
     return release
 
 
-def trying(release: str) -> str:
-    """What role ``collector`` runs to change to that release, but for limits of its own."""
+def trying(release: str, *limits: str) -> str:
+    """What role ``collector`` runs to change to that release, with these limits in place of its own."""
     tasks = yaml.safe_load((ROLES / "collector/tasks/release.yml").read_text())
     (block,) = (task["block"] for task in tasks if "block" in task)
     argv = block[0]["ansible.builtin.command"]["argv"]
-    return shlex.join([*(word for word in argv if "{{" not in word), release])
+    return shlex.join([*(word for word in argv if "{{" not in word), *limits, release])
 
 
 def cut(story: Story, target: VmTarget, command: str, instant: str) -> Settled:

@@ -1,5 +1,5 @@
 """A release is tried, and kept or not: the program of the role ``collector`` and the unit that goes back, with a systemctl and collectors
-of the test. On a booted system: tests/system/test_provisioned.py; with power cuts: tests/system/test_provisioned_machine.py."""
+of the test. On a booted system: tests/system/test_release_booted.py; with power cuts: tests/system/test_provisioned_machine.py."""
 
 import json
 import os
@@ -172,7 +172,6 @@ def test_whenever_the_power_goes_a_boot_finds_the_old_release_or_the_new(kit, mo
     new, program = kit.release("new", status()), module_of(FILES / "tandem-release")
     monkeypatch.setenv("PATH", kit.env["PATH"])
     monkeypatch.setattr(sys, "argv", ["tandem-release", "--healthy-within", "3", "--steady", "0", str(new)])
-    monkeypatch.setattr(program.signal, "signal", lambda *_: None)
     left, ends = [0], []
 
     def cut(act):
