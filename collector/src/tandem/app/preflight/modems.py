@@ -90,7 +90,7 @@ def _sim(path: PathConfig, look: Status | None, causes: list[tuple[Name, ...]], 
     if state != READY:
         mend = "the right SIM in this slot, and one that works"
         if state == WANTS_PIN:
-            mend = f"./kit fleet secret DIR {kit} secret_pin_{path.name}, then the probe playbook; a PIN that was refused is not tried twice"
+            mend = f"./kit fleet secret DIR {kit} secret_pin_{path.name}, then the probe playbook; a refused PIN is not tried twice"
         return fails("sim", str(state), mend, path.name, causes)
     if named is False:
         mend = "put the slot's own SIM in, or give the path the hash of this one (tandem modem list --sim)"
