@@ -195,13 +195,17 @@ def test_a_modem_that_is_unplugged_stays_until_the_difference_is_accepted(kit: K
 
 
 def test_a_run_that_was_broken_off_before_settings_were_applied_is_finished_by_the_next(kit: Kit) -> None:
+    kit.plugged()
+    listed = {"tandem_paths": [{"name": "a", "usb": "1-1.2", "apn": "internet"}]}
+    status, said, _ = kit.play(**listed)
+    assert status == 0, said
     applied = kit.root / "etc/tandem/modems.applied"
     before = applied.read_text()
-    (kit.root / "etc/udev/rules.d/79-tandem-paths.rules").open("a").write("# a change that a broken run made\n")
-    status, said, changed = kit.play()
-    assert status == 0, said
-    assert "modems : Have udev look at all modems again" in changed
+    applied.write_text("")  # as a run leaves it that ended when the settings were written
+    status, said, changed = kit.play(**listed)
+    assert (status, changed) == (0, ["modems : Have udev look at all modems again"]), said
     assert applied.read_text() == before
+    assert kit.play(**listed)[2] == []
 
 
 def test_two_sticks_with_one_address_are_parted_by_themselves(kit: Kit) -> None:
