@@ -158,7 +158,7 @@ def test_an_operator_abroad_gives_no_name(bench: Bench, capsys: pytest.CaptureFi
             "password": "{{ secret_password_a }}",
         }
     ]
-    assert "./kit fleet secret DIR KIT secret_password_a" in text
+    assert "./kit fleet secret KIT secret_password_a -i DIR" in text
 
 
 def test_an_apn_that_is_one_of_several_is_not_guessed(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,7 +180,7 @@ def test_a_sim_with_a_pin_is_told_with_the_command_and_no_pin_is_tried(
     text = capsys.readouterr().out
     assert pasted(text) == [{"name": "a", "usb": "1-1.2", "pin": "{{ secret_pin_a }}"}]
     (line,) = [line for line in text.splitlines() if line.startswith("#")]
-    assert "path a (USB 1-1.2): the SIM wants its PIN; hint: ./kit fleet secret DIR KIT secret_pin_a" in line
+    assert "path a (USB 1-1.2): the SIM wants its PIN; hint: ./kit fleet secret KIT secret_pin_a -i DIR" in line
     assert not [command for command in bench.modem.heard if command.startswith("AT+CPIN=")]
 
 

@@ -287,4 +287,4 @@ def test_an_access_point_and_a_pin_are_named_with_what_sets_them() -> None:
     assert told["data:b"].startswith(
         "is web.b the APN of this SIM? apn of path b in tandem_paths, or tandem_path_settings"
     )
-    assert told["sim:a"].startswith("./kit fleet secret DIR probe-1 secret_pin_a, then the probe playbook")
+    assert told["sim:a"].startswith("./kit fleet secret probe-1 secret_pin_a -i DIR, then the probe playbook")

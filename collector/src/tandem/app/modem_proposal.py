@@ -81,7 +81,7 @@ class Proposal:
             if "password" in path:
                 lines.append(
                     f"# {path['name']}: the published password is {path['password']}; "
-                    f"hint: ./kit fleet secret DIR KIT secret_password_{path['name']}"
+                    f"hint: ./kit fleet secret KIT secret_password_{path['name']} -i DIR"
                 )
         if self.same_network:
             lines.append(
@@ -226,7 +226,7 @@ class _One:
         if state == WANTS_PIN:
             if listed.slot is None or listed.slot.modem is None or listed.slot.modem.connection is None:
                 name = path["name"]
-                hint = f"./kit fleet secret DIR KIT secret_pin_{name}, and apn and operator in tandem_path_settings: {{{name}: {{…}}}}"
+                hint = f"./kit fleet secret KIT secret_pin_{name} -i DIR, and apn and operator in tandem_path_settings: {{{name}: {{…}}}}"
                 self.problems.append(Problem(found.path, name, "pin", f"{where}: {state}", hint))
             return home
         silent = listed.asked is None and managed is None

@@ -92,7 +92,7 @@ def _sim(path: PathConfig, look: Status | None, causes: list[tuple[Name, ...]], 
         if state == WANTS_PIN:
             mend = (
                 f"./kit fleet secret {kit} secret_pin_{path.name} -i DIR, then the probe playbook; "
-                "a PIN that was refused is not tried twice"
+                "a refused PIN is not tried twice"
             )
         return fails("sim", str(state), mend, path.name, causes)
     if named is False:

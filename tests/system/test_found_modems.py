@@ -1,0 +1,222 @@
+"""`tandem_paths: found`, played on a Debian's root folder by the unchanged role: its own program finds modems in a /sys of files, one that
+answers at a terminal and two sticks that are routers. No systemd runs there, and no network is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from targets.available import lacks, made
+from targets.play import program
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit/modem"))
+
+from fake_sys import FakeSys
+from scripted_modem import ScriptedModem
+
+REPOSITORY = Path(__file__).parents[2]
+ACCEPTED = "etc/ansible/facts.d/tandem_paths.fact"
+READY = {
+    "AT+CPIN?": "+CPIN: READY\r\n\r\nOK",
+    "AT+CIMI": "244053000000000\r\n\r\nOK",
+    "AT+CRSM=176,28486,0,0,17": '+CRSM: 144,0,"01526564FFFFFFFFFFFFFFFFFFFFFFFFFF"\r\n\r\nOK',
+}
+"""A SIM that calls itself "Red", of a network for which one APN is published."""
+SETTINGS: dict[str, Any] = {"tandem_path_settings": {"Red": {"ip_type": "ipv4"}}, "secret_pin_a": "1234"}
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.slow,
+    pytest.mark.timeout(2400),
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+    pytest.mark.skipif(lacks() is not None, reason=str(lacks())),
+]
+
+
+@dataclass
+class Kit:
+    """Below ``root``; the archive of packages is at /srv/archive in it."""
+
+    folder: Path
+    mounts: list[Path] = field(default_factory=list)
+
+    @property
+    def root(self) -> Path:
+        """Its root folder."""
+        return self.folder / "root"
+
+    def mount(self, *words: str | Path) -> None:
+        """Its last word is a folder of the system."""
+        subprocess.run(["mount", *words], check=True)
+        self.mounts.append(Path(words[-1]))
+
+    def plugged(self) -> FakeSys:
+        """A bus with nothing in it, in place of the one before; ``settle`` makes it the kit's."""
+        subprocess.run(["rm", "-rf", self.folder / "sys"], check=True)
+        return FakeSys(self.folder / "sys")
+
+    def settle(self) -> None:
+        """Links lead to the same places in the kit as here."""
+        for link in (self.folder / "sys").rglob("*"):
+            if link.is_symlink() and link.readlink().is_absolute():
+                target = os.path.relpath(link.readlink(), link.parent)
+                link.unlink()
+                link.symlink_to(target)
+        subprocess.run(["rm", "-rf", self.root / "sys"], check=True)
+        subprocess.run(["cp", "-a", self.folder / "sys", self.root / "sys"], check=True)
+
+    def play(self, *options: str, **variables: Any) -> tuple[int, str, list[str]]:
+        """The roles `packages` and `modems`: the exit status, what failed tasks and messages said, what changed."""
+        self.settle()
+        here = {"ansible_connection": "community.general.chroot", "ansible_host": str(self.root)}
+        here |= {"ansible_python_interpreter": "/usr/bin/python3", "tandem_debian_mirror": "file:/srv/archive"}
+        here |= {"tandem_paths": "found", "tandem_checkout": str(REPOSITORY), "modems_wait_s": 0} | variables
+        (self.folder / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"kit-01": here}}}))
+        (self.folder / "play.yml").write_text(json.dumps([{"hosts": "all", "roles": ["packages", "modems"]}]))
+        env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+        env |= {"ANSIBLE_CONFIG": str(REPOSITORY / "ansible/ansible.cfg"), "ANSIBLE_STDOUT_CALLBACK": "json"}
+        env |= {"ANSIBLE_HOME": str(self.folder / "ansible")}
+        argv = [str(program()), "-i", str(self.folder / "hosts.yml"), str(self.folder / "play.yml"), *options]
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=900, check=False)
+        told = json.loads(done.stdout[done.stdout.index("{") :])
+        said, changed = [], []
+        for task in (task for play in told["plays"] for task in play["tasks"]):
+            result = task["hosts"].get("kit-01", {})
+            said += [one["msg"] for one in result.get("results", [result]) if isinstance(one.get("msg"), str)]
+            if result.get("changed"):
+                changed.append(task["task"]["name"])
+        return done.returncode, "\n".join(said), changed
+
+    def read(self, file: str) -> str:
+        """Of the kit."""
+        return (self.root / file).read_text()
+
+    def accepted(self) -> dict[str, Any]:
+        """What is kept there."""
+        found: dict[str, Any] = json.loads(self.read(ACCEPTED))
+        return found
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kit]:
+    sources = made()
+    one = Kit(tmp_path_factory.mktemp("found") / "kit")
+    one.folder.mkdir()
+    try:
+        one.mount("-t", "tmpfs", "none", one.folder)
+        for name in ("root", "upper", "work"):
+            (one.folder / name).mkdir()
+        layers = f"lowerdir={sources / 'root'},upperdir={one.folder / 'upper'},workdir={one.folder / 'work'}"
+        one.mount("-t", "overlay", "none", "-o", layers, one.root)
+        one.mount("--rbind", "/proc", one.root / "proc")
+        one.mount("--bind", "/dev/pts", one.root / "dev/pts")
+        (one.root / "srv/archive").mkdir(parents=True)
+        one.mount("--bind", sources / "archive", one.root / "srv/archive")
+        yield one
+    finally:
+        for place in reversed(one.mounts):
+            subprocess.run(["umount", "-l", place], check=True)
+
+
+@pytest.fixture
+def modem(kit: Kit) -> Iterator[ScriptedModem]:
+    """At /dev/ttyUSB3 of the kit."""
+    one = ScriptedModem(kit.root / "dev/ttyUSB3")
+    one.answers = dict(READY)
+    yield one
+    one.close()
+
+
+def test_without_a_modem_one_line_says_what_helps(kit: Kit) -> None:
+    kit.plugged()
+    status, said, _ = kit.play()
+    assert status == 2
+    assert (
+        "kit-01: no modem is plugged in; hint: plug the modems in, into a hub with power of its own, and run this again"
+        in said
+    )
+    assert not (kit.root / ACCEPTED).exists()
+
+
+def test_a_sim_with_a_pin_and_an_apn_that_is_not_known_are_told(kit: Kit, modem: ScriptedModem) -> None:
+    kit.plugged().quectel("1-1.2", 0, "wwan0")
+    modem.answers["AT+CPIN?"] = "+CPIN: SIM PIN\r\n\r\nOK"
+    status, said, _ = kit.play()
+    assert status == 2
+    assert (
+        f"kit-01: path a (USB 1-1.2): the SIM wants its PIN; hint: ./kit fleet secret {kit.folder} kit-01 secret_pin_a"
+        in said
+    )
+    modem.answers |= READY | {"AT+CIMI": "262013000000000\r\n\r\nOK"}
+    status, said, _ = kit.play()
+    assert status == 2
+    assert "the APN is not known" in said
+    assert "hint: in host_vars, tandem_path_settings: {a: {apn: NAME}}" in said
+    assert not (kit.root / ACCEPTED).exists()
+    assert not [command for command in modem.heard if command.startswith("AT+CPIN=")]
+
+
+@pytest.mark.usefixtures("modem")
+def test_what_is_plugged_in_is_taken_over_and_a_second_play_changes_nothing(kit: Kit) -> None:
+    bus = kit.plugged()
+    bus.quectel("1-1.2", 0, "wwan0")
+    status, said, _ = kit.play("--check", modems_accept=True)
+    assert status == 0, said
+    assert not (kit.root / ACCEPTED).exists()
+    status, said, _ = kit.play(**SETTINGS)
+    assert status == 0, said
+    assert kit.accepted()["paths"] == [{"name": "a", "usb": "1-1.2", "operator": "Red", "apn": "internet"}]
+    assert 'KERNELS=="1-1.2", ENV{TANDEM_PATH}="a"' in kit.read("etc/udev/rules.d/79-tandem-paths.rules")
+    assert "IPv6AcceptRA=no" in kit.read("etc/systemd/network/10-tandem-a.network")
+    assert kit.read("etc/tandem/pin-a") == "1234\n"
+    assert "CAP_SYS_ADMIN" not in kit.read("etc/systemd/system/tandem.service.d/modems.conf")
+    status, said, changed = kit.play(**SETTINGS)
+    assert (status, changed) == (0, []), said
+    status, said, changed = kit.play("--check", **SETTINGS)
+    assert (status, changed) == (0, []), said
+
+
+def test_a_modem_that_is_unplugged_stays_until_the_difference_is_accepted(kit: Kit) -> None:
+    before = kit.accepted()
+    bus = kit.plugged()
+    bus.hilink("1-1.3", "eth1")
+    bus.hilink("1-1.4", "eth2")
+    status, said, _ = kit.play()
+    assert status == 0, said
+    assert "kit-01: accepted are modems at USB 1-1.2, plugged in are 1-1.3, 1-1.4" in said
+    assert "-l kit-01 -e modems_accept=true" in said
+    assert kit.accepted() == before
+
+
+def test_a_run_that_was_broken_off_before_settings_were_applied_is_finished_by_the_next(kit: Kit) -> None:
+    kit.plugged()
+    listed = {"tandem_paths": [{"name": "a", "usb": "1-1.2", "apn": "internet"}]}
+    status, said, _ = kit.play(**listed)
+    assert status == 0, said
+    applied = kit.root / "etc/tandem/modems.applied"
+    before = applied.read_text()
+    applied.write_text("")  # as a run leaves it that ended when the settings were written
+    status, said, changed = kit.play(**listed)
+    assert (status, changed) == (0, ["modems : Have udev look at all modems again"]), said
+    assert applied.read_text() == before
+    assert kit.play(**listed)[2] == []
+
+
+def test_two_sticks_with_one_address_are_parted_by_themselves(kit: Kit) -> None:
+    sticks = [
+        {"name": name, "usb": place, "port": "http://192.168.8.1", "driver": "hilink"}
+        for name, place in (("a", "1-1.3"), ("b", "1-1.4"))
+    ]
+    (kit.root / ACCEPTED).write_text(json.dumps({"paths": sticks, "separation": "namespaces"}))
+    status, said, _ = kit.play()
+    assert status == 0, said
+    assert "CAP_SYS_ADMIN" in kit.read("etc/systemd/system/tandem.service.d/modems.conf")
+    status, said, _ = kit.play(modems_separation="routes")
+    assert status == 0, said
+    assert "CAP_SYS_ADMIN" not in kit.read("etc/systemd/system/tandem.service.d/modems.conf")
