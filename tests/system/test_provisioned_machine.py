@@ -16,7 +16,6 @@ from targets.available import made as sources
 from targets.disk import Disk
 from targets.ground import PROBE
 from targets.story import KIT, Story
-from targets.usb_modems import PLACES
 from targets.vm_target import VmTarget, vm_target
 
 pytestmark = [
@@ -52,35 +51,6 @@ def test_as_a_machine_with_modems_on_usb_it_measures(kit: Story, machine: VmTarg
     with kit.part("machine: measuring"):
         plugged.measuring(kit, time.time_ns())
     plugged.connected(kit)
-
-
-ACCEPTED = "/etc/ansible/facts.d/tandem_paths.fact"
-
-
-def test_modems_are_found_by_the_play_and_stay_when_one_is_unplugged(kit: Story, machine: VmTarget) -> None:
-    assert machine.address == PROBE
-    # As on a kit that measures nothing yet: no configuration names the modems, and nobody holds their ports.
-    kit.told(PROBE, "sudo systemctl stop tandem.service && sudo mv /etc/tandem/config.toml /root/")
-    with kit.part("probe.yml found, first"):
-        first = plugged.found(kit, "found-first")
-    assert first.exit == 0, first.output[-3000:]
-    accepted = json.loads(kit.told(PROBE, f"cat {ACCEPTED}"))
-    found = [{key: path.get(key) for key in ("name", "usb", "operator", "port")} for path in accepted["paths"]]
-    assert found == [
-        {"name": path, "usb": place, "operator": f"Operator {path.upper()}", "port": None}
-        for path, place in PLACES.items()
-    ]
-    kit.told(PROBE, "sudo mv /root/config.toml /etc/tandem/ && sudo systemctl start tandem.service")
-    with kit.part("probe.yml found, second"):
-        second = plugged.found(kit, "found-second")
-    assert (second.exit, second.changes()) == (0, [])
-    plugged.plug(kit, "b", "unplug")
-    with kit.part("probe.yml found, with one unplugged"):
-        third = plugged.found(kit, "found-third")
-    assert (third.exit, third.changes()) == (0, [])
-    assert "accepted are modems at USB 1-1, 2-1, plugged in are 1-1" in " ".join(third.output.split())
-    assert json.loads(kit.told(PROBE, f"cat {ACCEPTED}")) == accepted
-    plugged.plug(kit, "b", "plug")
 
 
 def test_modems_that_come_back_with_other_numbers(kit: Story, machine: VmTarget) -> None:

@@ -41,7 +41,6 @@ from played_aws import OWNER, REGION, caller_page
 
 KIT = "kit-01"
 CARD_BYTES = 16 << 30
-BOOT_AT = stock_images.BOOT_START * 512
 SUBSTITUTIONS = {
     "ADDRESS-OF-THIS-REPOSITORY": "../repository",
     "YOUR-KEY-ID": "played",
@@ -176,18 +175,17 @@ class Desk:
         )
 
     def _card_goes_in(self) -> None:
-        boot = self.ground.folder / "boot"
-        boot.mkdir()
-        words = ["mcopy", "-s", "-n", "-i", f"{self.card}@@{BOOT_AT}", "::", str(boot)]
-        subprocess.run(words, env=os.environ | {"MTOOLS_SKIP_CHECK": "1"}, check=True)
         root = self._stack.enter_context(laid_out(self.ground, KIT, self.ground.own_sources()))
         (root / "boot/firmware").mkdir(parents=True, exist_ok=True)
-        subprocess.run(["cp", "-r", f"{boot}/.", root / "boot/firmware"], check=True)
-        # A container has no disk on which the spool's partition could be made.
-        (root / "etc/systemd/system/tandem-spool.service").symlink_to("/dev/null")
+        for name, text in stock_images.boot_files(self.card).items():
+            (root / "boot/firmware" / name).write_text(text)
+            (root / "boot/firmware" / name).chmod(0o755)  # as FAT is mounted
         first_boot.from_card(root)
         first_boot.until_it_restarts(root)
         assert not (root / "boot/firmware/firstrun.sh").exists()
+        # A container has no disk on which the spool's partition could be made.
+        (root / "etc/systemd/system/tandem-spool.service").unlink()
+        (root / "etc/systemd/system/tandem-spool.service").symlink_to("/dev/null")
         ports = self._stack.enter_context(modems(self.ground.folder / "modems"))
         self._stack.enter_context(booted(self.ground, PROBE, root, kit_cables, ports, answers=lambda: True))
         list_ = "sudo -u tandem-server tandem-server probe list --json"
@@ -224,7 +222,7 @@ def desk(folder: Path, sources: Path) -> Iterator[Desk]:
         )
         ec2.register_image(Name="debian-13-amd64-20260101-1", RootDeviceName="/dev/xvda", Architecture="x86_64")
         (folder / "stock").mkdir()
-        stock_images.packed(stock_images.make(folder / "stock", "trixie", "arm64").path)
+        stock_images.packed(stock_images.make(folder / "stock", "trixie").path)
         _repository(folder / "repository")
         yield Desk(
             ground, url, stack.enter_context(caller_page()), stack.enter_context(_card(folder / "card")),

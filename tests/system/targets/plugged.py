@@ -48,19 +48,6 @@ def set_up(story: Story) -> Played:
     return play.play(story.ground, "probe.yml", inventory, "--tags", "modems,collector", log="machine")
 
 
-def found(story: Story, log: str) -> Played:
-    """The playbook's part of the modems on the machine itself, whose inventory says that they are to be found. Path a's access point is set
-    by its operator's name, path b's by its own."""
-    access_points = {"tandem_path_settings": {"Operator A": {"apn": "web.a"}, "b": {"apn": "web.b"}}}
-    inventory = play.inventory(
-        story.ground,
-        provisioned.SERVER_VARIABLES,
-        dict(provisioned.KIT_VARIABLES) | {"tandem_paths": "found"} | access_points,
-        "found",
-    )
-    return play.play(story.ground, "probe.yml", inventory, "--tags", "modems", log=log, timeout_s=2400.0)
-
-
 _CELLS = at_server.query('SELECT "eci" FROM "radio" GROUP BY "path" ORDER BY time DESC LIMIT 1')
 _NUMBERS = """
 import glob, json, os, subprocess
