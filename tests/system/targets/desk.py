@@ -129,7 +129,13 @@ class Desk:
 
     def _environment(self) -> None:
         """What kit would install into the checkout."""
-        (self.terminal.folder / "tandem/.venv").symlink_to(REPOSITORY / ".venv")
+        checkout = self.terminal.folder / "tandem"
+        (checkout / ".venv").mkdir()
+        for part in (REPOSITORY / ".venv").iterdir():
+            if not part.name.startswith(".stamp"):
+                (checkout / ".venv" / part.name).symlink_to(part)
+        of = (REPOSITORY / ".venv/.stamp-provision").read_text().split("\n")[0]
+        (checkout / ".venv/.stamp-provision").write_text(f"{of}\n{checkout}")
 
     def _surroundings(self) -> None:
         for name, variables in surroundings(self.ground, self.caller).items():
