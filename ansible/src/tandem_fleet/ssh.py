@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from tandem_fleet.files import FleetError, load
-from tandem_fleet.new import group, probes
+from tandem_fleet.new import group
 
 
 def command(fleet: Path, host: str, words: list[str]) -> list[str]:
     """What runs ``words`` on ``host``, or without words opens a shell. FleetError: no such host, or its address is not known yet."""
     known = f"UserKnownHostsFile={fleet.resolve() / 'known_hosts'} ~/.ssh/known_hosts"
     hosts = load(fleet / "hosts.yml")
-    server = f"{_server(fleet, hosts)}"
+    server = _server(fleet, hosts)
     there = ["--", *words] if words else []
     if host in group(hosts, "servers"):
         return ["ssh", "-o", known, server, *there]
-    if host not in probes(hosts):
+    if host not in group(hosts, "probes"):
         raise FleetError(fleet / "hosts.yml", f"no host {host}", f"./kit fleet add-kit {host} -i {fleet}")
     address = re.search(rf"^{re.escape(host)},(\S+) ", (fleet / "known_hosts").read_text(), re.M)
     if address is None:
@@ -27,7 +28,7 @@ def command(fleet: Path, host: str, words: list[str]) -> list[str]:
     return ["ssh", "-o", known, "-o", f"HostKeyAlias={host}", "-o", jump, f"{user}@{address[1]}", *there]
 
 
-def _server(fleet: Path, hosts: dict[str, object]) -> str:
+def _server(fleet: Path, hosts: dict[str, Any]) -> str:
     """USER@ADDRESS of the fleet's server: of hosts.yml, or of aws.yml, which `./kit provision aws` writes."""
     read = [hosts, *([load(fleet / "aws.yml")] if (fleet / "aws.yml").exists() else [])]
     said: dict[str, object] = {}

@@ -13,6 +13,7 @@ Stand-ins, each for what cannot be here, as seen by the commands:
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 import shlex
@@ -24,6 +25,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+from moto.ec2.models import elastic_ip_addresses
 from moto.server import ThreadedMotoServer
 from targets import at_server, first_boot, play, provisioned
 from targets import ground as grounds
@@ -45,7 +48,7 @@ SUBSTITUTIONS = {
     "ADDRESS-OF-THIS-REPOSITORY": "../repository",
     "YOUR-KEY-ID": "played",
     "YOUR-SECRET-KEY": "not-a-secret",
-    "raspios-lite.img.xz": "../stock/stock.img.xz",
+    "raspios-lite.img.xz": "../../stock/stock.img.xz",
     "/dev/sdX": "",  # the loop device
     f"{KIT}.local": PROBE,
 }
@@ -169,7 +172,7 @@ class Desk:
         @contextmanager
         def cables(pid: int, lan: str) -> Iterator[None]:
             with server_cables(pid, lan):
-                for address in addresses.values():
+                for address in sorted(set(addresses.values())):
                     grounds.run(
                         "nsenter", f"--net=/proc/{pid}/ns/net", "ip", "address", "add", f"{address}/32", "dev", "eth0"
                     )
@@ -213,6 +216,9 @@ def desk(folder: Path, sources: Path) -> Iterator[Desk]:
     """Everything is there, and nothing was typed yet."""
     with ExitStack() as stack:
         ground = stack.enter_context(grounds.ground(folder, sources))
+        # moto gives addresses of the loopback, which lead to no machine: these are of a network for documentation.
+        addresses = (f"198.51.100.{number}" for number in itertools.count(10))
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(elastic_ip_addresses, "random_ip", lambda: next(addresses))
         moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         moto.start()
         stack.callback(moto.stop)
