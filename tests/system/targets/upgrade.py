@@ -78,12 +78,12 @@ def laid_out(story: Story, program: str) -> str:
     return release
 
 
-def trying(release: str, *limits: str) -> str:
-    """What role ``collector`` runs to change to that release, with these limits in place of its own."""
+def trying(release: str) -> str:
+    """What role ``collector`` runs to change to that release."""
     tasks = yaml.safe_load((ROLES / "collector/tasks/release.yml").read_text())
     (block,) = (task["block"] for task in tasks if "block" in task)
-    argv = block[0]["ansible.builtin.command"]["argv"]
-    return shlex.join([*(word for word in argv if "{{" not in word), *limits, release])
+    text: str = block[0]["ansible.builtin.shell"]["cmd"]
+    return jinja2.Template(text, undefined=jinja2.StrictUndefined).render(collector_folder=release)
 
 
 def cut(story: Story, target: VmTarget, command: str, instant: str) -> Settled:
