@@ -137,7 +137,10 @@ def _check(told: argparse.Namespace) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """0 done, 1 refused or faults found, 2 usage, 130 Ctrl-C."""
-    told = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["ssh"] and given[2:3] in (["-i"], ["--inventory"]):  # else argparse takes it for the COMMAND's
+        given = ["ssh", *given[2:4], given[1], *given[4:]]
+    told = parser().parse_args(given)
     try:
         match told.command:
             case "new":

@@ -218,7 +218,9 @@ def desk(folder: Path, sources: Path) -> Iterator[Desk]:
         ground = stack.enter_context(grounds.ground(folder, sources))
         # moto gives addresses of the loopback, which lead to no machine: these are of a network for documentation.
         addresses = (f"198.51.100.{number}" for number in itertools.count(10))
-        stack.enter_context(pytest.MonkeyPatch.context()).setattr(elastic_ip_addresses, "random_ip", lambda: next(addresses))
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(
+            elastic_ip_addresses, "random_ip", lambda: next(addresses)
+        )
         moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         moto.start()
         stack.callback(moto.stop)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem_fleet import authority, new
+from tandem_fleet import authority, new, ssh
 from tandem_fleet.cli import main
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -297,3 +297,22 @@ def test_browsers_trust_the_ca(fleet, home, capsys):
     for place in (firefox, home / ".pki/nssdb"):
         listed = subprocess.run(["certutil", "-L", "-d", f"sql:{place}"], capture_output=True, text=True, check=True)
         assert re.search(r"^Tandem fleet +C,,", listed.stdout, re.M)
+
+
+def test_the_way_to_a_machine_is_that_of_the_plays(fleet):
+    known = f"UserKnownHostsFile={fleet / 'known_hosts'} ~/.ssh/known_hosts"
+    asked = ssh.command(fleet, "server", ["tandem-server", "probe", "list"])
+    assert asked == ["ssh", "-o", known, "admin@203.0.113.5", "--", "tandem-server", "probe", "list"]
+    (fleet / "known_hosts").write_text("kit-01,10.87.0.16 ssh-ed25519 AAAA\n")
+    words = ssh.command(fleet, "kit-01", [])
+    assert words[-1] == "tandem-admin@10.87.0.16"
+    assert "HostKeyAlias=kit-01" in words
+    assert words[-2].endswith("admin@203.0.113.5")
+
+
+@pytest.mark.parametrize(("host", "said"), [("kit-02", "kit-02 has not enrolled"), ("kit-09", "no host kit-09")])
+def test_a_machine_to_which_there_is_no_way(fleet, capsys, host, said):
+    assert main(["ssh", host, "-i", str(fleet)]) == 1
+    line = capsys.readouterr().err.strip()
+    assert said in line
+    assert LINE.fullmatch(line)
