@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(L
 FIELDS = (
     "frame.number", "tcp.stream", "tcp.srcport", "tcp.len", "tcp.analysis.ack_rtt", "tcp.analysis.bytes_in_flight",
     "tcp.analysis.retransmission", "mptcp.stream", "mptcp.rawdsn64", "tcp.analysis.acks_frame", "tcp.flags.fin",
-    "tcp.seq", "tcp.options.mptcp.rawdataseqno", "tcp.options.mptcp.subseqno",
+    "tcp.seq", "tcp.options.mptcp.rawdataseqno", "tcp.options.mptcp.subflowseqno",
 )  # fmt: skip
 
 
@@ -166,9 +166,9 @@ def data_sequence_number(packet: dict[str, str]) -> int:
 
     Of two mappings of the same bytes tshark takes the older, also for a packet that brings the later one along.
     """
-    if packet["tcp.options.mptcp.subseqno"]:
+    if packet["tcp.options.mptcp.subflowseqno"]:
         begins = int(packet["tcp.options.mptcp.rawdataseqno"])
-        return begins + int(packet["tcp.seq"]) - int(packet["tcp.options.mptcp.subseqno"])
+        return begins + int(packet["tcp.seq"]) - int(packet["tcp.options.mptcp.subflowseqno"])
     return int(packet["mptcp.rawdsn64"].split(",")[0])
 
 

@@ -48,6 +48,8 @@ def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gate
     collector.pollers["a"].poll(-70.0)
     collector.pollers["b"].poll(None, failure="port_lost")
     collector.until_sampled()
+    # The run comes of the first poll alone.
+    collector.until(lambda: collector.supervisor.answers.status()["modems"]["b"]["state"] is not None)
     (status,) = ask(tmp_path / "status.sock", {"op": "status"})
     assert status["mobile"] is True
     assert status["mobile_since_s"] >= 0

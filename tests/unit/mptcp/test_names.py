@@ -125,6 +125,8 @@ def test_addresses_and_names_that_everybody_knows_ask_nobody(server: Server, stu
     hosts.write_text("# c\n10.1.2.3 Server.test other # x\n2001:db8::1 server.test\n")
     found = by_path(server, stuck, hosts)
     assert found.addresses("192.0.2.7", "lo") == ["192.0.2.7"]
+    with pytest.raises(OSError, match="family"):
+        found.addresses("192.0.2.7", "lo", socket.AF_INET6)
     assert found.addresses("server.TEST", "lo") == ["10.1.2.3", "2001:db8::1"]
     assert found.addresses("server.test", "lo", socket.AF_INET6) == ["2001:db8::1"]
     assert (server.questions, stuck.asked) == (0, 0)

@@ -49,11 +49,15 @@ class Names:
         self, host: str, interface: str | None, family: int = socket.AF_UNSPEC, deadline_s: float = DEADLINE_S
     ) -> list[str]:
         """Of ``host``, one or more, IPv4 before IPv6 unless the machine's resolver told them. OSError when nobody told any within the
-        deadline, and nobody had before: the last good answer holds until there is another."""
+        deadline, and nobody had before (the last good answer holds until there is another), and for an address of another family."""
         try:
-            return [str(ipaddress.ip_address(host))]
+            literal = str(ipaddress.ip_address(host))
         except ValueError:
             key = host, interface, family
+        else:
+            if family not in (socket.AF_UNSPEC, _family(literal)):
+                raise OSError(f"{host}: not an address of the path's family")
+            return [literal]
         with self._lock:
             good, at_s = self._good.get(key, ([], 0.0))
             if good and time.monotonic() - at_s < FRESH_S:
