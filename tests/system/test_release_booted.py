@@ -89,7 +89,7 @@ def runs(kit: Story, name: str) -> None:
         look + "; readlink -f /opt/tandem/current",
         lambda told: told.startswith(said) and "before" not in told,
     )
-    assert kit.told(PROBE, "systemctl is-enabled tandem.service") == "enabled\n"
+    assert kit.told(PROBE, "systemctl is-enabled tandem.service; systemctl --failed --no-legend --plain") == "enabled\n"
     assert kit.told(PROBE, "readlink -f /opt/tandem/current") == f"/opt/tandem/releases/{name}\n"
 
 
