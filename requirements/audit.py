@@ -18,7 +18,15 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 LISTS = ("runtime.txt", "notebook.txt", "hardware.txt", "provision.txt", "dev.txt")
-OURS = {"tandem-probe", "tandem-server", "tandem-bench", "tandem-dashboards", "tandem-image", "tandem-hardware"}
+OURS = {
+    "tandem-probe",
+    "tandem-server",
+    "tandem-bench",
+    "tandem-dashboards",
+    "tandem-image",
+    "tandem-hardware",
+    "tandem-fleet",
+}
 TOOLS = {"pip"}
 """In every environment, and in no list."""
 

@@ -61,9 +61,11 @@ _AWS = """# The server's machine. Its price a month is told before anything is m
 aws_name: {name}
 aws_region: eu-central-1
 """
-_KIT = """---
+KIT_FILE = """---
 # What is told of this kit alone. A SIM's PIN: ./kit fleet secret {kit} secret_pin_a -i DIR
 tandem_paths: found
+# The status LED of the case, by its GPIOs:
+# tandem_status_led: {{red: 17, green: 27, blue: 22}}
 """
 
 
@@ -159,7 +161,7 @@ def _fill(made: Path, name: str, wanted: Wanted) -> None:
     replace(made / "hosts.yml", hosts + "".join(f"        {kit}:\n" for kit in wanted.kits))
     replace(made / "group_vars/all.yml", everyone)
     for kit in wanted.kits:
-        replace(made / f"host_vars/{kit}.yml", _KIT.format(kit=kit))
+        replace(made / f"host_vars/{kit}.yml", KIT_FILE.format(kit=kit))
     replace(made / vault.KEY, key, 0o600)
     replace(made / ".gitignore", f"/{vault.KEY}\n/*.invite\n/*.img\n/backups/\n")
     replace(made / "known_hosts", "")
@@ -184,7 +186,7 @@ def add_kit(folder: Path, kit: str) -> None:
         raise FleetError(file, "does not end with the kits any more", f"write {kit}: under probes, hosts by hand")
     own.parent.mkdir(exist_ok=True)
     if not own.exists():
-        replace(own, _KIT.format(kit=kit))
+        replace(own, KIT_FILE.format(kit=kit))
     replace(file, after)
 
 

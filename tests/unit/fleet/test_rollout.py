@@ -1,4 +1,4 @@
-"""The roll-out of probe.yml and pull.yml: one probe first, then a tenth, then half at a time, and no further than the first that fails."""
+"""The roll-out of probe.yml: one probe first, then a tenth, then half at a time, and no further than the first that fails."""
 
 import os
 import re
@@ -16,10 +16,9 @@ pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason="pip install -r req
 
 def roll_outs():
     """The settings of each play over probes, but for those that connect to none."""
-    for playbook in ("probe.yml", "pull.yml"):
-        for play in yaml.safe_load((PLAYBOOKS / playbook).read_text()):
-            if play.get("hosts") == "probes" and [role["role"] for role in play["roles"]] != ["validate_inventory"]:
-                yield {key: play[key] for key in ("serial", "max_fail_percentage")}
+    for play in yaml.safe_load((PLAYBOOKS / "probe.yml").read_text()):
+        if play.get("hosts") == "probes" and [role["role"] for role in play["roles"]] != ["validate_inventory"]:
+            yield {key: play[key] for key in ("serial", "max_fail_percentage")}
 
 
 @pytest.mark.parametrize(("bad", "batches"), [("kit-20", [1, 4, 20]), ("none", [1, 4, 20, 15])])

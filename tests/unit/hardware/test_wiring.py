@@ -8,9 +8,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem_fleet import new
 from tandem_hardware import bom, builds, wiring
 from tandem_hardware.errors import SourceError
-from tandem_hardware.places import ROOT
 
 PARTS = bom.load()
 BUILDS = builds.load(PARTS)
@@ -71,8 +71,9 @@ def test_the_status_leds_channels_are_at_their_pins(build: str) -> None:
         assert ("R" in {name for name, _ in diagram.across("PI", pin)}) == (lead != "K")
 
 
-def test_the_example_inventory_has_the_led_where_it_is_wired() -> None:
-    told = yaml.safe_load((ROOT / "ansible" / "inventories" / "example" / "group_vars" / "pi4.yml").read_text())
+def test_a_new_fleet_has_the_led_where_it_is_wired() -> None:
+    line = next(line for line in new.KIT_FILE.format(kit="kit-01").splitlines() if "tandem_status_led" in line)
+    told = yaml.safe_load(line.removeprefix("# "))
     diagram = wiring.read("standard")
     places = {word: place for place, word in diagram.pieces["PI"].places.items()}
     for colour, lead in (("red", "R"), ("green", "G"), ("blue", "B")):
