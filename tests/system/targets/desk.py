@@ -208,7 +208,8 @@ class Desk:
 
     def _campaign_is_taken(self) -> None:
         said = "sudo -u tandem-server tandem-server campaign status mohan-dual-lte --json"
-        self.awaited("the kit has the campaign", said, lambda text: KIT in text and '"running"' in text)
+        # It asks every five minutes.
+        self.awaited("the kit has the campaign", said, lambda text: KIT in text and '"running"' in text, 900.0)
 
 
 @contextmanager
