@@ -9,6 +9,13 @@ from tandem_bench.topology.spec import SERVER_NAME
 
 GATEWAY_PORT, CONTROL_PORT, MEASUREMENT_PORT, DATABASE_PORT = 8443, 8444, 8480, 8086
 
+NO_RESERVE = """
+[traces]
+reserve_bytes = 0
+"""
+"""For the rehearsal's ``server.toml``: on a nearly full disk a server refuses records to keep its reserve; the rehearsal has one of its
+own, which it frees for the last records."""
+
 
 def server_toml(influxd: str) -> str:
     """``server.toml``; paths in it are relative to the file."""

@@ -117,7 +117,7 @@ class Rehearsal:
 
     def _start_server(self) -> None:
         print("starting database, gateway and endpoint …", flush=True)
-        self._write(self._server_toml, configuration.server_toml(str(self.setting.influxd)))
+        self._write(self._server_toml, configuration.server_toml(str(self.setting.influxd)) + configuration.NO_RESERVE)
         config = ["--config", str(self._server_toml)]
         tls = self.folder.server / "tls"
         self._once(
