@@ -49,6 +49,17 @@ def caller_page() -> Iterator[str]:
             thread.join()
 
 
+def client(url: str, service: str) -> Any:
+    """One of AWS's services, of moto's server at ``url``."""
+    return boto3.client(
+        service,
+        endpoint_url=url,
+        region_name=REGION,
+        aws_access_key_id="played",
+        aws_secret_access_key="not a secret",  # noqa: S106 - moto takes any
+    )
+
+
 @dataclass(frozen=True)
 class Recap:
     """What one start said."""
@@ -78,14 +89,8 @@ class Played:
     python: Path
     caller: str
 
-    def client(self, service: str):
-        return boto3.client(
-            service,
-            endpoint_url=self.url,
-            region_name=REGION,
-            aws_access_key_id="played",
-            aws_secret_access_key="not a secret",  # noqa: S106 - moto takes any
-        )
+    def client(self, service: str) -> Any:
+        return client(self.url, service)
 
     def play(self, playbook: str, *options: str, credentials: bool = True, **variables: object) -> Recap:
         """``./kit provision PLAYBOOK -i FLEET``, with where things are here as the only additions."""

@@ -5,7 +5,6 @@ Each test goes on to the next start, as the probe does.
 """
 
 import os
-import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -32,7 +31,6 @@ ExecStopPost=systemctl --no-block exit 0
 [Install]
 WantedBy=default.target
 """
-RESTARTS = 133  # what systemd-nspawn says where the machine wants to start again
 
 
 class Machine:
@@ -43,11 +41,7 @@ class Machine:
 
     def start(self, *words, status=0):
         """Until it ends by itself. ``words``: of its command line."""
-        argv = ["systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={self.root}"]
-        argv += [f"--machine=first-{secrets.token_hex(4)}", "--private-network", "--link-journal=no"]
-        argv += ["--resolv-conf=off", "--timezone=off", "--console=read-only", "--hostname=raspberrypi", *words]
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300)
-        assert done.returncode == status, done.stdout[-3000:] + done.stderr
+        first_boot.until_it_ends(self.root, *words, status=status)
 
     def is_ready(self):
         """Assert what the first start is for, as the machine itself sees it at the next."""
@@ -89,7 +83,7 @@ def machine(request, tmp_path):
 @pytest.mark.parametrize("machine", ["bookworm"], indirect=True)
 def test_bookworm_by_the_words_on_its_command_line(machine):
     words = [word for word in (machine.boot / "cmdline.txt").read_text().split() if word.startswith("systemd.")]
-    machine.start(*words, status=RESTARTS)
+    machine.start(*words, status=first_boot.RESTARTS)
     assert not (machine.root / "report").exists()
     machine.start(*(word for word in (machine.boot / "cmdline.txt").read_text().split() if word.startswith("systemd.")))
     machine.is_ready()
@@ -98,7 +92,7 @@ def test_bookworm_by_the_words_on_its_command_line(machine):
 @pytest.mark.parametrize("machine", ["trixie"], indirect=True)
 def test_trixie_by_cloud_init_which_restarts_it(machine):
     first_boot.from_card(machine.root)
-    machine.start(status=RESTARTS)
+    machine.start(status=first_boot.RESTARTS)
     assert not (machine.root / "report").exists()
     machine.start()
     machine.is_ready()

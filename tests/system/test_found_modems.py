@@ -8,13 +8,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from targets.available import lacks, made
-from targets.play import program
+from targets.root_folder import RootFolder, laid
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit/modem"))
 
@@ -39,22 +38,8 @@ pytestmark = [
 ]
 
 
-@dataclass
-class Kit:
-    """Below ``root``; the archive of packages is at /srv/archive in it."""
-
-    folder: Path
-    mounts: list[Path] = field(default_factory=list)
-
-    @property
-    def root(self) -> Path:
-        """Its root folder."""
-        return self.folder / "root"
-
-    def mount(self, *words: str | Path) -> None:
-        """Its last word is a folder of the system."""
-        subprocess.run(["mount", *words], check=True)
-        self.mounts.append(Path(words[-1]))
+class Kit(RootFolder):
+    """With the archive of packages at /srv/archive in it."""
 
     def plugged(self) -> FakeSys:
         """A bus with nothing in it, in place of the one before; ``settle`` makes it the kit's."""
@@ -74,24 +59,15 @@ class Kit:
     def play(self, *options: str, **variables: Any) -> tuple[int, str, list[str]]:
         """The roles `packages` and `modems`: the exit status, what failed tasks and messages said, what changed."""
         self.settle()
-        here = {"ansible_connection": "community.general.chroot", "ansible_host": str(self.root)}
-        here |= {"ansible_python_interpreter": "/usr/bin/python3", "tandem_debian_mirror": "file:/srv/archive"}
-        here |= {"tandem_paths": "found", "tandem_checkout": str(REPOSITORY), "modems_wait_s": 0} | variables
-        (self.folder / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"kit-01": here}}}))
-        (self.folder / "play.yml").write_text(json.dumps([{"hosts": "all", "roles": ["packages", "modems"]}]))
-        env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-        env |= {"ANSIBLE_CONFIG": str(REPOSITORY / "ansible/ansible.cfg"), "ANSIBLE_STDOUT_CALLBACK": "json"}
-        env |= {"ANSIBLE_HOME": str(self.folder / "ansible")}
-        argv = [str(program()), "-i", str(self.folder / "hosts.yml"), str(self.folder / "play.yml"), *options]
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=900, check=False)
-        told = json.loads(done.stdout[done.stdout.index("{") :])
+        given = {"tandem_debian_mirror": "file:/srv/archive", "tandem_paths": "found"}
+        given |= {"tandem_checkout": str(REPOSITORY), "modems_wait_s": 0}
+        status, tasks = self.played("kit-01", ["packages", "modems"], given | variables, *options)
         said, changed = [], []
-        for task in (task for play in told["plays"] for task in play["tasks"]):
-            result = task["hosts"].get("kit-01", {})
+        for name, result in tasks:
             said += [one["msg"] for one in result.get("results", [result]) if isinstance(one.get("msg"), str)]
             if result.get("changed"):
-                changed.append(task["task"]["name"])
-        return done.returncode, "\n".join(said), changed
+                changed.append(name)
+        return status, "\n".join(said), changed
 
     def read(self, file: str) -> str:
         """Of the kit."""
@@ -107,21 +83,11 @@ class Kit:
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kit]:
     sources = made()
     one = Kit(tmp_path_factory.mktemp("found") / "kit")
-    one.folder.mkdir()
-    try:
-        one.mount("-t", "tmpfs", "none", one.folder)
-        for name in ("root", "upper", "work"):
-            (one.folder / name).mkdir()
-        layers = f"lowerdir={sources / 'root'},upperdir={one.folder / 'upper'},workdir={one.folder / 'work'}"
-        one.mount("-t", "overlay", "none", "-o", layers, one.root)
-        one.mount("--rbind", "/proc", one.root / "proc")
+    with laid(one, sources):
         one.mount("--bind", "/dev/pts", one.root / "dev/pts")
         (one.root / "srv/archive").mkdir(parents=True)
         one.mount("--bind", sources / "archive", one.root / "srv/archive")
         yield one
-    finally:
-        for place in reversed(one.mounts):
-            subprocess.run(["umount", "-l", place], check=True)
 
 
 @pytest.fixture

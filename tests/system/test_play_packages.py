@@ -5,18 +5,17 @@ The archive is the targets', read from a folder of that system; no systemd runs 
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from targets.available import lacks, made
-from targets.play import program
+from targets.root_folder import RootFolder, laid
 
 ANSIBLE = Path(__file__).parents[2] / "ansible"
 ROLE = "packages : "
@@ -31,22 +30,10 @@ pytestmark = [
 
 
 @dataclass
-class Bare:
-    """A bare system below ``root``, with the archive at /srv/archive where ``served``."""
+class Bare(RootFolder):
+    """A bare system, with the ``archive`` at /srv/archive where ``served``."""
 
-    folder: Path
-    archive: Path
-    mounts: list[Path] = field(default_factory=list)
-
-    @property
-    def root(self) -> Path:
-        """Its root folder."""
-        return self.folder / "root"
-
-    def mount(self, *words: str | Path) -> None:
-        """Its last word is a folder of the system."""
-        subprocess.run(["mount", *words], check=True)
-        self.mounts.append(Path(words[-1]))
+    archive: Path = Path()
 
     def served(self, *, yes: bool) -> None:
         """Whether the archive can be reached."""
@@ -60,19 +47,9 @@ class Bare:
 
     def play(self, *options: str, mirror: str = "file:/srv/archive") -> dict[str, Any]:
         """What the role's tasks did, by name: ``changed``, or skipped."""
-        here = {"ansible_connection": "community.general.chroot", "ansible_host": str(self.root)}
-        here |= {"ansible_python_interpreter": "/usr/bin/python3", "tandem_debian_mirror": mirror}
-        (self.folder / "hosts.yml").write_text(json.dumps({"all": {"hosts": {"bare": here}}}))
-        (self.folder / "play.yml").write_text(json.dumps([{"hosts": "all", "roles": ["packages"]}]))
-        env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-        env |= {"ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"), "ANSIBLE_ROLES_PATH": str(ANSIBLE / "roles")}
-        env |= {"ANSIBLE_STDOUT_CALLBACK": "json", "ANSIBLE_HOME": str(self.folder / "ansible")}
-        argv = [str(program()), "-i", str(self.folder / "hosts.yml"), str(self.folder / "play.yml"), *options]
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=300, check=False)
-        told = json.loads(done.stdout[done.stdout.index("{") :])
-        done_tasks = [task for play in told["plays"] for task in play["tasks"] if "bare" in task["hosts"]]
-        tasks = {task["task"]["name"]: task["hosts"]["bare"] for task in done_tasks}
-        assert done.returncode == 0, [(name, one.get("msg")) for name, one in tasks.items() if one.get("failed")]
+        status, done = self.played("bare", ["packages"], {"tandem_debian_mirror": mirror}, *options)
+        tasks = dict(done)
+        assert status == 0, [(name, one.get("msg")) for name, one in tasks.items() if one.get("failed")]
         return tasks
 
     def knows(self, package: str) -> bool:
@@ -90,25 +67,15 @@ def changes(tasks: dict[str, Any]) -> set[str]:
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bare]:
     """With freshly cleaned lists and an archive of its own that nobody answers for; after the first test with lists of the mirror's."""
     sources = made()
-    one = Bare(tmp_path_factory.mktemp("bare") / "bare", sources / "archive")
-    one.folder.mkdir()
-    try:
-        one.mount("-t", "tmpfs", "none", one.folder)
-        for name in ("root", "upper", "work"):
-            (one.folder / name).mkdir()
-        layers = f"lowerdir={sources / 'root'},upperdir={one.folder / 'upper'},workdir={one.folder / 'work'}"
-        one.mount("-t", "overlay", "none", "-o", layers, one.root)
-        for name in ("proc", "dev"):
-            one.mount("--rbind", f"/{name}", one.root / name)
+    one = Bare(tmp_path_factory.mktemp("bare") / "bare", archive=sources / "archive")
+    with laid(one, sources):
+        one.mount("--rbind", "/dev", one.root / "dev")
         shutil.rmtree(one.root / "var/lib/apt/lists")
         (one.root / "var/lib/apt/lists").mkdir()
         own = "Types: deb\nURIs: file:/nowhere\nSuites: bookworm\nComponents: main\n"
         (one.root / "etc/apt/sources.list.d/debian.sources").write_text(own)
         one.served(yes=True)
         yield one
-    finally:
-        for place in reversed(one.mounts):
-            subprocess.run(["umount", "-l", place], check=True)
 
 
 def test_lists_are_fetched_where_there_are_none_and_not_again(bare: Bare) -> None:

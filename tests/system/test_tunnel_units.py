@@ -91,6 +91,17 @@ def test_an_interface_that_is_lost_is_made_again(kit: Story) -> None:
     kit.awaited("no unit failed", PROBE, "systemctl --failed --no-legend", lambda said: said == "")
 
 
+def test_an_interface_that_cannot_be_made_is_tried_again(kit: Story) -> None:
+    kit.told(PROBE, "sudo systemctl stop tandem-tunnel && sudo ip link add wg-tandem type veth peer name taken")
+    kit.told(PROBE, "sudo systemctl start tandem-tunnel")
+    kit.awaited(
+        "wg-quick failed", PROBE, "systemctl is-failed wg-quick@wg-tandem || true", lambda said: said == "failed\n"
+    )
+    kit.told(PROBE, "sudo ip link delete wg-tandem")
+    kit.awaited("the interface is there", PROBE, ADDRESS, bool)
+    kit.awaited("no unit failed", PROBE, "systemctl --failed --no-legend", lambda said: said == "")
+
+
 def test_stopped_it_leaves_nothing(kit: Story) -> None:
     kit.told(PROBE, "sudo systemctl stop tandem-tunnel")
     assert kit.told(PROBE, "ip -brief link | grep wg-tandem; ip rule | grep 22087; true") == ""

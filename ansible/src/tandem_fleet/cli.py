@@ -64,6 +64,13 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def parse(given: list[str]) -> argparse.Namespace:
+    """Raises SystemExit as argparse does. ``ssh HOST -i DIR COMMAND``: argparse alone would take -i for the COMMAND's."""
+    if given[:1] == ["ssh"] and given[2:3] in (["-i"], ["--inventory"]):
+        given = ["ssh", *given[2:4], given[1], *given[4:]]
+    return parser().parse_args(given)
+
+
 def _ask(flag: str, given: str | None, question: str, default: str | None = None, *, needed: bool = False) -> str:
     """The flag's value; else the answer on a terminal; else the default, but for a flag that is ``needed``."""
     if given is not None:
@@ -137,10 +144,7 @@ def _check(told: argparse.Namespace) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """0 done, 1 refused or faults found, 2 usage, 130 Ctrl-C."""
-    given = sys.argv[1:] if arguments is None else arguments
-    if given[:1] == ["ssh"] and given[2:3] in (["-i"], ["--inventory"]):  # else argparse takes it for the COMMAND's
-        given = ["ssh", *given[2:4], given[1], *given[4:]]
-    told = parser().parse_args(given)
+    told = parse(sys.argv[1:] if arguments is None else arguments)
     try:
         match told.command:
             case "new":

@@ -8,6 +8,14 @@ from pathlib import Path
 
 from tandem_fleet.files import FleetError
 
+FIREFOX = (
+    ".mozilla/firefox",
+    "snap/firefox/common/.mozilla/firefox",
+    ".var/app/org.mozilla.firefox/.mozilla/firefox",
+    ".config/mozilla/firefox",
+)
+"""Where the distribution's package, Ubuntu's snap, Flatpak and newer versions keep their profiles."""
+
 
 def trust(fleet: Path, home: Path) -> list[Path]:
     """Add ``ca.pem`` to the databases of Firefox and Chromium below ``home``; which they are. FleetError: none, or it failed."""
@@ -20,7 +28,8 @@ def trust(fleet: Path, home: Path) -> list[Path]:
     chromium.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not (chromium / "cert9.db").exists():
         _run(program, "-N", "-d", f"sql:{chromium}", "--empty-password")
-    found = [chromium, *sorted(file.parent for file in home.glob("**/firefox/*/cert9.db"))]
+    profiles = (file.parent for place in FIREFOX for file in home.glob(f"{place}/*/cert9.db"))
+    found = [chromium, *sorted(profiles)]
     name = f"Tandem {fleet.resolve().name}"
     for place in found:
         _run(program, "-A", "-d", f"sql:{place}", "-n", name, "-t", "C,,", "-i", str(certificate))

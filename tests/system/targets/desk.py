@@ -6,7 +6,7 @@ Stand-ins, each for what cannot be here, as seen by the commands:
 - AWS is moto's server; its machine is a container whose first boot is the real cloud-init with the user data that AWS was given;
 - the card is a file behind a loop device, which ``lsblk`` calls a removable disk;
 - the kit is a container: its first boot is the real cloud-init with the FAT partition of that card. It has no disk (no spool partition)
-  and no USB, so its two emulated modems are serial ports that SURROUNDINGS names;
+  and no USB, so its two emulated modems are serial ports that `surroundings` names;
 - packages come from the tests' archive, and there is no mDNS.
 """
 
@@ -40,7 +40,7 @@ sys.path.append(str(REPOSITORY / "tests/contract"))
 sys.path.append(str(REPOSITORY / "tests/unit/image"))
 
 import stock_images
-from played_aws import OWNER, REGION, caller_page
+from played_aws import OWNER, caller_page, client
 
 KIT = "kit-01"
 CARD_BYTES = 16 << 30
@@ -57,8 +57,9 @@ SUBSTITUTIONS = {
 def surroundings(ground: Ground, caller: str) -> dict[str, dict[str, Any]]:
     """By file of the fleet: what a user's has not."""
     return {
-        "group_vars/servers.yml": {**play.sources(ground), "wireguard_server_user_space": True, "data_disk_device": ""},
+        "group_vars/servers.yml": {**play.sources(ground), "wireguard_server_user_space": True},
         "group_vars/probes.yml": {**play.sources(ground), **provisioned.KIT_VARIABLES, "tandem_wifi": {}},
+        # The container has no second disk, which aws.yml names.
         "host_vars/server.yml": {"data_disk_device": "", "aws_image_owner": OWNER, "aws_caller_url": caller},
     }
 
@@ -145,18 +146,12 @@ class Desk:
             assert not (self.fleet / name).exists()
             (self.fleet / name).write_text(json.dumps(variables, indent=1))
         kit = self.fleet / f"host_vars/{KIT}.yml"
-        kit.write_text("".join(line for line in kit.read_text().splitlines(True) if "found" not in line))
+        told = kit.read_text()
+        assert "tandem_paths: found\n" in told
+        kit.write_text(told.replace("tandem_paths: found\n", ""))
 
     def _machine_starts(self) -> None:
-        import boto3
-
-        ec2 = boto3.client(
-            "ec2",
-            endpoint_url=self.url,
-            region_name=REGION,
-            aws_access_key_id="played",
-            aws_secret_access_key="not a secret",  # noqa: S106
-        )
+        ec2 = client(self.url, "ec2")
         (machine,) = [one for found in ec2.describe_instances()["Reservations"] for one in found["Instances"]]
         told = ec2.describe_instance_attribute(InstanceId=machine["InstanceId"], Attribute="userData")["UserData"][
             "Value"
@@ -190,15 +185,15 @@ class Desk:
             (root / "boot/firmware" / name).write_text(text)
             (root / "boot/firmware" / name).chmod(0o755)  # as FAT is mounted
         first_boot.from_card(root)
-        first_boot.until_it_restarts(root)
+        first_boot.until_it_ends(root)
         assert not (root / "boot/firmware/firstrun.sh").exists()
         # A container has no disk on which the spool's partition could be made.
         (root / "etc/systemd/system/tandem-spool.service").unlink()
         (root / "etc/systemd/system/tandem-spool.service").symlink_to("/dev/null")
         ports = self._stack.enter_context(modems(self.ground.folder / "modems"))
         self._stack.enter_context(booted(self.ground, PROBE, root, kit_cables, ports, answers=lambda: True))
-        list_ = "sudo -u tandem-server tandem-server probe list --json"
-        self.awaited("the kit has enrolled", list_, lambda said: KIT in said)
+        enrolled = "sudo -u tandem-server tandem-server probe list --json"
+        self.awaited("the kit has enrolled", enrolled, lambda said: KIT in said)
 
     def _radio_arrives(self) -> None:
         def both(said: str) -> bool:
@@ -226,16 +221,9 @@ def desk(folder: Path, sources: Path) -> Iterator[Desk]:
         moto.start()
         stack.callback(moto.stop)
         url = f"http://127.0.0.1:{moto.get_host_and_port()[1]}"
-        import boto3
-
-        ec2 = boto3.client(
-            "ec2",
-            endpoint_url=url,
-            region_name=REGION,
-            aws_access_key_id="played",
-            aws_secret_access_key="not a secret",  # noqa: S106
+        client(url, "ec2").register_image(
+            Name="debian-13-amd64-20260101-1", RootDeviceName="/dev/xvda", Architecture="x86_64"
         )
-        ec2.register_image(Name="debian-13-amd64-20260101-1", RootDeviceName="/dev/xvda", Architecture="x86_64")
         (folder / "stock").mkdir()
         stock_images.packed(stock_images.make(folder / "stock", "trixie").path)
         _repository(folder / "repository")

@@ -17,7 +17,8 @@ _MACHINE = """datasource_list: [NoCloud]
 system_info: {default_user: {name: admin, lock_passwd: true, sudo: ["ALL=(ALL) NOPASSWD:ALL"], shell: /bin/bash}}
 """
 _CARD = "datasource_list: [NoCloud, None]\ndatasource: {NoCloud: {seedfrom: 'file:///boot/firmware/'}}\nssh_deletekeys: false\n"
-_RESTARTS = 133  # what systemd-nspawn says where the machine wants to start again
+RESTARTS = 133
+"""What systemd-nspawn says where the machine wants to start again."""
 
 
 def from_aws(root: Path, files: Mapping[str, bytes]) -> None:
@@ -39,10 +40,11 @@ def _set_up(root: Path, configuration: str) -> None:
     (root / "etc/cloud/cloud.cfg.d/99_target.cfg").write_text(configuration + _NETWORK, encoding="ascii")
 
 
-def until_it_restarts(root: Path) -> None:
-    """One start of the container in ``root``, without a network, which must end in a restart."""
+def until_it_ends(root: Path, *words: str, status: int = RESTARTS) -> None:
+    """One start of the container in ``root``, without a network, which ends by itself with this ``status``. ``words``: of its command
+    line."""
     argv = ["systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", f"--directory={root}"]
     argv += [f"--machine=first-{secrets.token_hex(4)}", "--private-network", "--link-journal=no"]
-    argv += ["--resolv-conf=off", "--timezone=off", "--console=read-only", "--hostname=raspberrypi"]
+    argv += ["--resolv-conf=off", "--timezone=off", "--console=read-only", "--hostname=raspberrypi", *words]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == _RESTARTS, done.stdout[-3000:] + done.stderr
+    assert done.returncode == status, done.stdout[-3000:] + done.stderr
