@@ -102,7 +102,7 @@ def test_old_lists_are_fetched_and_stay_where_the_archive_is_out_of_reach(bare: 
         os.utime(file, (before, before))
     bare.served(yes=False)
     told = bare.play()
-    assert "the package lists stay old" in told[ROLE + "It is told where that did not succeed"]["msg"]
+    assert "the package lists stay old" in told[ROLE + "Say where that failed"]["msg"]
     assert bare.knows("python3-venv")
     bare.served(yes=True)
     assert changes(bare.play()) == {OLD}
