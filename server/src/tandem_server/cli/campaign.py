@@ -13,16 +13,18 @@ from typing import Any
 
 from tandem.schema.campaign import PAPER
 from tandem.schema.campaign_queue import DEFAULT_PRIORITY, HIGHEST_PRIORITY, pushed_told
-from tandem_server.cli.campaign_progress import progress_lines
 from tandem_server.cli.campaign_source import checked, source
 from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import load
 from tandem_server.cli.stop import ConfigError, with_plain_ends
 from tandem_server.cli.stores import open_registry
 from tandem_server.registry import QueuedCampaign, QueueFull, Registry
+from tandem_server.report.words import visible
 
 BOARD, BOARD_TITLE = "/d/tandem-campaign", "Tandem: campaign"
 """Where Grafana shows how far campaigns are."""
+_DAY_NS = 86400 * 10**9
+_HEAD = ("probe", "state", "done", "planned", "failed", "days left", "id")
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -147,7 +149,7 @@ def _status(args: Namespace) -> int:
     if args.json:
         _print(args, rows)
     else:
-        for line in progress_lines(rows, time.time_ns()):
+        for line in _progress_lines(rows, time.time_ns()):
             print(line)
     return 0
 
@@ -219,3 +221,37 @@ def _told(row: QueuedCampaign) -> dict[str, Any]:
 
 def _time(utc_ns: int) -> str:
     return datetime.fromtimestamp(utc_ns / 1e9, UTC).isoformat(timespec="seconds")
+
+
+def _progress_lines(rows: Sequence[QueuedCampaign], now_utc_ns: int) -> list[str]:
+    """A table for each campaign and form. ``planned`` and ``days left`` are ``-`` until the probe tells of runs."""
+    groups: dict[str, list[QueuedCampaign]] = {}
+    for row in rows:
+        form = "" if row.pushed.form == PAPER else f" ({row.pushed.form} form)"
+        groups.setdefault(row.pushed.name + form, []).append(row)
+    lines = []
+    for title, members in groups.items():
+        lines.append(f"{title}, {sum(m.state == 'done' for m in members)} of {len(members)} done")
+        cells = [_HEAD, *(_cells(m, now_utc_ns) for m in members)]
+        widths = [max(len(row[n]) for row in cells) for n in range(len(_HEAD))]
+        reasons = ["", *(visible(m.reason or "") for m in members)]
+        for line, reason in zip(cells, reasons, strict=True):
+            aligned = [c.ljust(w) if n < 2 else c.rjust(w) for n, (c, w) in enumerate(zip(line, widths, strict=True))]
+            lines += ["  " + "  ".join(aligned), *([f"    {reason}"] if reason else [])]
+    return lines
+
+
+def _cells(row: QueuedCampaign, now_utc_ns: int) -> tuple[str, ...]:
+    steps = row.progress.get("steps", {}).values()
+    done, planned = (sum(counts.get(name, 0) for counts in steps) for name in ("made", "of"))
+    failed = row.progress.get("runs", {}).get("failed", 0)
+    left = _days_left(row, done, planned, now_utc_ns)
+    told = (str(planned) if planned else "-", str(failed), "-" if left is None else f"{left:.1f}")
+    return (row.probe, row.state, str(done), *told, row.pushed.id)
+
+
+def _days_left(row: QueuedCampaign, done: int, planned: int, now_utc_ns: int) -> float | None:
+    """At the pace since it was pushed; None where that tells nothing."""
+    if row.state != "running" or not done:
+        return None
+    return (now_utc_ns - row.pushed.pushed_utc_ns) / _DAY_NS * (planned - done) / done
