@@ -33,7 +33,7 @@ PARSERS = {
     "tandem-hardware": hardware_parser,
     "./kit image": image_parser,
 }
-BEFORE = re.compile(r"^(ssh \S+ )?(sudo )?(-u \S+ )?(\./kit run )?(?=tandem|\./kit)")
+BEFORE = re.compile(r"^(ssh \S+ )?(cd /opt/tandem && )?(sudo )?(-u \S+ )?((\./|/opt/tandem/)?kit run )?(?=tandem|\./kit)")
 SYNOPSIS = re.compile(r"[…|\[]|--help")
 """Several commands in one line."""
 
@@ -65,6 +65,7 @@ def test_every_program_is_printed() -> None:
         "./kit image",
         "tandem",
         "tandem-server",
+        "tandem-bench",
         "tandem-hardware",
     }
 
