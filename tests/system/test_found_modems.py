@@ -116,7 +116,7 @@ def test_a_sim_with_a_pin_and_an_apn_that_is_not_known_are_told(kit: Kit, modem:
     status, said, _ = kit.play()
     assert status == 2
     assert (
-        f"kit-01: path a (USB 1-1.2): the SIM wants its PIN; hint: ./kit fleet secret {kit.folder} kit-01 secret_pin_a"
+        f"kit-01: path a (USB 1-1.2): the SIM wants its PIN; hint: ./kit fleet secret kit-01 secret_pin_a -i {kit.folder}"
         in said
     )
     modem.answers |= READY | {"AT+CIMI": "262013000000000\r\n\r\nOK"}
