@@ -34,7 +34,9 @@ PARSERS = {
     "tandem-hardware": hardware_parser,
     "./kit image": image_parser,
 }
-BEFORE = re.compile(r"^(ssh \S+ )?(cd /opt/tandem && )?(sudo )?(-u \S+ )?((\./|/opt/tandem/)?kit run )?(?=tandem|\./kit)")
+BEFORE = re.compile(
+    r"^(ssh \S+ )?(cd /opt/tandem && )?(sudo )?(-u \S+ )?((\./|/opt/tandem/)?kit run )?(?=tandem|\./kit)"
+)
 SYNOPSIS = re.compile(r"[…|\[]|--help")
 """Several commands in one line."""
 

@@ -93,7 +93,7 @@ def test_an_interface_that_is_lost_is_made_again(kit: Story) -> None:
 
 def test_an_interface_that_cannot_be_made_is_tried_again(kit: Story) -> None:
     kit.told(PROBE, "sudo systemctl stop tandem-tunnel wg-quick@wg-tandem")
-    kit.told(PROBE, "sudo ip link add wg-tandem type veth peer name taken")
+    kit.told(PROBE, "sudo ip link add wg-tandem type bridge")
     kit.told(PROBE, "sudo systemctl start tandem-tunnel")
     kit.awaited(
         "wg-quick failed", PROBE, "systemctl is-failed wg-quick@wg-tandem || true", lambda said: said == "failed\n"
