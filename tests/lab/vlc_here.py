@@ -39,7 +39,7 @@ def why_no_vlc() -> str | None:
     if asked.returncode != 0:
         return f"{program} cannot be started by a user who is not root: {asked.stderr.decode().strip()[-120:]}"
     if find_ffmpeg() is None:
-        return "no ffmpeg to make a film for VLC; ./kit test installs it"
+        return "no ffmpeg to make a film for VLC; ./kit test --all installs it"
     return None
 
 

@@ -88,7 +88,7 @@ def compiled(folder: Path, **texts: str) -> dict[str, list[str]]:
     """The compiler's complaints about each of ``texts``."""
     node = shutil.which("node")
     if node is None or not TSC.is_file():
-        pytest.skip(f"no node, or no types at {TYPES}: ./kit test installs them where npm is there")
+        pytest.skip(f"no node, or no types at {TYPES}: ./kit test --all fetches them where npm is there")
     for name, text in texts.items():
         (folder / f"{name}.ts").write_text(text, encoding="utf-8")
     (folder / "node_modules").symlink_to(TYPES / "node_modules")

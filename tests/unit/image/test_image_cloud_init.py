@@ -40,7 +40,7 @@ def programs() -> Path:
     """The folder with cloud-init."""
     folder = Path(os.environ.get("TANDEM_CLOUD_INIT") or "build/cloud-init").resolve()
     if not (folder / "usr/lib/python3/dist-packages/cloudinit").is_dir():
-        pytest.skip("no unpacked cloud-init: ./kit test sets TANDEM_CLOUD_INIT")
+        pytest.skip("no unpacked cloud-init: ./kit test --all unpacks it")
     tried = _python(folder, "-c", "import cloudinit.cmd.main")
     if tried.returncode != 0:
         pytest.skip(f"this machine's Python does not start the unpacked cloud-init: {tried.stderr.splitlines()[-1]}")
