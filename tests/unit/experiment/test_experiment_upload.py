@@ -94,6 +94,25 @@ def test_a_server_that_misbehaves_is_a_failure(endpoint, how, after, reason, ret
     assert (reason in failure["reason"], failure["retry"]) == (True, retry), failure
 
 
+def test_a_reset_that_a_write_meets_is_told_as_a_reset():
+    """The kernel tells of it once, to the write; what is read after it is a plain end."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as first:
+        peer, _ = listener.accept()
+
+        class ResetInTheMidst(socket.socket):
+            def sendmsg(self, *args):
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                peer.close()
+                return super().sendmsg(*args)
+
+        with ResetInTheMidst(fileno=first.detach()) as connection:
+            deadline_ns = time.monotonic_ns() + 60 * 10**9
+            failure = Upload().run(
+                connection, request("/v1/upload", "x", {}, "POST"), 1000, None, 60.0, deadline_ns, Stop()
+            )
+    assert failure == {"reason": "reset", "retry": True}
+
+
 def test_the_deadline_ends_it(endpoint):
     endpoint.script.upload = "deaf"
     up, failure = send(endpoint, 50_000_000, deadline_s=0.3)

@@ -8,6 +8,7 @@ two looks: the acknowledgement came within it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
@@ -32,6 +33,10 @@ class _Over(Exception):  # noqa: N818  not an error by itself: how one upload en
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure["reason"])
         self.failure = failure
+
+
+class _Closed(_Over):
+    """The server ended the connection with nothing but a part of an answer."""
 
 
 @dataclass(slots=True)
@@ -131,7 +136,10 @@ class _Sending:
         except BlockingIOError:
             return  # the room that poll saw is gone again
         except (BrokenPipeError, ConnectionResetError):
-            self._ready(0, select.POLLIN)  # the server may have said why
+            with contextlib.suppress(
+                _Closed
+            ):  # an end without a word: the error, which the kernel tells once, says more
+                self._ready(0, select.POLLIN)  # the server may have said why
             raise
         self._upload.sent = max(0, self._written - size)
 
@@ -197,7 +205,7 @@ class _Sending:
         head = http_head.parse(self._answer)
         if head is None or head.length is None or len(self._answer) - head.size < head.length:
             if not piece:
-                raise _Over(Failure(reason="closed before the answer was whole", retry=True))
+                raise _Closed(Failure(reason="closed before the answer was whole", retry=True))
             if len(self._answer) > _LONGEST_ANSWER or (head and (head.length or 0) > _LONGEST_ANSWER):
                 raise _Over(Failure(reason=f"an answer above {_LONGEST_ANSWER} bytes", retry=False))
             return None
