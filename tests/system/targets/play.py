@@ -90,8 +90,11 @@ def inventory(ground: Ground, servers: Mapping[str, Any], probes: Mapping[str, A
     return file
 
 
-def play(ground: Ground, name: str, inventory: Path, *options: str, timeout_s: float = 900.0, log: str = "") -> Played:
-    """``ansible-playbook NAME``; what it printed is kept as LOG.log in the ground's folder."""
+def play(ground: Ground, name: str, inventory: Path, *options: str, timeout_s: float = 2700.0, log: str = "") -> Played:
+    """``ansible-playbook NAME``; what it printed is kept as LOG.log in the ground's folder.
+
+    A play lasts three minutes on a machine of its own: the time is for one that hangs.
+    """
     found = program()
     if found is None:
         raise GroundError("ansible-playbook not found; mend: pip install -r requirements/provision.txt")
