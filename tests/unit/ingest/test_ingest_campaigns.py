@@ -66,6 +66,7 @@ def test_pushed_asked_for_told_and_done(kit, own):
     (one,) = read_queue(queue)
     assert (status, one.id, one.priority, one.paths, one.label) == (200, row["id"], 70, {"wifi": "wlan"}, "still")
     assert one.timezone == row["timezone"] == "Asia/Tokyo"
+    assert "own, local time of Asia/Tokyo\n" in campaign(kit, "list")[1]
     status, _, answer = kit.gateway("GET", f"/v1/campaigns/{one.id}")
     assert (status, read_text(answer)) == (200, OWN)
     for report, reason in (("taken", None), ("running", None), ("running", None), ("done", None), ("running", None)):

@@ -207,6 +207,8 @@ def _print(args: Namespace, rows: Sequence[QueuedCampaign]) -> None:
         one = row.pushed
         form = "" if one.form == PAPER else f" ({one.form} form)"
         line = f"{one.id}  {row.probe:<16} {one.priority:>3}  {row.state:<9} {one.name}{form}"
+        if one.timezone is not None:
+            line += f", local time of {one.timezone}"
         if one.withdraw and not row.settled:
             line += ", to be withdrawn"
         print(line)
