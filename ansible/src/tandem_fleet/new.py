@@ -18,6 +18,7 @@ KIT = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 SSH_KEY = re.compile(r"(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp\d+|sk-[a-z0-9@.-]+) [A-Za-z0-9+/]{40,}={0,3}( .*)?")
 _SERVER = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|[0-9a-fA-F:]+")
 _COUNTRIES = Path("/usr/share/zoneinfo/iso3166.tab")
+NO_ZONE = "an IANA name, such as Europe/Berlin (timedatectl list-timezones)"
 _PLAIN = re.compile(r"[^\s\"'%$\\{}#]+")
 """A folder's path that can stand in an option of ssh."""
 
@@ -124,8 +125,7 @@ def _refuse(place: Path, wanted: Wanted) -> None:
         raise FleetError("--country", f"{wanted.country!r} is no country", "its ISO 3166 code, such as DE, GB or US")
     zones = zoneinfo.available_timezones()
     if wanted.timezone and zones and wanted.timezone not in zones:
-        hint = "an IANA name, such as Europe/Berlin (timedatectl list-timezones)"
-        raise FleetError("--timezone", f"{wanted.timezone!r} is no time zone", hint)
+        raise FleetError("--timezone", f"{wanted.timezone!r} is no time zone", NO_ZONE)
     if not wanted.keys:
         raise FleetError(
             "--ssh-key", "no public SSH key in ~/.ssh", "make one with ssh-keygen -t ed25519, or --ssh-key FILE.pub"

@@ -259,6 +259,10 @@ WRONG = {
     "no server's address": (edit(HOSTS, "ansible_host: 203", "fleet_x: 203"), f"{HOSTS}: server has no ansible_host"),
     "no server's name": (edit(ALL, "tandem_server_name", "fleet_name"), f"{ALL}: tandem_server_name is missing"),
     "no country": (edit(ALL, "country: DE", "ssid: workshop"), f"{ALL}: tandem_wifi: country is missing"),
+    "a zone that is none": (
+        edit(KIT, FOUND, f"{FOUND}\nbase_time_zone: PDT"),
+        f"{KIT}: base_time_zone: PDT is no time zone; hint: an IANA name",
+    ),
     "a key that is none": (edit(ALL, "ssh-ed25519 AAAA", "AAAA"), f"{ALL}: tandem_operator_keys: no list"),
     "no YAML": (edit(ALL, "tandem_wifi:", "tandem_wifi: {"), f"{ALL}:"),
 }
