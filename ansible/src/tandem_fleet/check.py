@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import zoneinfo
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import yaml
 
 from tandem_fleet import vault
 from tandem_fleet.files import FleetError, Sealed, load
-from tandem_fleet.new import KIT, SSH_KEY, group
+from tandem_fleet.new import KIT, NO_ZONE, SSH_KEY, group
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
 _SECRET = re.compile(
@@ -41,7 +42,7 @@ def faults(fleet: Path) -> list[FleetError]:
         except FleetError as error:
             found.append(error)
     # Of files that cannot be read the rest would be misread.
-    return found or [one for look in (_key, _clear, _hosts, _everyone, _known) for one in look(fleet, read)]
+    return found or [one for look in (_key, _clear, _hosts, _everyone, _zones, _known) for one in look(fleet, read)]
 
 
 def _key(fleet: Path, read: Read) -> Iterator[FleetError]:
@@ -153,6 +154,14 @@ def _everyone(fleet: Path, read: Read) -> Iterator[FleetError]:
     ):
         if not good:
             yield FleetError(place, what, hint)
+
+
+def _zones(_: Path, read: Read) -> Iterator[FleetError]:
+    known = zoneinfo.available_timezones()
+    for place, variables in read.items():
+        name = variables.get("base_time_zone")
+        if known and name is not None and not _TEMPLATE.fullmatch(str(name)) and name not in known:
+            yield FleetError(place, f"base_time_zone: {name} is no time zone", NO_ZONE)
 
 
 def _known(fleet: Path, read: Read) -> Iterator[FleetError]:

@@ -27,6 +27,12 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--kit", metavar="NAME", action="append", help="a kit's host name; repeat for more")
     one.add_argument("--country", metavar="CC", help="where the kits are used, such as DE: Wi-Fi needs it")
     one.add_argument(
+        "--timezone",
+        metavar="ZONE",
+        default="",
+        help="the kits' local time, such as America/Los_Angeles; default: this machine's",
+    )
+    one.add_argument(
         "--ssh-key", metavar="FILE.pub", action="append", type=Path, help="who may log in (~/.ssh/id_*.pub)"
     )
     one.add_argument(
@@ -122,7 +128,7 @@ def _new(told: argparse.Namespace) -> None:
     wifi = _ask("--wifi", told.wifi, "Wi-Fi at the first start (empty: Ethernet)", "")
     wanted = new.Wanted(
         server, name, kits, country, keys, told.login, told.certificate, wifi,
-        _secret(f"Password of {wifi}") if wifi else "",
+        _secret(f"Password of {wifi}") if wifi else "", told.timezone,
     )  # fmt: skip
     new.make(told.folder, wanted)
     print(f"made {told.folder}: server {server}, {', '.join(kits)}")

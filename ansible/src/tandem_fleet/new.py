@@ -6,6 +6,7 @@ import re
 import secrets
 import shutil
 import tempfile
+import zoneinfo
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ KIT = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 SSH_KEY = re.compile(r"(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp\d+|sk-[a-z0-9@.-]+) [A-Za-z0-9+/]{40,}={0,3}( .*)?")
 _SERVER = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*|[0-9a-fA-F:]+")
 _COUNTRIES = Path("/usr/share/zoneinfo/iso3166.tab")
+NO_ZONE = "an IANA name, such as Europe/Berlin (timedatectl list-timezones)"
 _PLAIN = re.compile(r"[^\s\"'%$\\{}#]+")
 """A folder's path that can stand in an option of ssh."""
 
@@ -51,6 +53,8 @@ _ALL = """---
 # What holds for the whole fleet; a kit's own file overrides it. Every variable: ansible/roles/*/meta/argument_specs.yml
 # After a change: ./kit fleet check DIR
 {name}tandem_user: tandem-admin
+# The kits' local time: windows of campaigns, uploads at night.
+base_time_zone: {timezone}
 # Who may log in.
 tandem_operator_keys:
 {keys}# Where the kits are used; without it their Wi-Fi stays off.
@@ -71,7 +75,8 @@ tandem_paths: found
 
 @dataclass(frozen=True)
 class Wanted:
-    """The answers. ``server``: aws or an address; ``name``: what probes and people call it, empty for its address on AWS."""
+    """The answers. ``server``: aws or an address; ``name``: what probes and people call it, empty for its address on AWS; ``timezone``: of
+    the kits, empty for this machine's."""
 
     server: str
     name: str
@@ -82,6 +87,7 @@ class Wanted:
     certificate: str = "own"
     wifi: str = ""
     wifi_password: str = ""
+    timezone: str = ""
 
 
 def make(folder: Path, wanted: Wanted) -> None:
@@ -117,12 +123,24 @@ def _refuse(place: Path, wanted: Wanted) -> None:
     known = [line[:2] for line in _COUNTRIES.read_text().splitlines()] if _COUNTRIES.exists() else [wanted.country]
     if not re.fullmatch("[A-Z]{2}", wanted.country) or wanted.country not in known:
         raise FleetError("--country", f"{wanted.country!r} is no country", "its ISO 3166 code, such as DE, GB or US")
+    zones = zoneinfo.available_timezones()
+    if wanted.timezone and zones and wanted.timezone not in zones:
+        raise FleetError("--timezone", f"{wanted.timezone!r} is no time zone", NO_ZONE)
     if not wanted.keys:
         raise FleetError(
             "--ssh-key", "no public SSH key in ~/.ssh", "make one with ssh-keygen -t ed25519, or --ssh-key FILE.pub"
         )
     if wanted.certificate == "acme" and not re.search("[a-zA-Z]", wanted.name):
         raise FleetError("--certificate", "acme needs a DNS name", "--name tandem.example.org, or --certificate own")
+
+
+def here() -> str:
+    """The name of this machine's time zone; Etc/UTC where it has none."""
+    try:
+        name = str(Path("/etc/localtime").readlink()).partition("zoneinfo/")[2]
+    except OSError:
+        name = ""
+    return name if name in zoneinfo.available_timezones() else "Etc/UTC"
 
 
 def refuse_kit(kit: str, kits: list[str]) -> None:
@@ -138,6 +156,7 @@ def _fill(made: Path, name: str, wanted: Wanted) -> None:
     called = wanted.name or ("" if aws else wanted.server)
     hosts = _HOSTS.format(address="" if aws else f"          ansible_host: {wanted.server}\n", login=wanted.login)
     everyone = _ALL.format(
+        timezone=wanted.timezone or here(),
         name=f'tandem_server_name: "{called}"\n'
         if called
         else "# tandem_server_name is the server's address on AWS: aws.yml\n",

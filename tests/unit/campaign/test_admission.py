@@ -44,8 +44,14 @@ def survey(**files):
 
 
 def test_a_good_one_is_as_it_was_pushed(admit):
-    made = admit(f'{HEAD}experiment = "download"\n[step.parameters]\nbytes = 5\n', paths={"a": "two"}, label="walk")
+    made = admit(
+        f'{HEAD}experiment = "download"\n[step.parameters]\nbytes = 5\n',
+        paths={"a": "two"},
+        label="walk",
+        timezone="Asia/Tokyo",
+    )
     assert (made.origin, made.label, made.paths["a"]) == (Origin("push-0123456789ab", 70), "walk", "two")
+    assert made.campaign.timezone == "Asia/Tokyo"
 
 
 def test_one_of_the_probes_own_package(admit):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tandem.app.campaign.budget import Spending
 from tandem.app.plan_period import reset_after, reset_before
 from tandem.schema.campaign import Budget
+from tandem.schema.zones import zone
 
 DAYS = st.dates(date(2024, 1, 1), date(2032, 12, 31))
 
@@ -65,6 +66,15 @@ def test_without_a_clock_nothing_is_spent_twice():
     spending.add({"a": 700}, utc_s(2026, 6, 1, 12))
     refused = spending.refuses({"a": 200}, None)
     assert refused[1] is None
+
+
+def test_a_days_runs_are_of_the_local_day_its_bytes_of_the_sims():
+    spending = Spending(Budget(day_bytes=800, day_runs=1), ("a",), zone("America/Los_Angeles"))
+    spending.add({"a": 700}, utc_s(2026, 6, 1, 6))  # 23:00 of 31 May there
+    refused = spending.refuses({"a": 50}, utc_s(2026, 6, 1, 6, 30))
+    assert refused == ("the day's 1 runs are made", 1800.0)
+    assert spending.refuses({"a": 50}, utc_s(2026, 6, 1, 7)) is None
+    assert "day's budget has 100 bytes left" in spending.refuses({"a": 200}, utc_s(2026, 6, 1, 7))[0]
 
 
 def test_single_paths_have_their_own_budgets():

@@ -91,7 +91,12 @@ def test_a_plan_too_small_takes_months_and_a_days_bytes_are_there_from_the_first
 
 @pytest.mark.parametrize(
     ("old", "new", "line"),
-    [("repetitions = 10", "repetition = 10", 10), ("bytes = [10_000", "bytes = [0", 13), ('"download"', '"upload"', 9)],
+    [
+        ("repetitions = 10", "repetition = 10", 10),
+        ("bytes = [10_000", "bytes = [0", 13),
+        ('"download"', '"upload"', 9),
+        ('title = "One\'s own"', 'title = "t"\ntimezone = "Berlin"', 4),
+    ],
 )
 def test_check_names_file_line_and_hint(own, capsys, old, new, line):
     own.write_text(OWN.replace(old, new))
@@ -101,6 +106,22 @@ def test_check_names_file_line_and_hint(own, capsys, old, new, line):
     assert printed.err.startswith(f"tandem: {own}:{line}: ")
     assert "; hint: " in printed.err
     assert printed.err.count("\n") == 1
+
+
+def test_check_says_whose_local_time_a_window_is_and_where_no_zone_is_installed(own, capsys, monkeypatch):
+    window = OWN.replace('"periodic"\nevery_s = 600', '"window"\nbetween = "00:00-05:00"')
+    own.write_text(window)
+    assert main(["campaign", "check", str(own)]) == 0
+    assert "begins between 00:00 and 05:00, local time of the probe" in capsys.readouterr().out
+    own.write_text('timezone = "America/Los_Angeles"\n' + window)
+    assert main(["campaign", "check", str(own)]) == 0
+    assert "begins between 00:00 and 05:00, local time of America/Los_Angeles" in capsys.readouterr().out
+    monkeypatch.setattr("zoneinfo.available_timezones", set)
+    assert main(["campaign", "check", str(own)]) == 2
+    assert (
+        f"{own}:1: timezone 'America/Los_Angeles': this machine has no time zones; hint: sudo apt"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_mistake_in_the_short_form_is_found_by_check_too(own, capsys):

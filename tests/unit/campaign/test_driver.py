@@ -1,15 +1,18 @@
 """A campaign carried out and stored: begun, gone on with after a power cut, told by hand, stopped."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from driven import Kit, begun
 from road import step
 
 from tandem.app.campaign import progress
+from tandem.app.campaign.fitting import placed
 from tandem.app.campaign.progress import Progress
 from tandem.app.campaign.records import campaign_records
 from tandem.app.campaign.told import stored
+from tandem.cli.view.campaign_text import status_lines
 from tandem.schema.campaign import CampaignError
 from tandem.schema.metrics import CAMPAIGN_STATES
 
@@ -147,6 +150,19 @@ def test_a_finished_campaign_and_a_changed_one_begin_again(tmp_path):
     kit.finish()
     kit.ticks()
     assert kit.campaigns.begin(begun(kit, step(repetitions=2)))["steps"] == {"s": {"made": 0, "of": 2}}
+
+
+def test_each_run_says_whose_local_time_it_was_also_after_a_restart_in_another_zone_than_the_files(tmp_path):
+    kit = Kit(tmp_path)
+    there = begun(kit, top='timezone = "Europe/Berlin"')
+    kit.campaigns.begin(replace(there, campaign=placed(there.campaign, "America/Los_Angeles")))
+    kit.ticks()
+    again = Kit(tmp_path, "boot-2", 100.0)
+    again.campaigns.resume()
+    again.ticks(40)
+    for told in (kit.asked[0][2], again.asked[0][2]):
+        assert (told["timezone"], told["utc_offset_s"]) == ("America/Los_Angeles", -8 * 3600)
+    assert "  local time: America/Los_Angeles" in status_lines(again.campaigns.status())
 
 
 def test_by_hand(tmp_path):

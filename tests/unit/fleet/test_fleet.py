@@ -69,7 +69,8 @@ def variables(folder, host, *names):
 
 def test_one_command_makes_a_fleet_that_ansible_reads_and_nobody_else(home, capsys):
     folder = home / "fleet"
-    assert main(["new", str(folder), "--server", "aws", "--kit", "kit-01", "--kit", "kit-02", "--country", "de"]) == 0
+    where = ["--country", "de", "--timezone", "America/Los_Angeles"]
+    assert main(["new", str(folder), "--server", "aws", "--kit", "kit-01", "--kit", "kit-02", *where]) == 0
     assert f"next: ./kit provision aws -i {folder}" in capsys.readouterr().out
     assert main(["check", str(folder)]) == 0
     assert capsys.readouterr().out == f"{folder}: good\n"
@@ -77,10 +78,16 @@ def test_one_command_makes_a_fleet_that_ansible_reads_and_nobody_else(home, caps
     listed = ansible(folder, "inventory", "--list")
     assert listed["servers"]["hosts"] == ["server"]
     assert listed["probes"]["hosts"] == ["kit-01", "kit-02"]
-    kit = variables(
-        folder, "kit-01", "tandem_paths", "tandem_wifi", "tandem_operator_keys", "certificate_authority_passphrase"
+    names = (
+        "tandem_paths",
+        "tandem_wifi",
+        "tandem_operator_keys",
+        "base_time_zone",
+        "certificate_authority_passphrase",
     )
+    kit = variables(folder, "kit-01", *names)
     passphrase = kit.pop("certificate_authority_passphrase")
+    assert kit.pop("base_time_zone") == "America/Los_Angeles"
     assert kit == {"tandem_paths": "found", "tandem_wifi": {"country": "DE"}, "tandem_operator_keys": [KEY]}
     texts = [file.read_text() for file in folder.rglob("*") if file.is_file()]
     assert not any(passphrase in text for text in texts)
@@ -143,6 +150,7 @@ REFUSED = {
     "no server": (["--country", "DE"], "--server: is missing"),
     "no country": (["--server", "aws"], "--country: is missing"),
     "a country that is none": (["--server", "aws", "--country", "UK"], "--country: 'UK'"),
+    "a zone that is none": (["--server", "aws", "--country", "US", "--timezone", "PDT"], "--timezone: 'PDT'"),
     "a page's address": (["--server", "https://a.test", "--country", "DE"], "--server: 'https://a.test'"),
     "a kit that is no host name": (["--server", "aws", "--country", "DE", "--kit", "Kit 1"], "--kit: 'Kit 1'"),
     "a kit twice": (["--server", "aws", "--country", "DE", "--kit", "a", "--kit", "a"], "--kit: the name a"),
@@ -251,6 +259,10 @@ WRONG = {
     "no server's address": (edit(HOSTS, "ansible_host: 203", "fleet_x: 203"), f"{HOSTS}: server has no ansible_host"),
     "no server's name": (edit(ALL, "tandem_server_name", "fleet_name"), f"{ALL}: tandem_server_name is missing"),
     "no country": (edit(ALL, "country: DE", "ssid: workshop"), f"{ALL}: tandem_wifi: country is missing"),
+    "a zone that is none": (
+        edit(KIT, FOUND, f"{FOUND}\nbase_time_zone: PDT"),
+        f"{KIT}: base_time_zone: PDT is no time zone; hint: an IANA name",
+    ),
     "a key that is none": (edit(ALL, "ssh-ed25519 AAAA", "AAAA"), f"{ALL}: tandem_operator_keys: no list"),
     "no YAML": (edit(ALL, "tandem_wifi:", "tandem_wifi: {"), f"{ALL}:"),
 }

@@ -60,10 +60,13 @@ def state_of(server, one):
 
 
 def test_pushed_asked_for_told_and_done(kit, own):
-    (row,) = pushed(kit, own, "--probes", "probe-1", "--path", "wifi=wlan", "--label", "still", "--priority", "70")
+    how = ("--path", "wifi=wlan", "--label", "still", "--priority", "70", "--timezone", "Asia/Tokyo")
+    (row,) = pushed(kit, own, "--probes", "probe-1", *how)
     status, _, queue = kit.gateway("GET", "/v1/campaigns")
     (one,) = read_queue(queue)
     assert (status, one.id, one.priority, one.paths, one.label) == (200, row["id"], 70, {"wifi": "wlan"}, "still")
+    assert one.timezone == row["timezone"] == "Asia/Tokyo"
+    assert "own, local time of Asia/Tokyo\n" in campaign(kit, "list")[1]
     status, _, answer = kit.gateway("GET", f"/v1/campaigns/{one.id}")
     assert (status, read_text(answer)) == (200, OWN)
     for report, reason in (("taken", None), ("running", None), ("running", None), ("done", None), ("running", None)):
@@ -143,6 +146,11 @@ MISTAKES = [
         "own.toml:8: no step takes the label 'flying'; hint: one of still",
     ),
     (("own.toml", "--probes", "all", "--priority", "101"), "--priority 101; hint: 0 to 100"),
+    (
+        ("own.toml", "--probes", "all", "--timezone", "Tokio"),
+        "timezone 'Tokio': no such zone; hint: write Asia/Tokyo",
+    ),
+    (("zone.toml", "--probes", "all"), "zone.toml:3: timezone 'UTZ': no such zone; hint"),
     (("broken.toml", "--probes", "all"), "broken.toml:7: unknown key 'experimant' in [[step]]; hint"),
     (
         ("own.toml", "--probes", "all", "--form", "pilat"),
@@ -158,6 +166,7 @@ MISTAKES = [
 
 def test_a_mistake_is_one_line_with_its_hint(kit, own, monkeypatch):
     (own.parent / "broken.toml").write_text(OWN.replace("experiment =", "experimant ="))
+    (own.parent / "zone.toml").write_text(OWN.replace("title =", 'timezone = "UTZ"\ntitle ='))
     monkeypatch.chdir(own.parent)
     for args, reason in MISTAKES:
         status, out, err = campaign(kit, "push", *args)

@@ -7,10 +7,13 @@ from tandem_server.registry.database import _STEPS
 
 WITH_FORMS = 9
 """The first version whose campaigns have a form; before, a mark that they were short."""
+WITH_ZONES = 10
 
 
 def to_version(connection: sqlite3.Connection, version: int) -> None:
     """Take away what later versions added."""
+    if version < WITH_ZONES:
+        connection.execute("ALTER TABLE campaigns DROP COLUMN timezone")
     if version < WITH_FORMS:
         connection.execute("ALTER TABLE campaigns ADD COLUMN short INTEGER NOT NULL DEFAULT 0")
         connection.execute("UPDATE campaigns SET short = 1 WHERE form = 'short'")

@@ -7,6 +7,7 @@ import csv
 import io
 import math
 import re
+import statistics
 from dataclasses import fields
 from xml.etree import ElementTree
 
@@ -82,6 +83,17 @@ def test_with_its_data_it_is_drawn_and_its_csv_has_what_is_drawn(figure: Figure,
                 assert math.isfinite(value)
                 assert float(row[key]) == value
     assert any(g.findall(f".//{SVG}*") for g in drawn)
+
+
+def test_chens_tables_have_the_mean_and_its_standard_error_beside_the_median(whole, sheets):
+    made = next(
+        row for row in rows(sheets["chen-table-3"].sheet) if row["quantity"] == "rtt_ms" and row["path"] == "wifi"
+    )
+    mine = [d for d in whole.downloads if d.kind == "tcp" and d.asked_bytes == made["size_bytes"]]
+    values = [d.rtt_ms[d.of.roles["wifi"]] for d in mine if d.of.roles["wifi"] in d.rtt_ms]
+    assert (made["n"], made["mean"]) == (len(values), pytest.approx(statistics.mean(values)))
+    assert made["se"] == pytest.approx(statistics.stdev(values) / math.sqrt(len(values)))
+    assert f"{made['mean']:.1f}\u2009±\u2009{made['se']:.1f}" in svg(sheets["chen-table-3"].sheet, "")
 
 
 @each

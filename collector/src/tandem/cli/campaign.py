@@ -122,6 +122,11 @@ def _add_run(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help="which path plays a role; default: in their order",
     )
     run.add_argument(
+        "--timezone",
+        metavar="ZONE",
+        help="whose local time windows and days are, as in America/Los_Angeles; default: the file's, else this machine's",
+    )
+    run.add_argument(
         "--allow-substitutes", action="store_true", help="run without what the campaign requires; every result says so"
     )
     run.add_argument("--anew", action="store_true", help="begin again, what there was is kept beside it")

@@ -57,6 +57,7 @@ def _request(args: argparse.Namespace, config: Config) -> dict[str, Any]:
         allow=args.allow_substitutes,
         config=config,
         installed=Registry(config.experiments),
+        timezone=args.timezone,
     )
     for line in found.left_out:
         print(f"tandem: {line}", file=sys.stderr)
@@ -66,6 +67,7 @@ def _request(args: argparse.Namespace, config: Config) -> dict[str, Any]:
         "text": text,
         "file": file,
         "form": args.form,
+        "timezone": args.timezone,
         "steps": [s.name for s in found.campaign.steps],
         "paths": found.paths,
         "substitutes": found.substitutes,

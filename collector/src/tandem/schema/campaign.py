@@ -48,9 +48,9 @@ class Trigger:
 
     ``always`` as soon as it may; ``mobility_start`` and ``event`` (of one of the kinds ``event``) within ``within_s`` of it;
     ``speed_class`` while the probe moves so (still, low, high); ``place`` while within ``radius_m``; ``window`` while the time of day
-    (UTC) is between ``start`` and ``end`` (minutes of the day; over midnight when end is smaller); ``periodic`` every ``every_s`` from
-    start to start; ``poisson`` with exponential gaps of mean ``mean_s`` from start to start; ``hand`` only when told, with one of
-    ``labels`` when there are any. ``gap_s``: at least so long between the starts of two runs of this step.
+    (the campaign's local time) is between ``start`` and ``end`` (minutes of the day; over midnight when end is smaller);
+    ``periodic`` every ``every_s`` from start to start; ``poisson`` with exponential gaps of mean ``mean_s`` from start to start; ``hand``
+    only when told, with one of ``labels`` when there are any. ``gap_s``: at least so long between the starts of two runs of this step.
     """
 
     on: str = "always"
@@ -84,7 +84,8 @@ class Conditions:
 @dataclass(frozen=True, slots=True)
 class Budget:
     """None: no limit. ``path_bytes``: of each path (SIM) from one reset of its plan to the next, ``by_role`` for single ones;
-    ``day_bytes``: of each path in a day; ``reset_day``: of the month, the last day where the month is shorter. Days are UTC."""
+    ``day_bytes``: of each path in a day; ``reset_day``: of the month, the last day where the month is shorter. Days of bytes are UTC, as
+    those of the SIMs' accounts; those of ``day_runs`` are the campaign's local days."""
 
     path_bytes: int | None = None
     by_role: Mapping[str, int] = field(default_factory=dict)
@@ -145,7 +146,8 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Campaign:
     """See the module. ``base``: the shaping of every run, which a step's goes over. ``assumed_bit_per_s``: by role, for the estimate
-    where nothing else says how fast a path is; ``form``: ``PAPER``, or which of the file's it is."""
+    where nothing else says how fast a path is; ``form``: ``PAPER``, or which of the file's it is; ``timezone``: the IANA name of the zone
+    in whose local time windows and days are, None: the probe's own."""
 
     name: str
     title: str
@@ -162,6 +164,7 @@ class Campaign:
     base: Mapping[str, Mapping[str, float]]
     assumed_bit_per_s: Mapping[str, float]
     form: str
+    timezone: str | None
     file: str
     lines: Mapping[tuple[str | int, ...], int] = field(repr=False, compare=False, default_factory=dict)
     """Where in the file a thing stands, for those who check it against what is installed: ("step", name, key…)."""

@@ -42,7 +42,7 @@ def _between(value: str) -> str | None:
 
 
 _NAMED = "use lower-case letters, digits and inner '-' and '_', at most 63"
-_SPAN = 'as in "02:00-05:00", UTC'
+_SPAN = 'as in "02:00-05:00", local time'
 _SECONDS = "seconds, 0 to 31622400"
 
 
@@ -61,6 +61,7 @@ TOP = (
     Key("reference", "text", "the paper, or what else it repeats", default=""),
     Key("seed", "whole", "a whole number from 0", default=1, minimum=0, maximum=2**63 - 1),
     seconds("quiet_s", 0.0),
+    Key("timezone", "text", "an IANA name, as in America/Los_Angeles; leave it out for the probe's own zone"),
     Key("hold_maintenance", "truth", "true or false", default=True),
     Key("on_interrupt", "text", "repeat or count", default="repeat", choices=("repeat", "count")),
     Key("allow_substitutes", "truth", "true or false", default=False),

@@ -35,7 +35,7 @@ class QueueError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Pushed:
     """One campaign in a probe's queue. ``file``: the name of its file, for messages; ``form``: of the file's;
-    ``paths``: path by role, those that were named; ``withdraw``: the probe shall end it."""
+    ``paths``: path by role, those that were named; ``withdraw``: the probe shall end it; ``timezone``: instead of the file's."""
 
     id: str
     name: str
@@ -47,6 +47,7 @@ class Pushed:
     priority: int
     pushed_utc_ns: int
     withdraw: bool = False
+    timezone: str | None = None
 
     @property
     def turn(self) -> tuple[int, int, str]:
@@ -128,6 +129,7 @@ def read_pushed(row: object) -> Pushed:
         priority=_whole(row, "priority", HIGHEST_PRIORITY),
         pushed_utc_ns=_whole(row, "pushed_utc_ns", 2**63 - 1),
         withdraw=_truth(row, "withdraw"),
+        timezone=None if row.get("timezone") is None else _text(row, "timezone", 64),
     )
 
 

@@ -77,8 +77,9 @@ class _Reader:
             base=base,
             assumed_bit_per_s={r: q["rate_bit_per_s"] for r, q in assume.items() if "rate_bit_per_s" in q},
             form=form,
+            timezone=top["timezone"],
             file=source.file,
-            lines={**lines, ("requires",): source.line(("requires",)), ("roles",): source.line(("roles",))},
+            lines={**lines, **{(key,): source.line((key,)) for key in ("requires", "roles", "timezone")}},
         )
 
     def _lines(self, steps: int) -> list[tuple[Place, int]]:

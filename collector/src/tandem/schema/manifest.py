@@ -9,7 +9,7 @@ the manifest is sent.
 2026-11-21: ``campaign`` may have ``push``.
 2026-11-21: runs of any experiment: kind ``any``, whose result's keys are the experiment's own; ``usage`` and ``conditions``.
 2026-11-24: ``environment`` has ``experiment.server``: the settings of the server's kernel, as it told them with the session.
-2026-11-26: ``campaign`` has ``form`` instead of ``short``.
+2026-11-26: ``campaign`` has ``form`` instead of ``short``; ``timezone`` and ``utc_offset_s``.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ class Conditions(TypedDict):
 class CampaignRun(TypedDict):
     """Which run of which campaign it was. ``push``: its id, when the server pushed it; ``roles``: by role the path; ``substituted``: by
     ``scheduler`` or parameter what was ``asked`` and ``used``, where a kernel has not what the campaign requires: then it is no
-    repetition of the paper's measurement."""
+    repetition of the paper's measurement; ``timezone``: the IANA name of the zone of its windows and days; ``utc_offset_s``: that zone's
+    local time less UTC at the run's start, None before the clock was synchronised."""
 
     name: str
     form: str
@@ -114,6 +115,8 @@ class CampaignRun(TypedDict):
     label: str | None
     roles: dict[str, str]
     substituted: dict[str, dict[str, Any]]
+    timezone: str
+    utc_offset_s: int | None
     push: NotRequired[str]
 
 

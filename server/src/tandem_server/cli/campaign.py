@@ -87,6 +87,11 @@ def _add_push(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="which path plays a role; default: in their order",
     )
     push.add_argument(
+        "--timezone",
+        metavar="ZONE",
+        help="whose local time windows and days are, as in America/Los_Angeles; default: the file's, else each probe's own",
+    )
+    push.add_argument(
         "--allow-substitutes", action="store_true", help="run without what the campaign requires; every result says so"
     )
     push.add_argument(
@@ -111,7 +116,7 @@ def _push(args: Namespace) -> int:
     if not 0 <= args.priority <= HIGHEST_PRIORITY:
         raise ConfigError(f"--priority {args.priority}; hint: 0 to {HIGHEST_PRIORITY}")
     text, file = source(args.campaign)
-    name, paths = checked(text, file, form=args.form, label=args.label, paths=args.path)
+    name, paths = checked(text, file, form=args.form, label=args.label, paths=args.path, timezone=args.timezone)
     with open_registry(config) as registry:
         try:
             rows = registry.campaigns.push(
@@ -124,6 +129,7 @@ def _push(args: Namespace) -> int:
                 paths=paths,
                 allow_substitutes=args.allow_substitutes,
                 priority=args.priority,
+                timezone=args.timezone,
             )
         except QueueFull as error:
             raise ConfigError(f"{error}; hint: tandem-server campaign withdraw") from error
@@ -201,6 +207,8 @@ def _print(args: Namespace, rows: Sequence[QueuedCampaign]) -> None:
         one = row.pushed
         form = "" if one.form == PAPER else f" ({one.form} form)"
         line = f"{one.id}  {row.probe:<16} {one.priority:>3}  {row.state:<9} {one.name}{form}"
+        if one.timezone is not None:
+            line += f", local time of {one.timezone}"
         if one.withdraw and not row.settled:
             line += ", to be withdrawn"
         print(line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.resources import files
 
+from tandem.schema import zones
 from tandem.schema.campaign import Campaign, CampaignError
 from tandem.schema.campaign_queue import MOST_PATHS, is_name
 from tandem.schema.campaign_reader import forms, parse
@@ -41,16 +42,21 @@ def source(wanted: str) -> tuple[str | None, str]:
 
 
 def checked(
-    text: str | None, file: str, *, form: str, label: str | None, paths: Sequence[str]
+    text: str | None, file: str, *, form: str, label: str | None, paths: Sequence[str], timezone: str | None
 ) -> tuple[str, dict[str, str]]:
     """The campaign's name, and path by role; ConfigError with FILE:LINE. Every form is read, as ``tandem campaign check`` does.
     Experiments, kernels and paths are the probe's to check; so is everything when only the probe has the file (``text`` None)."""
+    try:
+        zones.zone(timezone or "UTC")
+    except zones.ZoneError as error:
+        raise ConfigError(str(error)) from error
     if text is None:
         if not is_name(form):
             raise ConfigError(f"--form {form}: no name of a form; hint: pilot")
         return file.removesuffix(".toml"), _paths(paths, None)
     try:
         campaign = parse(text, file, form=form)
+        zones.of(campaign)
         forms(text, file)
     except CampaignError as error:
         raise ConfigError(str(error)) from error

@@ -15,7 +15,7 @@ from tandem_server.registry.probes import Opening
 
 _COLUMNS = (
     "id, probe, name, file, form, label, paths, allow_substitutes, priority, pushed_utc_ns, withdrawn_utc_ns,"
-    " state, reason, progress, state_utc_ns"
+    " state, reason, progress, state_utc_ns, timezone"
 )
 
 
@@ -59,6 +59,7 @@ class CampaignQueue:
         paths: dict[str, str],
         allow_substitutes: bool,
         priority: int,
+        timezone: str | None = None,
     ) -> list[QueuedCampaign]:
         """Queue a campaign for each probe, all or none. ``text`` None: the probe has a campaign of that name itself. QueueFull."""
         rows = []
@@ -71,10 +72,12 @@ class CampaignQueue:
                 if waiting >= MOST_QUEUED:
                     raise QueueFull(f"{probe} has {waiting} campaigns in its queue already")
                 now = time.time_ns()
-                one = Pushed(new_id("push"), name, file, form, label, paths, allow_substitutes, priority, now)
+                one = Pushed(
+                    new_id("push"), name, file, form, label, paths, allow_substitutes, priority, now, timezone=timezone
+                )
                 connection.execute(
                     f"INSERT INTO campaigns ({_COLUMNS}, text)"  # noqa: S608  constants of this module
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 'queued', NULL, '{}', ?, ?)",
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 'queued', NULL, '{}', ?, ?, ?)",
                     (
                         one.id,
                         probe,
@@ -87,6 +90,7 @@ class CampaignQueue:
                         priority,
                         now,
                         now,
+                        timezone,
                         text,
                     ),
                 )
@@ -161,6 +165,7 @@ class CampaignQueue:
 
 def _row(row: sqlite3.Row | tuple[Any, ...]) -> QueuedCampaign:
     pushed = Pushed(
-        row[0], row[2], row[3], row[4], row[5], json.loads(row[6]), bool(row[7]), row[8], row[9], row[10] is not None
+        row[0], row[2], row[3], row[4], row[5], json.loads(row[6]), bool(row[7]), row[8], row[9], row[10] is not None,
+        row[15],
     )  # fmt: skip
     return QueuedCampaign(pushed, row[1], row[10], row[11], row[12], json.loads(row[13]), row[14])

@@ -78,6 +78,7 @@ ALTER TABLE campaigns ADD COLUMN form TEXT NOT NULL DEFAULT 'paper';
 UPDATE campaigns SET form = 'short' WHERE short;
 ALTER TABLE campaigns DROP COLUMN short;
 """
+_ZONES = "ALTER TABLE campaigns ADD COLUMN timezone TEXT;"
 _STEPS = (
     _SCHEMA,
     _CAMPAIGNS,
@@ -88,6 +89,7 @@ _STEPS = (
     late.SCHEMA,
     enrolments.SCHEMA,
     _FORMS,
+    _ZONES,
 )
 """What each version added, from the first on: a file of an earlier one gets what it lacks."""
 

@@ -51,6 +51,7 @@ def admitted(one: Pushed, text: str | None, *, config: Config, installed: Instal
             allow=one.allow_substitutes,
             config=config,
             installed=installed,
+            timezone=one.timezone,
         )
     except RegistryError as error:
         raise CampaignError(f"{one.file}: {error}") from error

@@ -1,6 +1,7 @@
 """What may still be spent: bytes of each path in a day and from one reset of its plan to the next, runs in a day. Pure.
 
-Days are UTC. What was spent at a time unknown (the clock was never synchronised) counts as spent today.
+Days of bytes are UTC, as those of the SIMs' accounts; days of runs are the campaign's local ones.
+What was spent at a time unknown (the clock was never synchronised) counts as spent today.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, tzinfo
 
 from tandem.app.plan_period import midnight_s, reset_after, reset_before
+from tandem.schema import zones
 from tandem.schema.campaign import Budget
 
 _DAY_S = 86400.0
@@ -42,10 +44,10 @@ class Forecast:
 
 
 class Spending:
-    """Adds up. ``None`` as a day: not known."""
+    """Adds up. ``None`` as a day: not known. ``local``: the zone of the days of runs."""
 
-    def __init__(self, budget: Budget, roles: tuple[str, ...]) -> None:
-        self._budget, self._roles = budget, roles
+    def __init__(self, budget: Budget, roles: tuple[str, ...], local: tzinfo = UTC) -> None:
+        self._budget, self._roles, self._local = budget, roles, local
         self._bytes: dict[date | None, dict[str, int]] = defaultdict(lambda: dict.fromkeys(roles, 0))
         self._runs: dict[date | None, int] = defaultdict(int)
         self._first_utc_s: float | None = None
@@ -55,7 +57,7 @@ class Spending:
         day = None if utc_s is None else day_of(utc_s)
         for role, count in bytes_by_role.items():
             self._bytes[day][role] = self._bytes[day].get(role, 0) + count
-        self._runs[day] += run
+        self._runs[None if utc_s is None else zones.day_of(utc_s, self._local)] += run
         if utc_s is not None:
             self._first_utc_s = utc_s if self._first_utc_s is None else min(self._first_utc_s, utc_s)
 
@@ -67,8 +69,9 @@ class Spending:
         budget = self._budget
         today = self._today(utc_s)
         to_midnight = None if utc_s is None else _DAY_S - utc_s % _DAY_S
-        if budget.day_runs is not None and self._of_day(self._runs, today) >= budget.day_runs:
-            return f"the day's {budget.day_runs} runs are made", to_midnight
+        if budget.day_runs is not None and self._runs_today(utc_s) >= budget.day_runs:
+            wait_s = None if utc_s is None else zones.to_midnight(utc_s, self._local)
+            return f"the day's {budget.day_runs} runs are made", wait_s
         for role, count in cost.items():
             if count > (left := (sims_left or {}).get(role, count)):
                 return f"{role}: its SIM's day_bytes have {left} left, the run takes {count}", to_midnight
@@ -105,9 +108,10 @@ class Spending:
             return day_of(utc_s)
         return max((d for d in self._bytes if d is not None), default=None)
 
-    @staticmethod
-    def _of_day(counts: Mapping[date | None, int], today: date | None) -> int:
-        return counts.get(None, 0) + (counts.get(today, 0) if today is not None else 0)
+    def _runs_today(self, utc_s: float | None) -> int:
+        days = [day for day in self._runs if day is not None]
+        today = max(days, default=None) if utc_s is None else zones.day_of(utc_s, self._local)
+        return sum(self._runs.get(day, 0) for day in {None, today})
 
     def _spent_on(self, today: date | None, role: str) -> int:
         days = {None, today}

@@ -12,6 +12,7 @@ from tandem.app.registry import Described, RegistryError
 from tandem.experiment.asked import COMMON
 from tandem.experiment.parameters import Parameter, ParameterError, check
 from tandem.mptcp.steering import POLICIES
+from tandem.schema import zones
 from tandem.schema.campaign import Campaign, CampaignError, Draw, Step
 from tandem.schema.campaign_sequence import arms
 
@@ -39,7 +40,8 @@ class Installed(Protocol):
 
 def fitted(campaign: Campaign, installed: Installed) -> tuple[Campaign, list[str]]:
     """The campaign without optional steps whose experiment is not installed, and one line for each of these; CampaignError with
-    the line for a step that cannot be run."""
+    the line for a step that cannot be run, or a time zone that is not there."""
+    zones.of(campaign)
     kept: list[Step] = []
     left: list[str] = []
     for step in campaign.steps:

@@ -30,7 +30,9 @@ def made_of(stored: Progress, begun: Begun, *, anew: bool) -> Current:
     """Begun now and stored, or gone on with where it was left, unless ``anew``. CampaignError, OSError."""
     if stored.exists and not anew:
         earlier, entries = stored.load()
-        same = earlier.text == begun.text and earlier.campaign.form == begun.campaign.form
+        same = earlier.text == begun.text and all(
+            getattr(earlier.campaign, name) == getattr(begun.campaign, name) for name in ("form", "timezone")
+        )
         # One that was pushed is the same as long as its id is: what is made is made.
         if begun.origin or (same and any(m < n for m, n in scheduler_of(earlier, entries).made().values())):
             return current_of(stored, earlier, entries)

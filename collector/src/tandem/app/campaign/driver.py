@@ -193,7 +193,7 @@ class Campaigns:
         step = next(s for s in begun.campaign.steps if s.name == start.item.step)
         instead = used_instead(start.item, begun.substitutes)
         label = start.label if start.label is not None else begun.label
-        told = run_told(begun, start, label, instead)
+        told = run_told(begun, start, label, instead, current.scheduler.local, self._now().utc_s)
         current.used_before = self._usage()
         failure = None
         try:

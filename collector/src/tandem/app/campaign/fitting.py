@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tandem.app.campaign import requires
@@ -12,6 +12,7 @@ from tandem.app.campaign.request import bound
 from tandem.app.campaign.requires import Substitutes
 from tandem.app.config import Config
 from tandem.mptcp import kernels
+from tandem.schema import zones
 from tandem.schema.campaign import Campaign
 from tandem.schema.campaign_reader import parse
 
@@ -27,11 +28,20 @@ class Fitted:
 
 
 def fit(
-    text: str, file: str, *, form: str, paths: Mapping[str, str], allow: bool, config: Config, installed: Installed
+    text: str,
+    file: str,
+    *,
+    form: str,
+    paths: Mapping[str, str],
+    allow: bool,
+    config: Config,
+    installed: Installed,
+    timezone: str | None = None,
 ) -> Fitted:
     """Checked against experiments, paths and the kernels at both ends; CampaignError with the line. Starts processes that describe
-    experiments, and asks the server when the campaign requires controllers of it: it may take seconds."""
-    campaign, left_out = fitted(parse(text, file, form=form), installed)
+    experiments, and asks the server when the campaign requires controllers of it: it may take seconds.
+    ``timezone``: instead of the file's."""
+    campaign, left_out = fitted(placed(parse(text, file, form=form), timezone), installed)
     by_role = bound(campaign.roles, [p.name for p in config.paths], paths)
     substitutes = requires.settled(
         campaign,
@@ -41,3 +51,11 @@ def fit(
         sends=partial(requires.scheduler_there, config),
     )
     return Fitted(campaign, left_out, by_role, substitutes)
+
+
+def placed(campaign: Campaign, timezone: str | None) -> Campaign:
+    """The campaign in another zone's local time, where one is named; CampaignError when there is none of that name."""
+    if timezone is None:
+        return campaign
+    zones.zone(timezone)
+    return replace(campaign, timezone=timezone)

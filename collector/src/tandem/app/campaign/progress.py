@@ -36,7 +36,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A campaign that was begun. ``text``: its file; ``paths``: by role the probe's path; ``label``: of all its runs, where they have
+    """A campaign that was begun. ``text``: its file; ``campaign``: with the ``timezone`` that was given
+    instead of the file's; ``paths``: by role the probe's path; ``label``: of all its runs, where they have
     none of their own; ``substitutes``: as ``requires.settled`` says; ``origin`` None: a person began it here."""
 
     text: str
@@ -81,6 +82,7 @@ class Progress:
             "name": campaign.name,
             "file": campaign.file,
             "form": campaign.form,
+            "timezone": campaign.timezone,
             "seed": campaign.seed,
             "substitutes": wanted.substitutes,
             "steps": [s.name for s in campaign.steps],
@@ -107,10 +109,12 @@ class Progress:
             paths, label, steps = dict(head["paths"]), head["label"], set(head["steps"])
             text, substitutes = str(head["text"]), dict(head["substitutes"])
             pushed = head.get("origin")  # not told by earlier versions
+            timezone = head.get("timezone", campaign.timezone)  # nor this
             origin = None if pushed is None else Origin(str(pushed["push"]), int(pushed["priority"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CampaignError(f"{file}: holds no campaign: {error}; hint: begin the campaign anew") from error
-        campaign = replace(campaign, steps=tuple(s for s in campaign.steps if s.name in steps))
+        kept = tuple(s for s in campaign.steps if s.name in steps)
+        campaign = replace(campaign, steps=kept, timezone=timezone)
         return Begun(text, campaign, paths, label, substitutes, begun, sequences, origin), self.entries()
 
     def entries(self) -> list[Entry]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, tzinfo
 
 from tandem.app.campaign.budget import Forecast, Spending
 from tandem.app.campaign.state import Cost, Decision, Done, Entry, Happening, Moment, Outcome, Sight, Start, Wait
@@ -24,7 +25,7 @@ _PAUSE_S, _LONGEST_PAUSE_S = 30.0, 600.0
 
 class Scheduler:
     """``sequences``: by step, repetition and arm of every run in order; ``entries``: what was made so far, oldest first; ``begun``:
-    when the campaign began; ``estimate``: what a run is thought to cost."""
+    when the campaign began; ``estimate``: what a run is thought to cost; ``local``: the zone of its windows and days."""
 
     def __init__(
         self,
@@ -33,14 +34,16 @@ class Scheduler:
         entries: Iterable[Entry],
         begun: Moment,
         estimate: Callable[[Item], Cost],
+        local: tzinfo = UTC,
     ) -> None:
+        self.local = local
         self._campaign, self._sequences, self._begun, self._estimate = campaign, sequences, begun, estimate
         self._arms = {step.name: arms(campaign, step) for step in campaign.steps}
         self._lives = {step.name: Life() for step in campaign.steps}
         self._settled: dict[str, set[int]] = {step.name: set() for step in campaign.steps}
         self._first_open = dict.fromkeys(self._lives, 0)
         self._attempts: Counter[tuple[str, int]] = Counter()
-        self._spending = Spending(campaign.budget, campaign.roles)
+        self._spending = Spending(campaign.budget, campaign.roles, local)
         self._happened: deque[Happening] = deque(maxlen=_REMEMBERED)
         self._running: Entry | None = None
         self._last_end: Moment | None = None
@@ -159,8 +162,8 @@ class Scheduler:
         life, campaign = self._lives[step.name], self._campaign
         chance = f"{campaign.seed}/{step.name}"
         number = self._open(step)
-        not_yet = due(step.trigger, life, now, sight, self._happened, self._begun, chance)
-        not_yet = not_yet or holds(step.conditions, campaign.roles, now, sight)
+        not_yet = due(step.trigger, life, now, sight, self._happened, self._begun, chance, self.local)
+        not_yet = not_yet or holds(step.conditions, campaign.roles, now, sight, self.local)
         if not_yet is not None or number is None:
             return not_yet or Not("all its runs are made")
         repetition, arm = self._sequences[step.name][number]

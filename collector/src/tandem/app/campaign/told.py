@@ -1,9 +1,10 @@
-"""How far a campaign is, as plain values. Pure but for ``stored``, which reads the disk."""
+"""How far a campaign is, as plain values. Pure but for ``stored``, which reads the disk, and for the system's time zones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,20 @@ from tandem.app.campaign.estimate import cost
 from tandem.app.campaign.progress import Begun, Progress
 from tandem.app.campaign.scheduler import Scheduler
 from tandem.app.campaign.state import Entry, Moment, Start
+from tandem.schema import zones
 
 
 def scheduler_of(begun: Begun, entries: list[Entry]) -> Scheduler:
-    """The scheduler of a campaign with these runs made."""
+    """The scheduler of a campaign with these runs made; CampaignError when its time zone is not there."""
     steps = {s.name: s for s in begun.campaign.steps}
     return Scheduler(
-        begun.campaign, begun.sequences, entries, begun.begun, lambda item: cost(begun.campaign, steps[item.step], item)
-    )  # fmt: skip
+        begun.campaign,
+        begun.sequences,
+        entries,
+        begun.begun,
+        lambda item: cost(begun.campaign, steps[item.step], item),
+        zones.of(begun.campaign),
+    )
 
 
 def describe(begun: Begun, scheduler: Scheduler, now: Moment) -> dict[str, Any]:
@@ -34,6 +41,7 @@ def describe(begun: Begun, scheduler: Scheduler, now: Moment) -> dict[str, Any]:
         "push": None if begun.origin is None else begun.origin.push,
         "priority": None if begun.origin is None else begun.origin.priority,
         "form": begun.campaign.form,
+        "timezone": str(scheduler.local),
         "label": begun.label,
         "paths": dict(begun.paths),
         "begun_utc_s": begun.begun.utc_s,
@@ -44,8 +52,15 @@ def describe(begun: Begun, scheduler: Scheduler, now: Moment) -> dict[str, Any]:
     }
 
 
-def run_told(begun: Begun, start: Start, label: str | None, instead: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Which run of the campaign it is: for its manifest and its records."""
+def run_told(
+    begun: Begun,
+    start: Start,
+    label: str | None,
+    instead: Mapping[str, Mapping[str, Any]],
+    local: tzinfo,
+    utc_s: float | None,
+) -> dict[str, Any]:
+    """Which run of the campaign it is: for its manifest and its records. ``utc_s``: now, None while it is not known."""
     return {
         "name": begun.campaign.name,
         "form": begun.campaign.form,
@@ -57,6 +72,8 @@ def run_told(begun: Begun, start: Start, label: str | None, instead: Mapping[str
         "label": label,
         "roles": dict(begun.paths),
         "substituted": instead,
+        "timezone": str(local),
+        "utc_offset_s": zones.offset_s(utc_s, local),
         **({} if begun.origin is None else {"push": begun.origin.push}),
     }
 

@@ -7,8 +7,10 @@ import random
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import tzinfo
 
 from tandem.app.campaign.state import Happening, Moment, Sight
+from tandem.schema import zones
 from tandem.schema.campaign import Conditions, Trigger
 
 _EARTH_M = 6_371_000.0
@@ -32,9 +34,16 @@ class Not:
 
 
 def due(
-    trigger: Trigger, life: Life, now: Moment, sight: Sight, happened: Iterable[Happening], begun: Moment, chance: str
+    trigger: Trigger,
+    life: Life,
+    now: Moment,
+    sight: Sight,
+    happened: Iterable[Happening],
+    begun: Moment,
+    chance: str,
+    local: tzinfo,
 ) -> Not | None:
-    """None when a run is due. ``begun``: when the campaign began; ``chance``: seeds the gaps of this step."""
+    """None when a run is due. ``begun``: when the campaign began; ``chance``: seeds the gaps of this step; ``local``: of windows."""
     since = None if life.last_start is None else now.since(life.last_start)
     if since is not None and since < trigger.gap_s:
         return Not(f"{trigger.gap_s - since:.0f} s until the step may start again", trigger.gap_s - since)
@@ -52,15 +61,15 @@ def due(
                 else Not(f"waits for speed class {trigger.speed_class}")
             )
         case "window":
-            return _window(trigger.start, trigger.end, now)
+            return _window(trigger.start, trigger.end, now, local)
         case "place":
             return _place(trigger, sight)
         case _:
             return None if life.told else Not("by hand: waits to be told")
 
 
-def holds(conditions: Conditions, roles: tuple[str, ...], now: Moment, sight: Sight) -> Not | None:
-    """None when the conditions hold."""
+def holds(conditions: Conditions, roles: tuple[str, ...], now: Moment, sight: Sight, local: tzinfo) -> Not | None:
+    """None when the conditions hold; ``local``: of ``between``."""
     needed = len(roles) if conditions.paths_up is None else conditions.paths_up
     if len(sight.paths_up) < needed:
         down = ", ".join(r for r in roles if r not in sight.paths_up)
@@ -69,7 +78,7 @@ def holds(conditions: Conditions, roles: tuple[str, ...], now: Moment, sight: Si
         return Not("waits for the probe to move" if conditions.mobile else "waits for the probe to stand still")
     if conditions.speed_class is not None and sight.speed_class != conditions.speed_class:
         return Not(f"waits for speed class {conditions.speed_class}")
-    return _window(conditions.start, conditions.end, now)
+    return _window(conditions.start, conditions.end, now, local)
 
 
 def _event(trigger: Trigger, life: Life, now: Moment, happened: Iterable[Happening]) -> Not | None:
@@ -97,16 +106,13 @@ def _timed(trigger: Trigger, life: Life, now: Moment, since: float | None, begun
     return Not(f"next start in {gap - since:.0f} s", gap - since)
 
 
-def _window(start: int | None, end: int | None, now: Moment) -> Not | None:
+def _window(start: int | None, end: int | None, now: Moment, local: tzinfo) -> Not | None:
     if start is None or end is None:
         return None
     if now.utc_s is None:
         return Not("the time of day is not known: the clock is not synchronised")
-    minute = now.utc_s % 86400 / 60
-    if (start <= minute < end) if start < end else (minute >= start or minute < end):
-        return None
-    wait_s = (start - minute) % 1440 * 60
-    return Not(f"waits for {start // 60:02}:{start % 60:02} UTC", wait_s)
+    wait_s = zones.until(start, end, now.utc_s, local)
+    return Not(f"waits for {zones.shown(now.utc_s + wait_s, local)}", wait_s) if wait_s else None
 
 
 def _place(trigger: Trigger, sight: Sight) -> Not | None:

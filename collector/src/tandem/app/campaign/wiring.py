@@ -12,6 +12,7 @@ from tandem.app.account import Account
 from tandem.app.any_wish import any_wish
 from tandem.app.campaign.admission import admitted
 from tandem.app.campaign.driver import Campaigns
+from tandem.app.campaign.fitting import placed
 from tandem.app.campaign.progress import Begun
 from tandem.app.campaign.queue import ProbeQueue
 from tandem.app.campaign.queue_watch import QueueWatch
@@ -226,7 +227,10 @@ class CampaignPart:
             raise CampaignError("begin needs text, file and steps")
         if not isinstance(paths, dict) or not isinstance(substitutes, dict):
             raise CampaignError("paths and substitutes are objects")
-        campaign = parse(text, file, form=str(request.get("form", PAPER)))
+        timezone = request.get("timezone")
+        if not isinstance(timezone, str | None):
+            raise CampaignError("timezone is no text")
+        campaign = placed(parse(text, file, form=str(request.get("form", PAPER))), timezone)
         campaign = replace(campaign, steps=tuple(s for s in campaign.steps if s.name in steps))
         names = [p.name for p in self._config.paths]
         by_role = bound(campaign.roles, names, paths)

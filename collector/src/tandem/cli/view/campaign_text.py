@@ -37,7 +37,7 @@ def check_lines(campaign: Campaign, estimate: Estimate, left_out: Sequence[str])
         apart = "" if one.days is None else f", {span(one.days * 86400)} from first to last"
         runs = f"{one.runs} runs ({one.arms} arms × {steps[one.name].repetitions})"
         lines.append(
-            f"  {one.name}: {one.experiment}, {runs}, {span(one.seconds)}{apart}; begins {begins(steps[one.name])}"
+            f"  {one.name}: {one.experiment}, {runs}, {span(one.seconds)}{apart}; begins {begins(steps[one.name], campaign.timezone)}"
         )
         lines.append(f"    {_bytes(one.bytes_by_role)}")
     lines.append(f"in all {estimate.runs} runs, {span(estimate.seconds)}; {_bytes(estimate.bytes_by_role)}")
@@ -70,8 +70,8 @@ def _bytes(by_role: Any) -> str:  # noqa: ANN401 a mapping
     return ", ".join(f"{role} {size(count)}" for role, count in by_role.items())
 
 
-def begins(step: Step) -> str:
-    """When a step's runs begin."""
+def begins(step: Step, timezone: str | None) -> str:
+    """When a step's runs begin; ``timezone``: the campaign's."""
     trigger = step.trigger
     match trigger.on:
         case "always":
@@ -81,7 +81,7 @@ def begins(step: Step) -> str:
         case "poisson":
             words = f"at random, every {trigger.mean_s:g} s on average"
         case "window":
-            words = f"between {clock(trigger.start)} and {clock(trigger.end)} UTC"
+            words = f"between {clock(trigger.start)} and {clock(trigger.end)}, local time of {timezone or 'the probe'}"
         case "event":
             words = f"within {trigger.within_s:g} s of {' or '.join(trigger.event)}"
         case "mobility_start":
@@ -106,6 +106,7 @@ def status_lines(status: dict[str, Any] | None) -> list[str]:
         return ["no campaign"]
     form = _form(status.get("form", PAPER))
     lines = [f"{status['name']}{form}: {status['state']}{': ' + status['said'] if status.get('said') else ''}"]
+    lines.append(f"  local time: {status['timezone']}")
     if status.get("push") is not None:
         lines.append(f"  pushed by the server as {status['push']}, priority {status['priority']}")
     for step, count in status["steps"].items():

@@ -67,6 +67,16 @@ def mean(
     return Estimate(value, low, high, len(known))
 
 
+def spread(values: Sequence[float]) -> tuple[float, float | None] | None:
+    """Mean and its standard error (the sample's deviation over √n; None of a single value), as Chen et al. print them; None without
+    finite values."""
+    known = np.sort(np.array([v for v in values if math.isfinite(v)], dtype=np.float64))
+    if len(known) == 0:
+        return None
+    error = float(known.std(ddof=1)) / math.sqrt(len(known)) if len(known) > 1 else None
+    return float(known.mean()), error
+
+
 def rate(
     counts: Sequence[float],
     exposures: Sequence[float],

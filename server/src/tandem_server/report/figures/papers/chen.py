@@ -114,29 +114,27 @@ def table(kind: str, sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
             row = [binary_size(size)]
             for role in ("wifi", "cellular"):
                 runs = [(d, d.of.roles[role]) for d in mine if d.asked_bytes == size and role in d.of.roles]
-                loss = bootstrap.median([d.loss[path] * 100 for d, path in runs if path in d.loss])
-                rtt = bootstrap.median([d.rtt_ms[path] for d, path in runs if path in d.rtt_ms])
-                for name, e in (("loss_percent", loss), ("rtt_ms", rtt)):
-                    if e is not None:
-                        numbers.append(
-                            {
-                                "size_bytes": size,
-                                "path": role,
-                                "quantity": name,
-                                "y": e.value,
-                                "low": e.low,
-                                "high": e.high,
-                                "n": e.n,
-                            }
-                        )
-                row += [_text(loss, 2), _text(rtt, 1), str(rtt.n if rtt else loss.n if loss else 0)]
+                found = {
+                    "loss_percent": [d.loss[path] * 100 for d, path in runs if path in d.loss],
+                    "rtt_ms": [d.rtt_ms[path] for d, path in runs if path in d.rtt_ms],
+                }
+                for name, digits in (("loss_percent", 2), ("rtt_ms", 1)):
+                    e, mean = bootstrap.median(found[name]), bootstrap.spread(found[name])
+                    row += [_text(e, digits), _mean(mean, digits)]
+                    if e is not None and mean is not None:
+                        place: Row = {"size_bytes": size, "path": role, "quantity": name}
+                        middle: Row = {"y": e.value, "low": e.low, "high": e.high, "n": e.n}
+                        numbers.append({**place, **middle, "mean": mean[0], "se": mean[1]})
+                row.append(str(len(found["rtt_ms"]) or len(found["loss_percent"])))
             texts.append(row)
         if not numbers:
             raise LackingError("downloads whose sender told loss or round-trip time of each path")
-        heads = ["Size", "Wi-Fi loss, %", "Wi-Fi RTT, ms", "n", "Cellular loss, %", "Cellular RTT, ms", "n"]
+        heads = ["Size"]
+        for path in ("Wi-Fi", "Cellular"):
+            heads += [f"{path} loss, %", "mean", f"{path} RTT, ms", "mean", "n"]
         note = (
-            "Medians over downloads with 95 % bootstrap intervals. Loss: bytes sent again over all sent. RTT: "
-            "each download’s median, at the sender."
+            "Medians over downloads with 95 % bootstrap intervals; means ± standard errors, as in the paper. Loss: bytes sent again "
+            "over all sent. RTT: each download’s median, at the sender."
         )
         return Sheet([Panel("", [Cells(heads, texts, numbers)])], note)
 
@@ -148,6 +146,13 @@ def _text(e: Estimate | None, digits: int) -> str:
         return words.ABSENT
     span = f" ({words.fixed(e.low, digits)}–{words.fixed(e.high, digits)})" if e.low is not None else ""
     return f"{words.fixed(e.value, digits)}{span}"
+
+
+def _mean(found: tuple[float, float | None] | None, digits: int) -> str:
+    if found is None:
+        return words.ABSENT
+    error = "" if found[1] is None else f"\u2009±\u2009{words.fixed(found[1], digits)}"
+    return f"{words.fixed(found[0], digits)}{error}"
 
 
 def _never(_: Material) -> Sheet:
