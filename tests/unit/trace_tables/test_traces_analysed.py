@@ -2,6 +2,7 @@
 
 import hashlib
 import ipaddress
+import json
 import time
 
 import native  # noqa: F401  (skips where the native pass is not built)
@@ -164,3 +165,25 @@ def test_the_process_beside_the_gateway_does_it_and_the_list_says_so(server, cap
     assert main(["traces", "list", "--config", str(config)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ")[-1] for line in lines] == ["analysed", "failed: not a capture"]
+
+
+def test_by_hand_in_several_processes(server, capsys):
+    server.come(halves()[0], f"{RUN}-a.pcap")  # its manifest has not come
+    server.come(PLAIN, "one-a.pcap", None)
+    server.come(NO_CAPTURE, "two-a.pcap", None, "probe-2")
+    config = server.folder / "server.toml"
+    config.write_text("[traces]\nreserve_bytes = 0\n")
+
+    def told(*words, status):
+        assert main(["traces", "analyse", "--config", str(config), *words]) == status
+        return capsys.readouterr()
+
+    assert json.loads(told("--json", "--workers", "2", status=1).out) == {
+        "analysed": 1,
+        "waiting": 1,
+        "failed": [{"probe": "probe-2", "name": "captures/two-a.pcap", "why": "not a capture"}],
+    }
+    assert told(status=0).out == "0 captures analysed, 0 failed, 1 wait for others of their runs\n"
+    assert told("--all", "--probe", "probe-1", status=0).out.startswith("1 captures analysed, 0 failed, 0 wait")
+    config.write_text(f"[traces]\nreserve_bytes = {1 << 50}\n")
+    assert "mend: make room" in told("--all", status=3).err

@@ -1,4 +1,4 @@
-"""``tandem-server traces list|get|verify``: what probes sent up, fetched and verified again by hash."""
+"""``tandem-server traces list|get|analyse|verify``: what probes sent up, fetched, analysed and verified again by hash."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tandem_server.cli import traces_analyse
 from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import load
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
@@ -24,6 +25,7 @@ from tandem_server.store.trace_store import NotTheFile, TraceStore, TraceStoreDo
 _EXAMPLES = """examples:
   tandem-server traces list --run run-0123456789ab
   tandem-server traces get captures/run-0123456789ab-a.pcap --probe probe-1 -o a.pcap
+  tandem-server traces analyse --all            tables of all that has none yet, and of what failed before
   tandem-server traces verify --json            every trace read and hashed anew; exit 1 when one is damaged or gone"""
 
 
@@ -31,7 +33,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Register the subcommand."""
     parser = subparsers.add_parser(
         "traces",
-        help="list, fetch and verify the captures and files that probes sent up",
+        help="list, fetch, analyse and verify the captures and files that probes sent up",
         description="Traces: captures and other files of runs that probes sent up. Each was verified against its SHA-256 when it came.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -44,6 +46,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     getting.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="default: NAME's last part, here; - for stdout"
     )
+    traces_analyse.add_action(actions)
     verifying = actions.add_parser("verify", help="read and hash every trace anew", description=_VERIFY)
     for sub in (listing, getting, verifying):
         add_config(sub)
