@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from riding import Riding, S
 
-from tandem_server.cli.derived_process import NICE, DerivedProcess
+from tandem_server.cli.beside import NICE, Beside
 from tandem_server.store.private import account_password
+
+MODULE = "tandem_server.cli.derived_process"
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def processes_of(config):
             words = (folder / "cmdline").read_bytes().decode().split("\0")
         except OSError:
             continue
-        if "tandem_server.cli.derived_process" in words and str(config) in words:
+        if MODULE in words and str(config) in words:
             found.append(int(folder.name))
     return found
 
@@ -50,7 +52,7 @@ def test_it_makes_the_hour_that_goes_on_and_ends_with_its_context(config, store)
     for t in range(now // S - 60, now // S):
         ride.say(t * S, "radio", {"path": "a", "operator": "op-a", "rat": "LTE"}, {"state": "idle", "rsrp_dbm": -90.0})
     assert store.write(ride.lines) == []
-    with DerivedProcess(config, after_s=0.01):
+    with Beside(MODULE, config, after_s=0.01):
         until(lambda: polls_in(store) == 60)
         (process,) = processes_of(config)
         assert os.getpriority(os.PRIO_PROCESS, process) == NICE
@@ -63,6 +65,6 @@ def test_it_makes_the_hour_that_goes_on_and_ends_with_its_context(config, store)
 def test_it_has_nothing_to_do_where_there_is_no_influxdb(tmp_path, capfd):
     file = tmp_path / "server.toml"
     file.write_text('[store]\nkind = "victoriametrics"\nurl = "http://127.0.0.1:1"\ntexts = "dropped"\n')
-    with DerivedProcess(file, after_s=0.01) as beside:
+    with Beside(MODULE, file, after_s=0.01) as beside:
         beside._thread.join()
     assert "they need an InfluxDB 1.x" in capfd.readouterr().err

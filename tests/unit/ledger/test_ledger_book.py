@@ -126,6 +126,10 @@ def test_files_are_known_by_their_hash(registry, store):
         ("file", "captures/later.pcap", 1, "not_received"),
     ]
     assert [trace.name for trace in found.unpromised] == ["captures/stray.pcap"]
+    registry.trace_tables.mark("probe-1", ["captures/here.pcap"], 1)
+    registry.trace_tables.mark("probe-1", ["captures/other.pcap"], 1, "not a capture")
+    (told,) = as_json(ledger(registry, store))["runs"]
+    assert (told["analysed"], told["analysis_failed"]) == (1, {"captures/other.pcap": "not a capture"})
     assert row(found, "run-1").state == "missing"
     assert row(ledger(registry, store, with_files=False), "run-1").state == "complete"
     # The same content under another name is the content.

@@ -65,7 +65,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument("--packets", action="store_true", help="with --out: a row for each packet, too (large)")
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--workers", type=_count, metavar="N", help="processes that analyse at once (default: one a processor)"
+        "--workers", type=count, metavar="N", help="processes that analyse at once (default: one a processor)"
     )
     where.add_argument(
         "--dask",
@@ -76,14 +76,15 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     )
     parser.add_argument(
         "--batch",
-        type=_count,
+        type=count,
         metavar="FILES",
         help="files that a process is given at once at most, and that one part of each table holds (default: 100, or 256 MiB of them)",
     )
     parser.set_defaults(func=_analyse)
 
 
-def _count(told: str) -> int:
+def count(told: str) -> int:
+    """A whole number from 1."""
     if not told.isdecimal() or int(told) < 1:
         raise argparse.ArgumentTypeError(f"{told!r} is not a whole number from 1")
     return int(told)
@@ -126,7 +127,7 @@ def _analyse(args: Namespace) -> int:
         on = (
             _workers(args, apart=not found_module.small(batches))
             if args.dask is None
-            else _on_dask(stack, args.dask, args.out)
+            else on_dask(stack, args.dask, args.out)
         )
         if args.out is not None:
             batches = _go_on(stack, args.out, batches, bin_ns, args.packets, len(found.paths))
@@ -160,7 +161,8 @@ def _workers(args: Namespace, *, apart: bool) -> Pool:
     return functools.partial(processes.analysed, workers=workers, apart=apart, say=_say)
 
 
-def _on_dask(stack: contextlib.ExitStack, address: str, out: Path | None) -> Pool:
+def on_dask(stack: contextlib.ExitStack, address: str, out: Path | None) -> Pool:
+    """Batches on a Dask cluster whose workers can all write to ``out``; ConfigError, EnvironmentLacks."""
     try:
         dask_cluster = importlib.import_module("tandem_server.analysis.traces.dask_cluster")
     except ImportError as error:

@@ -71,6 +71,8 @@ def _restore(args: Namespace) -> int:
     for ending in ("-wal", "-shm"):
         config.registry.file.with_name(config.registry.file.name + ending).unlink(missing_ok=True)
     copy_whole(backup / "registry.sqlite", config.registry.file)
+    with Registry(config.registry.file) as registry:
+        registry.trace_tables.again()  # tables of captures are in no backup: they are made again
     for path in (*placed, config.registry.file):
         os.chown(path, owner.st_uid, owner.st_gid)
     sync_folder(state)

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from tandem.notify import Notify
+from tandem_server.cli.beside import Beside
 from tandem_server.cli.bounds import measurement_bounds
 from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import ServerConfig, load
-from tandem_server.cli.derived_process import DerivedProcess
 from tandem_server.cli.gateway_pool import serve_by_processes
 from tandem_server.cli.gateway_process import serve as serve_gateway
 from tandem_server.cli.guarded import serve_guarded
@@ -103,7 +103,10 @@ def _database(config: ServerConfig) -> None:
 
 def _gateway(config: ServerConfig) -> None:
     listen = config.listen
-    with DerivedProcess(config.file):
+    with ExitStack() as beside:
+        beside.enter_context(Beside("tandem_server.cli.derived_process", config.file))
+        if config.traces.analyse:
+            beside.enter_context(Beside("tandem_server.cli.tables_process", config.file))
         if listen.gateway_processes > 1:
             serve_by_processes(config.file, listen.host, listen.gateway_port, listen.gateway_processes)
             return

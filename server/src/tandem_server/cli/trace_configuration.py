@@ -27,7 +27,8 @@ class S3Bucket:
 @dataclass(frozen=True, slots=True)
 class TraceFiles:
     """``folder``: received traces, and what is on its way; with ``s3`` only the latter, received ones go there. Bytes a day are
-    those of one probe. ``unfinished_days``: after which what nothing comes for is given up."""
+    those of one probe. ``unfinished_days``: after which what nothing comes for is given up. ``analyse``: tables of captures are made when
+    they come, in ``analyse_workers`` processes."""
 
     folder: Path = Path("traces")
     s3: S3Bucket | None = None
@@ -36,6 +37,8 @@ class TraceFiles:
     unfinished_per_probe: int = 16
     unfinished_days: float = 14.0
     reserve_bytes: int = 1_000_000_000
+    analyse: bool = True
+    analyse_workers: int = 1
 
 
 def traces_fault(traces: TraceFiles) -> tuple[str, str] | None:
@@ -45,6 +48,8 @@ def traces_fault(traces: TraceFiles) -> tuple[str, str] | None:
             return key, f"{key} is {getattr(traces, key)}; mend: a number above 0"
     if not 0 <= traces.reserve_bytes < 1e18:
         return "reserve_bytes", f"reserve_bytes is {traces.reserve_bytes}; mend: 0 or more"
+    if not 1 <= traces.analyse_workers <= 1024:
+        return "analyse_workers", f"analyse_workers is {traces.analyse_workers}; mend: 1 to 1024"
     if traces.s3 is None:
         return None
     if not _BUCKET.match(traces.s3.bucket):

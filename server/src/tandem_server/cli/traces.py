@@ -1,4 +1,4 @@
-"""``tandem-server traces list|get|verify``: what probes sent up, fetched and verified again by hash."""
+"""``tandem-server traces list|get|analyse|verify``: what probes sent up, fetched, analysed and verified again by hash."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tandem_server.cli import traces_analyse
 from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import load
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
 from tandem_server.cli.stores import open_registry
 from tandem_server.cli.trace_stores import Stores
-from tandem_server.registry import Registry, TraceRow, Unfinished
+from tandem_server.registry import Registry, TablesOf, TraceRow, Unfinished
 from tandem_server.store.trace_store import NotTheFile, TraceStore, TraceStoreDown, content_of, file_parts
 
 _EXAMPLES = """examples:
   tandem-server traces list --run run-0123456789ab
   tandem-server traces get captures/run-0123456789ab-a.pcap --probe probe-1 -o a.pcap
+  tandem-server traces analyse --all            tables of all that has none yet, and of what failed before
   tandem-server traces verify --json            every trace read and hashed anew; exit 1 when one is damaged or gone"""
 
 
@@ -31,7 +33,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Register the subcommand."""
     parser = subparsers.add_parser(
         "traces",
-        help="list, fetch and verify the captures and files that probes sent up",
+        help="list, fetch, analyse and verify the captures and files that probes sent up",
         description="Traces: captures and other files of runs that probes sent up. Each was verified against its SHA-256 when it came.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -44,6 +46,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     getting.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="default: NAME's last part, here; - for stdout"
     )
+    traces_analyse.add_action(actions)
     verifying = actions.add_parser("verify", help="read and hash every trace anew", description=_VERIFY)
     for sub in (listing, getting, verifying):
         add_config(sub)
@@ -54,7 +57,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         sub.add_argument("--json", action="store_true", help="as JSON")
 
 
-_LIST = "List received traces: when, bytes of the file, name, and the place where it is stored (.gz: as gzip)."
+_LIST = (
+    "List received traces: when, bytes of the file, name, the place where it is stored (.gz: as gzip); of captures whether "
+    "their tables are made: waiting, analysed, or failed and why."
+)
 _GET = "Fetch one trace out of the store. The file is written only if its SHA-256 is the one that the probe promised."
 _VERIFY = "Read traces out of the store and compare length and SHA-256. Exit status 1 when one is damaged or gone."
 
@@ -68,9 +74,10 @@ def _traces(args: Namespace) -> int:
         if args.action == "list" and args.unfinished:
             return _unfinished(registry, args)
         rows = registry.traces.received(args.probe, args.run)
+        tables = registry.trace_tables.of(args.probe)
     try:
         if args.action == "list":
-            return _list(rows, args.json)
+            return _list(rows, tables, args.json)
         stores = Stores(config)
         if args.action == "get":
             return _get(stores, _the_one(rows, args.name), args.output)
@@ -79,13 +86,20 @@ def _traces(args: Namespace) -> int:
         raise EnvironmentLacks(f"{error}; mend: see that the store answers") from error
 
 
-def _list(rows: list[TraceRow], as_json: bool) -> int:
+def _list(rows: list[TraceRow], tables: dict[tuple[str, str], TablesOf], as_json: bool) -> int:
     if as_json:
-        print(json.dumps([_told(row) for row in rows], indent=1))
+        print(json.dumps([{**_told(row), **_of_tables(tables.get((row.probe, row.name)))} for row in rows], indent=1))
         return 0
     for row in rows:
-        print(f"{_time(row.received_utc_ns)}  {row.probe:<16} {row.bytes:>13}  {row.name}  {row.place}")
+        own = _of_tables(tables.get((row.probe, row.name)))
+        why = "" if own["tables_why"] is None else f": {own['tables_why']}"
+        state = "" if own["tables"] is None else f"  {own['tables']}{why}"
+        print(f"{_time(row.received_utc_ns)}  {row.probe:<16} {row.bytes:>13}  {row.name}  {row.place}{state}")
     return 0
+
+
+def _of_tables(its: TablesOf | None) -> dict[str, str | None]:
+    return {"tables": None if its is None else its.state, "tables_why": None if its is None else its.why}
 
 
 def _told(row: TraceRow) -> dict[str, Any]:

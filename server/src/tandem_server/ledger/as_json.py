@@ -54,6 +54,8 @@ def totals(runs: Sequence[RunRow]) -> dict[str, Any]:
         "records_arrived": arrived,
         "files_promised": files,
         "files_received": received,
+        "analysed": sum(row.analysed for row in runs),
+        "analysis_failed": sum(len(row.analysis_failed) for row in runs),
     }
 
 
@@ -91,6 +93,8 @@ def run_json(row: RunRow) -> dict[str, Any]:
         "ended_utc_ns": row.ended_utc_ns,
         "records": {name: {"promised": told, "arrived": here} for name, (told, here) in row.records.items()},
         "files": row.files,
+        "analysed": row.analysed,
+        "analysis_failed": row.analysis_failed,
         "missing": [
             {"what": lack.what, "name": lack.name, "count": lack.count, "why": lack.why, "detail": lack.detail}
             for lack in row.missing

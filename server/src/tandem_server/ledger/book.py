@@ -106,7 +106,8 @@ class Book:
         lone = [judge_lone(one, known(one.probe, None), now) for one in registry.sessions.lone(probe)]
         named = {one.id: frozenset(file.name for file in one.files) for one in promises}
         rows = sorted([*rows, *fresh, *lone], key=lambda row: (row.ended_utc_ns or row.received_utc_ns or now, row.id))
-        return rows, unpromised(traces, named, settled)
+        tables = registry.trace_tables.of(probe) if self._with_files else {}
+        return [row.with_tables(tables) for row in rows], unpromised(traces, named, settled)
 
 
 def _earliest(promises: Sequence[Promise]) -> int | None:

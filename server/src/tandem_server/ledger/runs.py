@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Literal
 
 from tandem_server.ledger.promises import Promise, PromisedFile
 from tandem_server.ledger.report import SpoolReport
-from tandem_server.registry import CompleteRun, Lone, TraceRow, Unfinished
+from tandem_server.registry import CompleteRun, Lone, TablesOf, TraceRow, Unfinished
 
 RunState = Literal["complete", "expired", "under_way", "waiting", "missing"]
 """``complete``: all of it is here; ``expired``: the database has forgotten it by now; ``under_way``: a session is open or has just ended;
@@ -39,7 +39,7 @@ class Lack:
 @dataclass(frozen=True, slots=True)
 class RunRow:
     """One run. ``records``: by measurement promised and arrived; ``files``: by name ``received``, or why not; ``status`` as the probe
-    told it. Times in UTC ns."""
+    told it. ``analysed``: how many captures have tables; ``analysis_failed``: by name why others have none. Times in UTC ns."""
 
     id: str
     probe: str
@@ -51,6 +51,14 @@ class RunRow:
     records: dict[str, tuple[int, int]] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     missing: tuple[Lack, ...] = ()
+    analysed: int = 0
+    analysis_failed: dict[str, str] = field(default_factory=dict)
+
+    def with_tables(self, tables: Mapping[tuple[str, str], TablesOf]) -> RunRow:
+        """With what became of its captures, by probe and name."""
+        own = {name: found for name in self.files if (found := tables.get((self.probe, name))) is not None}
+        failed = {name: one.why or "" for name, one in own.items() if one.state == "failed"}
+        return replace(self, analysed=sum(one.state == "analysed" for one in own.values()), analysis_failed=failed)
 
     @property
     def counts(self) -> tuple[int, int, int, int]:

@@ -58,6 +58,8 @@ def _run(row: RunRow) -> Iterator[str]:
             lack.name if lack.what == "file" else f"{lack.count} {lack.name}" if lack.what == "records" else "manifest"
         )
         seen.setdefault((lack.why, lack.detail), []).append(name)
+    for file, failure in row.analysis_failed.items():
+        yield from _wrapped(f"not analysed: {file}: {failure}", "    ")
     for (why, detail), names in seen.items():
         yield from _wrapped(f"{why.replace('_', ' ')}: {', '.join(names)}: {detail}", "    ")
 
@@ -87,6 +89,8 @@ def _totals(ledger: Ledger) -> Iterator[str]:
         f"records of runs {sums['records_arrived']} of {sums['records_promised']},"
         f" files {sums['files_received']} of {sums['files_promised']}"
     )
+    if sums["analysed"] or sums["analysis_failed"]:
+        yield f"captures analysed {sums['analysed']}, not analysed {sums['analysis_failed']}"
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

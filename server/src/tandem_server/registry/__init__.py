@@ -20,6 +20,7 @@ from tandem_server.registry.runs import LedgerConflict, Run
 from tandem_server.registry.seen import KeptState, Sight
 from tandem_server.registry.sessions import Lone, SessionRow
 from tandem_server.registry.trace_offers import NameTaken, TooManyUnfinished, Unfinished
+from tandem_server.registry.trace_tables import TablesOf
 from tandem_server.registry.traces import TraceRow
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "SessionRow",
     "Settled",
     "Sight",
+    "TablesOf",
     "TooManyUnfinished",
     "TraceRow",
     "Unfinished",

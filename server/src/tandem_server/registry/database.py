@@ -8,7 +8,17 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from tandem_server.registry import counted, enrolments, late, ledger_runs, probes, seen, trace_offers, traces
+from tandem_server.registry import (
+    counted,
+    enrolments,
+    late,
+    ledger_runs,
+    probes,
+    seen,
+    trace_offers,
+    trace_tables,
+    traces,
+)
 from tandem_server.registry.campaigns import CampaignQueue
 from tandem_server.registry.counted import Counted
 from tandem_server.registry.enrolments import Enrolments
@@ -20,6 +30,7 @@ from tandem_server.registry.runs import Runs
 from tandem_server.registry.seen import Seen
 from tandem_server.registry.sessions import Sessions
 from tandem_server.registry.trace_offers import TraceOffers
+from tandem_server.registry.trace_tables import TraceTables
 from tandem_server.registry.traces import Traces
 
 _SCHEMA = """
@@ -90,6 +101,7 @@ _STEPS = (
     enrolments.SCHEMA,
     _FORMS,
     _ZONES,
+    trace_tables.SCHEMA,
 )
 """What each version added, from the first on: a file of an earlier one gets what it lacks."""
 
@@ -117,6 +129,7 @@ class Registry:
         self.campaigns = CampaignQueue(self._read, self._write)
         self.traces = Traces(self._read, self._write)
         self.trace_offers = TraceOffers(self._read, self._write)
+        self.trace_tables = TraceTables(self._read, self._write)
         self.seen = Seen(self._read, self._write)
         self.counted = Counted(self._read, self._write)
         self.ledger_runs = LedgerRuns(self._read, self._write)

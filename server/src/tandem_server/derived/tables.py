@@ -1,0 +1,166 @@
+"""Captures that came → Parquet tables (server/spec/traces-tables.md), each once; a broken one costs itself only.
+
+The tables of a probe are a folder of ``tandem-server analyse --out``, ``PROBE/.tables`` beside its traces, so that they are erased
+with them. What a killed pass left there is tidied by the next one, which finds what was whole and does not make it again.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+
+from tandem_server.analysis.traces import folder, manifest
+from tandem_server.analysis.traces.batch import Analysed, process_batch
+from tandem_server.analysis.traces.manifest import TOGETHER, VERSION, named
+from tandem_server.analysis.traces.processes import Task
+from tandem_server.derived.units import Unit, units
+from tandem_server.door import Reserve
+from tandem_server.registry import Registry, TraceRow
+from tandem_server.store.trace_folder import make_folder
+from tandem_server.store.trace_store import TraceStore
+
+_LOG = logging.getLogger("tandem.tables")
+TABLES = ".tables"
+"""Below a probe's traces, whose names never begin with a dot."""
+BIN_NS = 100_000_000
+_FETCHED = ".fetched"
+_AT_ONCE = 32
+"""So many units are fetched, out of a bucket, before they are analysed."""
+
+Pool = Callable[[Sequence[list[str]], Task], Iterator[Analysed]]
+"""``processes.analysed`` or ``dask_cluster.analysed`` with their settings."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """What became of captures: ``analysed``, and ``failed`` (probe, name, why); ``waiting`` for others of their runs."""
+
+    analysed: int = 0
+    failed: list[tuple[str, str, str]] = field(default_factory=list)
+    waiting: int = 0
+
+
+class Tabling:
+    """``traces``: the folder of traces; ``store_at``: the store of a place in a bucket."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        traces: Path,
+        store_at: Callable[[str], TraceStore],
+        pool: Pool,
+        reserve_bytes: int,
+    ) -> None:
+        self._registry, self._marks, self._store_at, self._pool = registry, registry.trace_tables, store_at, pool
+        self._traces, self._reserve = traces.absolute(), Reserve([traces], reserve_bytes)
+
+    def turn(self, now_utc_ns: int, probe: str | None = None, *, everything: bool = False) -> Turn:
+        """Analyse what is due, of one probe when named; ``everything``: also what failed before and what waits for others of its run.
+
+        OSError (no room), TraceStoreDown, ManifestError (another one is at it), sqlite3.Error: what was not done is done next time.
+        """
+        done = Turn()
+        rows = self._marks.due(VERSION, probe, failed=everything)
+        found = units(self._registry, rows, VERSION, now_utc_ns, everything=everything)
+        new = {(row.probe, row.name) for row in rows}
+        done.waiting = sum((unit.probe, row.name) in new for unit in found if not unit.due for row in unit.captures)
+        due = sorted((unit for unit in found if unit.due), key=lambda unit: unit.probe)
+        for name, own in groupby(due, key=lambda unit: unit.probe):
+            out = self._traces / name / TABLES
+            make_folder(out)
+            with manifest.alone(out):
+                left = list(own)
+                while left and self._some(name, out, left[:_AT_ONCE], done):
+                    del left[:_AT_ONCE]
+        return done
+
+    def _some(self, probe: str, out: Path, some: Sequence[Unit], done: Turn) -> bool:
+        """False: the probe was erased meanwhile, and so is what was made."""
+        self._reserve.check()
+        left = [unit.captures for unit in some if unit.captures]
+        try:
+            while left:
+                left = self._together(out, left, done)
+        finally:
+            shutil.rmtree(out / _FETCHED, ignore_errors=True)
+        if known := bool(self._marks.of(probe)):
+            manifest.tidy(out)
+        else:
+            shutil.rmtree(out, ignore_errors=True)
+        return known
+
+    def _together(self, out: Path, wanted: Sequence[tuple[TraceRow, ...]], done: Turn) -> list[tuple[TraceRow, ...]]:
+        """Each of these read as one; what is to be read again, without what was broken."""
+        of: dict[str, tuple[TraceRow, ...]] = {}
+        for rows in wanted:
+            placed: dict[str, TraceRow] = {}
+            for row in rows:
+                try:
+                    placed[self._placed(out, row)] = row
+                except FileNotFoundError:
+                    self._failed(row, "it is gone", done)
+            if placed:
+                of[TOGETHER.join(placed)] = tuple(placed.values())
+        _take_out_parts(out, of)
+        batches = folder.go_on(out, [[path] for path in of], BIN_NS, packets=False)
+        begun = {path for batch in batches for path in batch}
+        for path in of.keys() - begun:  # whole before its pass was killed
+            self._analysed(of[path], done)
+        again: list[tuple[TraceRow, ...]] = []
+        task = functools.partial(process_batch, bin_ns=BIN_NS, packets=False, out=out)
+        for (path,), result in zip(batches, self._pool(batches, task), strict=True):
+            rows = of[path]
+            whys = dict(result.failed)
+            broken = {row: whys[one] for one, row in zip(path.split(TOGETHER), rows, strict=True) if one in whys}
+            if whys and len(rows) == 1:
+                broken = {rows[0]: next(iter(whys.values()))}
+            if not whys:
+                self._analysed(rows, done)
+            elif broken:
+                for row, why in broken.items():
+                    self._failed(row, why, done)
+                again += [tuple(row for row in rows if row not in broken)] if len(broken) < len(rows) else []
+            else:  # which of them it was nobody knows
+                again += [(row,) for row in rows]
+        return again
+
+    def _placed(self, out: Path, row: TraceRow) -> str:
+        """Where the native pass can read it, gzip as it is; FileNotFoundError, TraceStoreDown."""
+        if not row.place.startswith("s3://"):
+            place = self._traces / row.place
+            place.stat()
+            return str(place)
+        place = out / _FETCHED / (row.name + (".gz" if row.encoding == "gzip" else ""))
+        if not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with self._store_at(row.place).open(row.place) as stored, place.open("wb") as file:
+                shutil.copyfileobj(stored, file, 1 << 20)
+            os.utime(
+                place, ns=(row.received_utc_ns, row.received_utc_ns)
+            )  # so that it is the same whenever it is fetched
+        return str(place)
+
+    def _analysed(self, rows: Sequence[TraceRow], done: Turn) -> None:
+        self._marks.mark(rows[0].probe, [row.name for row in rows], VERSION)
+        done.analysed += len(rows)
+        _LOG.info("%s: analysed %s", rows[0].probe, ", ".join(row.name for row in rows))
+
+    def _failed(self, row: TraceRow, why: str, done: Turn) -> None:
+        self._marks.mark(row.probe, [row.name], VERSION, why)
+        done.failed.append((row.probe, row.name, why))
+        _LOG.warning("%s: %s: not analysed: %s", row.probe, row.name, why)
+
+
+def _take_out_parts(out: Path, wanted: dict[str, tuple[TraceRow, ...]]) -> None:
+    """Parts of captures that are read anew with others beside them: a capture has one part."""
+    files = {one for path in wanted for one in path.split(TOGETHER)}
+    whole = {named(path) for path in wanted}
+    for name, part in manifest.read(out).items():
+        if any(one.file not in whole and files & set(one.file.split(named(TOGETHER))) for one in part.files):
+            manifest.remove(out, name)

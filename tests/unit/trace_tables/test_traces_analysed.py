@@ -1,0 +1,189 @@
+"""Captures that came become tables, each once: through the real registry, desk and folder, by the real passes."""
+
+import hashlib
+import ipaddress
+import json
+import time
+
+import native  # noqa: F401  (skips where the native pass is not built)
+import pytest
+import scenes
+from captures import CLIENT2, pcap
+from trace_desk_here import Place, offered
+
+pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/dev.txt")
+
+from tandem_server.analysis.traces import manifest  # noqa: E402
+from tandem_server.analysis.traces.processes import analysed  # noqa: E402
+from tandem_server.cli.beside import Beside  # noqa: E402
+from tandem_server.cli.main import main  # noqa: E402
+from tandem_server.derived.tables import Tabling  # noqa: E402
+from tandem_server.derived.units import WAIT_NS  # noqa: E402
+
+RUN = "run-0123456789ab"
+NO_CAPTURE = b"no capture at all" * 9
+
+
+PLAIN = pcap(scenes.plain_download().packets)
+
+
+def halves():
+    """A connection of two subflows as a machine captures it: each interface has its own."""
+    packets = scenes.two_subflows().wire.packets
+    second = ipaddress.ip_address(CLIENT2).packed
+    on_second = [second in (packet.content[12:16], packet.content[16:20]) for packet in packets]
+    return tuple(
+        pcap([packet for packet, other in zip(packets, on_second, strict=True) if other is which])
+        for which in (False, True)
+    )
+
+
+class Server(Place):
+    """What came, and what analyses it: in this process unless said otherwise."""
+
+    def tabling(self, pool=None, reserve_bytes=0):
+        here = pool or (lambda batches, task: analysed(batches, task, 1, apart=False, say=print))
+        return Tabling(self.registry, self.folder / "traces", lambda _: self.store, here, reserve_bytes)
+
+    def come(self, content, name, run=RUN, probe="probe-1"):
+        self.received(probe, *offered(content, f"captures/{name}", run=run))
+
+    def promise(self, run, files, probe="probe-1"):
+        """The run's manifest: files by name and content."""
+        told = [
+            {"name": f"captures/{name}", "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in files.items()
+        ]
+        self.registry.runs.put(run, probe, {"id": run, "kind": "mptcp", "files": told, "result": {}})
+
+    def rows(self, table, probe="probe-1"):
+        folder = self.folder / "traces" / probe / ".tables"
+        return [row for part in sorted((folder / table).glob("*.parquet")) for row in pq.read_table(part).to_pylist()]
+
+    def states(self):
+        return {name: (one.state, one.why) for (_, name), one in self.registry.trace_tables.of().items()}
+
+
+@pytest.fixture
+def server(tmp_path):
+    made = Server(tmp_path)
+    yield made
+    made.registry.close()
+
+
+def test_a_runs_captures_are_read_together_once_all_of_them_are_here(server):
+    a, b = halves()
+    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b})
+    server.come(a, f"{RUN}-a.pcap")
+    now = time.time_ns()
+    assert server.tabling().turn(now).waiting == 1
+    server.come(b, f"{RUN}-b.pcap")
+    assert server.tabling().turn(now).analysed == 2
+    (file,) = {row["file"] for row in server.rows("connections")}
+    assert [part.rsplit("/", 1)[1] for part in file.split(" + ")] == [f"{RUN}-a.pcap.gz", f"{RUN}-b.pcap.gz"]
+    assert [row["subflows"] for row in server.rows("connections")] == [2]
+    assert set(server.states().values()) == {("analysed", None)}
+    before = sorted((server.folder / "traces").rglob("*.parquet"))
+    assert (server.tabling().turn(now).analysed, sorted((server.folder / "traces").rglob("*.parquet"))) == (0, before)
+
+
+def test_what_does_not_come_is_waited_for_a_day_and_joins_when_it_comes_after_all(server):
+    a, b = halves()
+    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b})
+    server.come(a, f"{RUN}-a.pcap")
+    assert server.tabling().turn(time.time_ns() + WAIT_NS).analysed == 1
+    server.come(b, f"{RUN}-b.pcap")
+    assert server.tabling().turn(time.time_ns()).analysed == 2
+    assert len(server.rows("files")) == 1  # the capture that was analysed alone has no second part
+
+
+def test_a_broken_capture_costs_itself_only_and_is_tried_again_only_when_told(server):
+    a = halves()[0]
+    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": NO_CAPTURE})
+    server.come(a, f"{RUN}-a.pcap")
+    server.come(NO_CAPTURE, f"{RUN}-b.pcap")
+    server.come(PLAIN, "left-a.pcap", None, "probe-2")
+    done = server.tabling().turn(time.time_ns())
+    assert (done.analysed, done.failed) == (2, [("probe-1", f"captures/{RUN}-b.pcap", "not a capture")])
+    assert server.states()[f"captures/{RUN}-b.pcap"] == ("failed", "not a capture")
+    assert {row["file"].rsplit("/", 1)[1] for row in server.rows("connections")} == {f"{RUN}-a.pcap.gz"}
+    assert len(server.rows("connections", "probe-2")) == 1
+    assert server.tabling().turn(time.time_ns()).failed == []
+    assert len(server.tabling().turn(time.time_ns(), everything=True).failed) == 1
+    server.registry.trace_tables.again()  # as after a restoration: what is there is found, not made again
+    assert server.tabling(pool=lambda *_: iter(())).turn(time.time_ns() + WAIT_NS, "probe-2").analysed == 1
+
+
+def test_a_pass_that_is_killed_in_its_midst_is_gone_on_with(server):
+    server.come(halves()[0], "one-a.pcap", None)
+    server.come(PLAIN, "two-a.pcap", None)
+
+    def killed(batches, task):
+        yield task(batches[0])
+        task(batches[1])  # its part is whole, and nobody was told
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        server.tabling(killed).turn(time.time_ns())
+    tables = server.folder / "traces/probe-1/.tables"
+    (tables / "bins/half.tmp").write_bytes(b"half")
+    assert sorted(state for state, _ in server.states().values()) == ["analysed", "waiting"]
+    assert server.tabling(lambda *_: iter(())).turn(time.time_ns()).analysed == 1
+    assert len(manifest.read(tables)) == 2
+    assert not (tables / "bins/half.tmp").exists()
+
+
+def test_a_full_disk_leaves_all_as_it_was(server):
+    server.come(halves()[0], "one-a.pcap", None)
+    with pytest.raises(OSError, match="No space left"):
+        server.tabling(reserve_bytes=1 << 60).turn(time.time_ns())
+    assert server.states() == {"captures/one-a.pcap": ("waiting", None)}
+
+
+def test_an_erased_probe_leaves_no_tables(server):
+    server.come(halves()[0], "one-a.pcap", None)
+
+    def erased(batches, task):
+        yield task(batches[0])
+        server.registry.probes.revoke("probe-1")
+        server.store.erase("probe-1")
+        server.registry.erasure.erase("probe-1")
+
+    server.tabling(erased).turn(time.time_ns())
+    assert not (server.folder / "traces/probe-1").exists()
+
+
+def test_the_process_beside_the_gateway_does_it_and_the_list_says_so(server, capsys):
+    server.come(halves()[0], "one-a.pcap", None)
+    server.come(NO_CAPTURE, "two-a.pcap", None)
+    config = server.folder / "server.toml"
+    config.write_text("[traces]\nreserve_bytes = 0\n")
+    with Beside("tandem_server.cli.tables_process", config, after_s=0.01):
+        while ("waiting", None) in server.states().values():  # pytest's own timeout ends a wait for nothing
+            time.sleep(0.05)
+    assert len(server.rows("subflows")) == 1
+    assert main(["traces", "list", "--config", str(config)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[-1] for line in lines] == ["analysed", "failed: not a capture"]
+
+
+def test_by_hand_in_several_processes(server, capsys):
+    server.come(halves()[0], f"{RUN}-a.pcap")  # its manifest has not come
+    server.come(PLAIN, "one-a.pcap", None)
+    server.come(NO_CAPTURE, "two-a.pcap", None, "probe-2")
+    config = server.folder / "server.toml"
+    config.write_text("[traces]\nreserve_bytes = 0\n")
+
+    def told(*words, status):
+        assert main(["traces", "analyse", "--config", str(config), *words]) == status
+        return capsys.readouterr()
+
+    assert json.loads(told("--json", "--workers", "2", status=1).out) == {
+        "analysed": 1,
+        "waiting": 1,
+        "failed": [{"probe": "probe-2", "name": "captures/two-a.pcap", "why": "not a capture"}],
+    }
+    assert told(status=0).out == "0 captures analysed, 0 failed, 1 wait for others of their runs\n"
+    assert told("--all", "--probe", "probe-1", status=0).out.startswith("1 captures analysed, 0 failed, 0 wait")
+    config.write_text(f"[traces]\nreserve_bytes = {1 << 50}\n")
+    assert "mend: make room" in told("--all", status=3).err
