@@ -11,7 +11,9 @@ BASE = Path(__file__).parents[3] / "ansible/roles/base"
 def written(place, **variables):
     """The text that the role writes to ``place`` with its defaults and ``variables``."""
     tasks = [one for file in sorted((BASE / "tasks").glob("*.yml")) for one in yaml.safe_load(file.read_text())]
-    (call,) = [call for one in tasks for call in one.values() if isinstance(call, dict) and call.get("dest") == place]
+    calls = [call for one in tasks for call in one.values() if isinstance(call, dict)]
+    calls += yaml.safe_load((BASE / "vars/main.yml").read_text())["base_files"]
+    (call,) = [call for call in calls if call.get("dest") == place]
     known = yaml.safe_load((BASE / "defaults/main.yml").read_text()) | {"role_path": str(BASE)} | variables
     if "content" in call:
         return _rendered(call["content"], known)

@@ -21,10 +21,10 @@ def rendered(*paths, **variables):
     environment.filters["select"] = jinja2.pass_context(lambda *given: list(select(*given)))  # Ansible makes it a list
     environment.tests["match"] = lambda text, pattern: re.match(pattern, text) is not None
     known = {
-        "collector_probe": "kit-01", "collector_server_name": "server.example", "collector_measurement_tls": False,
-        "collector_server_ports": {"gateway": 8443, "control": 8444, "measurement": 8480}, "collector_ca_file": "",
-        "collector_paths": paths, "collector_settings": {"clock": {"source": "system"}},
-        "collector_status_led": {}, "collector_e_paper": {},
+        "collector_probe": "kit-01", "tandem_server_name": "server.example", "collector_measurement_tls": False,
+        "tandem_server_ports": {"gateway": 8443, "control": 8444, "measurement": 8480}, "tandem_ca_file": "",
+        "tandem_paths_used": paths, "collector_settings": {"clock": {"source": "system"}},
+        "tandem_status_led": {}, "tandem_e_paper": {},
     }  # fmt: skip
     return environment.from_string(TEMPLATE.read_text()).render(known | variables)
 
@@ -66,9 +66,9 @@ def test_the_light_and_the_paper_are_the_probes():
         return parse(rendered({"name": "a", "usb": "1-1.2"}, HTTP, **given), Path("/etc/tandem/config.toml"))
 
     assert (parsed().status_led, parsed().e_paper) == (None, None)
-    config = parsed(collector_status_led={"red": 17, "green": 27, "blue": 22}, collector_e_paper={"call": "Ana"})
+    config = parsed(tandem_status_led={"red": 17, "green": 27, "blue": 22}, tandem_e_paper={"call": "Ana"})
     assert list(config.status_led.leds.names) == ["tandem:red:status", "tandem:green:status", "tandem:blue:status"]
     assert (config.e_paper.call, config.e_paper.busy) == ("Ana", 24)
-    config = parsed(collector_status_led={"only": 17}, collector_settings={"e_paper": {"enabled": False}})
+    config = parsed(tandem_status_led={"only": 17}, collector_settings={"e_paper": {"enabled": False}})
     assert list(config.status_led.leds.names) == ["tandem:only:status"]
     assert config.e_paper is None
