@@ -1,10 +1,12 @@
 """``tandem-server campaign export`` out of a real InfluxDB and registry, and the report of what it wrote."""
 
+import io
 import json
 import os
 import shutil
 from contextlib import closing
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from synthetic_scenario import START_UTC_NS
 pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
 
 from tandem.schema.line_protocol import Point, encode_point
+from tandem.schema.trace import offer_of
 from tandem_server.analysis import load
 from tandem_server.cli.main import main
 from tandem_server.registry import Registry
@@ -65,6 +68,10 @@ def server(influx_binary, tmp_path_factory):
     for n, manifest in enumerate(made.manifests):
         at = {"form": "paper", "step": "pairs", "number": n, "repetition": n // 3, "arm": 0, "attempt": 1}
         manifest["campaign"] = {"name": "commute", **at, "label": "by hand", "roles": {}, "substituted": {}}
+    made.captures = [(name, name.encode().ljust(len(content), b"-"), run) for name, content, run in made.captures]
+    hashes = {name: sha256(content).hexdigest() for name, content, _ in made.captures}
+    for file in (file for manifest in made.manifests for file in manifest["files"]):
+        file["sha256"] = hashes[file["name"]]
     bench = with_database(made, tmp_path_factory.mktemp("exported") / "bench", influx_binary)
     with PrivateInflux(influx_binary, bench / "server" / "influxdb", 0) as influx:
         found = Server(bench, influx, made)
@@ -170,11 +177,23 @@ def test_into_nobody_elses_folder(server, tmp_path, capsys):
 
 
 def test_captures_and_what_the_ledger_lacks(server, tmp_path, capsys):
+    (name, content, run), (gone, lost, its_run), *_ = server.made.captures
+    with Registry(server.bench / "server" / "registry.sqlite") as registry:
+        for one, of, known in ((name, content, run), (gone, lost, its_run)):
+            offer = offer_of(io.BytesIO(of), one, known, "identity")
+            registry.trace_offers.offer(PROBE, offer, 8)
+            registry.trace_offers.finish(PROBE, offer, f"{PROBE}/{one}", "identity", len(of))
+    stored = server.bench / "server" / "traces" / PROBE / name
+    stored.parent.mkdir(parents=True)
+    stored.write_bytes(content)  # the other one is gone from the store
     out = tmp_path / "out"
     assert server.export(out, "--probe", PROBE, "--traces", *server.span) == 1
     err = capsys.readouterr().err
     files = sum(len(one["files"]) for one in server.made.manifests)
-    assert f"0 of {files} files had arrived at the server" in err
+    assert f"2 of {files} files had arrived at the server" in err
+    assert f"{PROBE}/{gone}: {PROBE}/{gone} is gone from the store" in err
+    assert (out / "probe" / PROBE / name).read_bytes() == content
+    assert [f.name for f in (out / "probe" / PROBE / "captures").iterdir()] == [Path(name).name]
     told = json.loads((out / "ledger.json").read_text())
     assert told["by_probe"][PROBE]["files_promised"] == files
     assert not told["complete"]
