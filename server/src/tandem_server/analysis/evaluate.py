@@ -150,7 +150,7 @@ def _not_arrived(campaign: CampaignFolder, counts: Account, known: set[str] | No
     if counts.lost:
         waiting = f", {counts.pending} of them still in the probe's spool" if counts.pending else ""
         out.append(f"{counts.lost} of {counts.made} records are not in the database{waiting}")
-    if counts.lost is None and counts.in_database is not None:
+    if counts.lost is None and counts.in_database is not None and not campaign.exported:
         gaps = sum(b - a + 1 for a, b in counts.missing)
         out.append(f"how many records were made is not known: {gaps} are missing up to the last one that arrived")
     if counts.rejected:

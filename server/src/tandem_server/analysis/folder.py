@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from tandem.schema.manifest import RunKind
+from tandem_server.analysis.exported import is_export, ledger_lines
 from tandem_server.analysis.reading import flag, json_object, mapping, mappings, number, text, whole
 from tandem_server.analysis.truth import Truth, read
 
@@ -73,9 +74,15 @@ class CampaignFolder:
             return "the campaign was cut off: campaign.json was never completed"
         return why
 
+    @property
+    def exported(self) -> bool:
+        """Whether a server wrote it: then what the collector counted is not known, and ledger.json tells what was missing."""
+        return is_export(self.campaign)
 
-def load(folder: Path) -> CampaignFolder:
-    """Read everything in ``folder``. FolderError when it is no campaign folder or of another version."""
+
+def load(folder: Path, probe: str | None = None) -> CampaignFolder:
+    """Read everything in ``folder``, of one probe: that which is named, else the campaign's first. FolderError when it is no campaign
+    folder or of another version, or has no such probe."""
     if not folder.is_dir():
         raise FolderError(f"{folder}: no such folder; give the folder that a campaign wrote (it holds campaign.json)")
     problems: list[str] = []
@@ -84,13 +91,19 @@ def load(folder: Path) -> CampaignFolder:
     if campaign is None and not probes:
         raise FolderError(f"{folder}: neither campaign.json nor probe/ in it; give the folder that a campaign wrote")
     campaign = campaign or {}
-    probe = text(campaign, "probe") or (probes[0] if probes else "")
+    if probe is not None and probe not in probes:
+        raise FolderError(f"{folder}: no probe/{probe}/ in it; hint: one of {', '.join(probes) or 'none'}")
+    probe = probe or text(campaign, "probe") or (probes[0] if probes else "")
     if probe not in probes:
         problems.append(f"probe/{probe}/ is not there: no manifests and no account of the collector")
     others = [p for p in probes if p != probe]
     remarks = [f"other probes' folders are not part of this report: {', '.join(others)}"] if others else []
     own = folder / "probe" / probe
-    collector = _optional(own / "collector.json", "collector.json", problems) if probe in probes else None
+    exported = is_export(campaign)
+    problems += ledger_lines(folder, probe) if exported else []
+    # A server has no collector's account; it may be put there by hand.
+    asked = probe in probes and (not exported or (own / "collector.json").is_file())
+    collector = _optional(own / "collector.json", "collector.json", problems) if asked else None
     manifests = _manifests(own / "runs", problems)
     return CampaignFolder(
         folder,
@@ -98,7 +111,7 @@ def load(folder: Path) -> CampaignFolder:
         campaign,
         collector,
         manifests,
-        _operators(campaign, manifests),
+        _operators(mapping(mapping(campaign, "probes"), probe) if exported else campaign, manifests),
         _processes(campaign),
         _captures(own, collector, manifests),
         _truth(folder / "truth.jsonl", problems),
@@ -229,6 +242,8 @@ def missing_files(campaign: CampaignFolder) -> list[str]:
         for entry in mappings(manifest, "files"):
             if (name := text(entry, "name")) is not None and (size := whole(entry, "bytes")) is not None:
                 expected[name] = size
+    if campaign.exported and flag(campaign.campaign, "traces") is not True:
+        expected = {name: size for name, size in expected.items() if not name.startswith("captures/")}
     for name, size in sorted(expected.items()):
         path = own / name
         if ".." in Path(name).parts or not path.is_file():

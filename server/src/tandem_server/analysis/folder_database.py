@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from tandem_server.analysis.folder import CampaignFolder
 from tandem_server.analysis.influx_source import InfluxSource
 from tandem_server.analysis.source import Source
 from tandem_server.registry import Registry, RegistryError
@@ -68,12 +69,14 @@ def _held_by(place: Path) -> int | None:
     return None
 
 
-def ledger_of(file: Path, probe: str) -> set[str] | str:
-    """Ids of the probe's runs that the server has, or why that is not known."""
+def in_ledger_of(campaign: CampaignFolder, file: Path) -> set[str] | str:
+    """Ids of the probe's runs that the server with the registry ``file`` has, or why that is not known. An export's all are."""
+    if campaign.exported:
+        return {str(manifest["id"]) for manifest in campaign.manifests}
     if not file.is_file():
         return f"{file} is not there: whether the runs' manifests arrived is not known"
     try:
         with Registry(file) as registry:
-            return {run.id for run in registry.runs.all(probe)}
+            return {run.id for run in registry.runs.each(campaign.probe)}
     except RegistryError as error:
         return f"the ledger cannot be read: {error}"

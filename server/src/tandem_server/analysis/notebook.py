@@ -22,7 +22,8 @@ from tandem.schema.metrics import MEASUREMENTS
 from tandem.schema.metrics.table import COMMON_FIELDS, COMMON_TAGS
 from tandem_server.analysis import folder as campaign_folder
 from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS, Evaluation, evaluate
-from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, ledger_of
+from tandem_server.analysis.exported import records_of
+from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, in_ledger_of
 from tandem_server.analysis.papers.material import classes_of, setting
 from tandem_server.analysis.radio import columns
 from tandem_server.analysis.radio.captured import of_campaign
@@ -100,12 +101,13 @@ class Campaign:
         return f"<campaign {self.folder}: {', '.join(counts)}; {len(self.missing)} things missing>"
 
 
-def load(folder: Path, source: Source | None = None) -> Campaign:
+def load(folder: Path, source: Source | None = None, probe: str | None = None) -> Campaign:
     """See ``tandem_server.analysis.load``."""
-    campaign = campaign_folder.load(folder)
+    campaign = campaign_folder.load(folder, probe)
     store = mapping(campaign.campaign, "store")
     name, url = text(store, "database") or "tandem", text(store, "url") or "http://127.0.0.1:8086"
-    known = ledger_of(folder / REGISTRY, campaign.probe)
+    known = in_ledger_of(campaign, folder / REGISTRY)
+    source = source or records_of(folder, campaign.probe)
     opened: AbstractContextManager[Source | str]
     opened = folder_database(folder / DATABASE, name, url) if source is None else contextlib.nullcontext(source)
     with opened as found:

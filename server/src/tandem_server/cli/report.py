@@ -16,7 +16,8 @@ from tandem_server.analysis import folder as campaign_folder
 from tandem_server.analysis.arms import compare, table
 from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.evaluate import Evaluation, evaluate
-from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, ledger_of
+from tandem_server.analysis.exported import records_of
+from tandem_server.analysis.folder_database import DATABASE, REGISTRY, folder_database, in_ledger_of
 from tandem_server.analysis.influx_source import InfluxSource
 from tandem_server.analysis.papers.folder_bins import bins_of_folder
 from tandem_server.analysis.papers.material import Bins, classes_of
@@ -62,6 +63,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument(
         "folder", nargs="?", type=Path, metavar="DIR", help="the folder that a campaign wrote (holds campaign.json)"
     )
+    parser.add_argument("--probe", metavar="P", help="of a folder with several probes: which (default: its first)")
     parser.add_argument("--run", metavar="ID", help="instead of a folder: one run of this server's ledger, as one page")
     parser.add_argument(
         "--out",
@@ -93,14 +95,14 @@ def _report(args: Namespace) -> int:
     if args.run is not None:
         return report_run(configuration.load(args.config), args.run, args.out)
     try:
-        campaign = campaign_folder.load(args.folder)
+        campaign = campaign_folder.load(args.folder, args.probe)
     except campaign_folder.FolderError as error:
         raise ConfigError(str(error)) from error
     given = _fit(args.mobility)
-    config = _config(args.folder, args.config)
+    config = None if campaign.exported else _config(args.folder, args.config)
     store = mapping(campaign.campaign, "store")
-    with _source(args.folder, config, text(store, "url"), text(store, "database")) as source:
-        ledger = ledger_of(config.registry.file if config else args.folder / REGISTRY, campaign.probe)
+    with _source(campaign, config, text(store, "url"), text(store, "database")) as source:
+        ledger = in_ledger_of(campaign, config.registry.file if config else args.folder / REGISTRY)
         evaluation = evaluate(campaign, source, ledger)
     classes = classes_of(evaluation, given)
     page = args.out or args.folder / "report.html"
@@ -139,14 +141,24 @@ def _config(folder: Path, named: Path | None) -> configuration.ServerConfig | No
 
 @contextlib.contextmanager
 def _source(
-    folder: Path, config: configuration.ServerConfig | None, url: str | None, database: str | None
+    campaign: campaign_folder.CampaignFolder,
+    config: configuration.ServerConfig | None,
+    url: str | None,
+    database: str | None,
 ) -> Iterator[Source | str]:
-    """The campaign's database, or why there is none."""
+    """The campaign's records in the folder, else its database, or why there is none."""
+    try:
+        own = records_of(campaign.folder, campaign.probe)
+    except ImportError as error:
+        raise EnvironmentLacks(str(error)) from error
+    if own is not None:
+        yield own
+        return
     if config is not None and config.store.kind != "private":
         with contextlib.closing(open_store(config)) as client:
             yield InfluxSource(client)
         return
-    place = config.store.folder if config else folder / DATABASE
+    place = config.store.folder if config else campaign.folder / DATABASE
     name = config.store.database if config else database or "tandem"
     where = url or f"http://127.0.0.1:{config.store.port if config else 8086}"
     with folder_database(place, name, where, config.store.binary if config else None) as source:

@@ -82,7 +82,7 @@ class Book:
     ) -> tuple[list[RunRow], list[TraceRow]]:
         registry = self._registry
         oldest = None if self._retention_days is None else now - self._retention_days * _DAY_NS
-        promises = [promise_of(run) for run in registry.runs.all(probe, uncounted=True)]
+        promises = [promise_of(run) for run in registry.runs.each(probe, uncounted=True)]
         arrived = self._records.of_runs(probe, _earliest(promises)) if promises else {}
         traces = registry.traces.received(probe)
         known = _knowledge(probes, reports, traces, registry)

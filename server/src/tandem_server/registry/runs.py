@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from tandem_server.registry.probes import Opening
 
 _NEAR_NS = 2 * 86_400 * 10**9
+_AT_ONCE = 100
+"""Manifests that are held at once: each up to 1 MB."""
+_OF_CAMPAIGN = "CASE WHEN json_valid(manifest) THEN ?4 IN ({}) ELSE 0 END".format(
+    ", ".join(f"json_extract(manifest, '$.campaign.{key}')" for key in ("name", "push", "label"))
+)
 
 
 class LedgerConflict(ValueError):  # noqa: N818  (it reads as what it is)
@@ -79,14 +85,26 @@ class Runs:
 
     def all(self, probe: str | None = None, *, uncounted: bool = False) -> list[Run]:
         """Every run in the order of arrival, of one probe when named; ``uncounted``: without those that were found complete."""
-        with self._read() as connection:
-            rows = connection.execute(
-                "SELECT id, probe, manifest, received_utc_ns, status FROM runs"
-                " WHERE (?1 IS NULL OR probe = ?1) AND (NOT ?2 OR id NOT IN (SELECT run FROM complete_runs))"
-                " ORDER BY received_utc_ns, id",
-                (probe, uncounted),
-            ).fetchall()
-        return [_run(row) for row in rows]
+        return list(self.each(probe, uncounted=uncounted))
+
+    def each(self, probe: str | None = None, *, uncounted: bool = False, campaign: str | None = None) -> Iterator[Run]:
+        """As ``all``, a few held at a time; ``campaign``: only those of a campaign of this name, that was pushed with this id, or whose
+        runs a person labelled so."""
+        after: tuple[int, str] = (-1, "")
+        of = "1" if campaign is None else _OF_CAMPAIGN
+        while True:
+            with self._read() as connection:
+                rows = connection.execute(
+                    "SELECT id, probe, manifest, received_utc_ns, status FROM runs"  # noqa: S608  constants of this module
+                    " WHERE received_utc_ns >= ?1 AND (received_utc_ns, id) > (?1, ?2) AND (?3 IS NULL OR probe = ?3)"
+                    f" AND {of} AND (NOT ?5 OR id NOT IN (SELECT run FROM complete_runs))"
+                    " ORDER BY received_utc_ns, id LIMIT ?6",
+                    (*after, probe, campaign, uncounted, _AT_ONCE),
+                ).fetchall()
+            yield from map(_run, rows)
+            if len(rows) < _AT_ONCE:
+                return
+            after = rows[-1][3], rows[-1][0]
 
 
 def _run(row: tuple[str, str, str, int, str]) -> Run:

@@ -1,4 +1,4 @@
-"""Tables of captures as Parquet (server/spec/traces-tables.md). The only module that imports pyarrow."""
+"""Tables of captures as Parquet (server/spec/traces-tables.md)."""
 
 from __future__ import annotations
 

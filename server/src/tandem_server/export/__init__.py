@@ -1,0 +1,1 @@
+"""A campaign out of the server's own stores into a campaign folder (README.md)."""

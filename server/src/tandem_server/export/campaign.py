@@ -1,0 +1,216 @@
+"""The export itself: what is asked, whose folder it may go into, and the order in which it is filled."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tandem_server.analysis.evaluate import AFTER_NS, BEFORE_NS
+from tandem_server.analysis.exported import LEDGER, lacking
+from tandem_server.analysis.one_run import operators_of
+from tandem_server.analysis.reading import json_object, mapping, whole
+from tandem_server.export.files import At, fetch_files
+from tandem_server.export.records import RecordExport
+from tandem_server.export.whole import write_changed
+from tandem_server.ledger.as_json import as_json, totals
+from tandem_server.ledger.book import Book, Ledger
+from tandem_server.registry import Registry, Run
+from tandem_server.store import SeriesStore
+
+AROUND_NS = 300 * 10**9
+"""Where no time is asked for, records this long before the first run and after the last go with them: mobility is told of five minutes."""
+BROKEN_OFF = "the export was broken off; hint: the same tandem-server campaign export again goes on"
+
+
+class NotToExport(ValueError):  # noqa: N818  (it reads as what it is)
+    """Nothing of the kind here, or no folder for it; one line with the hint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """``probes`` empty: all that have runs. Runs that began in [start, end), records of that time; None: all runs."""
+
+    name: str
+    probes: tuple[str, ...] = ()
+    start_utc_ns: int | None = None
+    end_utc_ns: int | None = None
+    traces: bool = False
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """As campaign.json keeps it."""
+        return {
+            "name": self.name,
+            "probes": sorted(self.probes),
+            "from_utc_ns": self.start_utc_ns,
+            "to_utc_ns": self.end_utc_ns,
+        }
+
+    def holds(self, run: Run) -> bool:
+        """Whether it began in the time; one whose clock was not set is placed by its arrival."""
+        at = whole(run.manifest, "started_utc_ns") or run.received_utc_ns
+        return (self.start_utc_ns or 0) <= at and (self.end_utc_ns is None or at < self.end_utc_ns)
+
+
+@dataclass(slots=True)
+class Stores:
+    """Where it comes from. ``said`` hears how far it is."""
+
+    registry: Registry
+    series: SeriesStore
+    trace: At
+    book: Book
+    said: Callable[[str], None]
+
+
+@dataclass(slots=True)
+class _Probe:
+    runs: set[str] = field(default_factory=set)
+    paths: dict[str, dict[str, str]] = field(default_factory=dict)
+    first: int | None = None
+    last: int | None = None
+    written: int = 0
+
+
+@dataclass(slots=True)
+class Exported:
+    """``probes``: of each the ledger's totals, and ``records_here``. ``missing``: what the ledger lacks, and files that are damaged."""
+
+    folder: Path
+    started_utc_ns: int
+    ended_utc_ns: int
+    probes: dict[str, dict[str, Any]]
+    written: dict[str, int]
+    missing: list[str]
+
+
+def export(asked: Asked, stores: Stores, out: Path) -> Exported:
+    """Fill ``out`` with what it has not. NotToExport; StoreDown, QueryError, TraceStoreDown, OSError, sqlite3.Error as they come: what is
+    in the folder then is whole, and the next export goes on."""
+    told = _own(asked, out)
+    told = {**told, "stopped": BROKEN_OFF, "ended_utc_ns": None}
+    found: dict[str, _Probe] = {}
+    names = [probe.name for probe in stores.registry.probes.all() if not asked.probes or probe.name in asked.probes]
+    for name in names:
+        if (one := _manifests(asked, stores, name, out)).runs:
+            found[name] = one
+            write_changed(out / "campaign.json", _json(told))  # from the first run on the folder is this campaign's
+    if not found:
+        raise NotToExport(
+            f"{asked.name}: no run of it has arrived; hint: tandem-server campaign status tells what was pushed"
+        )
+    started, ended = _span(asked, found)
+    ledger = _ledger(stores.book, found)
+    damaged: list[str] = []
+    files = records = 0
+    for name, one in found.items():
+        folder, by_probe = out / "probe" / name, ledger["by_probe"][name]
+        for run in stores.registry.runs.each(name, campaign=asked.name):
+            if run.id in one.runs:
+                more, bad = fetch_files(stores.registry, stores.trace, run, folder, captures=asked.traces)
+                files, damaged = files + more, damaged + bad
+        fetched = RecordExport(stores.series, name, folder / "records", stores.said)
+        by_probe["records_here"], more = fetched.fetch(started - BEFORE_NS, ended + AFTER_NS)
+        records += more
+    ledger["damaged"] = damaged
+    write_changed(out / LEDGER, _json(ledger))
+    told |= _campaign(asked, found, started, ended)
+    write_changed(out / "campaign.json", _json(told))
+    written = {"manifests": sum(one.written for one in found.values()), "files": files, "records": records}
+    missing = [f"{name}: no run of {asked.name} has arrived from it" for name in asked.probes if name not in found]
+    missing += [line for name in found for line in lacking(ledger, name)]
+    return Exported(out, started, ended, ledger["by_probe"], written, missing)
+
+
+def _own(asked: Asked, out: Path) -> dict[str, Any]:
+    """What campaign.json begins with; NotToExport where the folder is another's."""
+    file = out / "campaign.json"
+    fresh: dict[str, Any] = {"format": "tandem-campaign/1", "scenario": asked.name, "export": asked.told}
+    if not file.exists():
+        if out.is_dir() and any(out.iterdir()):
+            raise NotToExport(f"{out}: holds something else than an export; hint: --out of a new folder")
+        return fresh
+    try:
+        told = json_object(file)
+    except ValueError as error:
+        raise NotToExport(f"{out}: {error}; hint: --out of a new folder") from error
+    was = mapping(told, "export")
+    if {key: was.get(key) for key in asked.told} != asked.told:
+        what = "an export with another NAME, --probe, --from or --to" if was else "a campaign that is no export"
+        raise NotToExport(f"{out}: holds {what}; hint: --out of a new folder")
+    return fresh
+
+
+def _manifests(asked: Asked, stores: Stores, probe: str, out: Path) -> _Probe:
+    found = _Probe()
+    for run in stores.registry.runs.each(probe, campaign=asked.name):
+        if not asked.holds(run):
+            continue
+        content = json.dumps(run.manifest, indent=1, ensure_ascii=False).encode()
+        found.written += write_changed(out / "probe" / probe / "runs" / f"{run.id}.json", content)
+        found.runs.add(run.id)
+        for path, operator in operators_of(run).items():
+            found.paths.setdefault(path, {"operator": operator})
+        times = [t for key in ("started_utc_ns", "ended_utc_ns") if (t := whole(run.manifest, key)) is not None]
+        if times:
+            found.first = min(times if found.first is None else (found.first, *times))
+            found.last = max(times if found.last is None else (found.last, *times))
+    return found
+
+
+def _span(asked: Asked, found: dict[str, _Probe]) -> tuple[int, int]:
+    """From when to when records are taken."""
+    first = [one.first for one in found.values() if one.first is not None]
+    last = [one.last for one in found.values() if one.last is not None]
+    start, end = asked.start_utc_ns, asked.end_utc_ns
+    if (start is None or end is None) and not first:
+        raise NotToExport(f"{asked.name}: no run of it tells a time; hint: --from and --to")
+    start = min(first) - AROUND_NS if start is None else start
+    end = max(last) + AROUND_NS if end is None else end
+    return start, end
+
+
+def _ledger(book: Book, found: dict[str, _Probe]) -> dict[str, Any]:
+    """Of the campaign's runs and its probes' spools, as ledger.json has it; runs that lack nothing are counted only."""
+    told: dict[str, Any] = {}
+    by_probe: dict[str, Any] = {}
+    for name, one in found.items():
+        read = book.read(name)
+        own = Ledger(
+            read.made_utc_ns,
+            read.probes,
+            read.accounts,
+            [r for r in read.runs if r.id in one.runs],
+            [],
+            read.tolerances,
+        )
+        by_probe[name] = totals(own.runs)
+        of_probe = as_json(own, incomplete=True)
+        if not told:
+            told = {**of_probe, "totals": None}
+        else:
+            told["complete"] = told["complete"] and of_probe["complete"]
+            for key in ("probes", "spools", "runs"):
+                told[key] += of_probe[key]
+    del told["totals"]
+    return {**told, "by_probe": by_probe}
+
+
+def _campaign(asked: Asked, found: dict[str, _Probe], started: int, ended: int) -> dict[str, Any]:
+    first, *_ = found
+    return {
+        "duration_s": (ended - started) / 1e9,
+        "started_utc_ns": started,
+        "ended_utc_ns": ended,
+        "stopped": None,
+        "probe": first,
+        "probes": {name: {"paths": one.paths} for name, one in found.items()},
+        "traces": asked.traces,
+    }
+
+
+def _json(told: dict[str, Any]) -> bytes:
+    return f"{json.dumps(told, indent=1, ensure_ascii=False)}\n".encode()

@@ -1,0 +1,125 @@
+"""Time and memory of ``tandem-server campaign export``, by days: ``bench_export.py [--kits 2] [--days 2] [--json FILE]``.
+
+A database is filled as kits fill it (a poll a second of two modems, thirty runs a day of half a minute with ten samples a second of two
+subflows at both ends), then the first day is exported, the first two, and so on doubling, each into a new folder by a process of its own;
+then the last once more, which has nothing to do. Memory is that process's peak, resident.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+
+from tandem_server.registry import Registry
+from tandem_server.store import PrivateInflux, find_influxd
+
+BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
+BEGIN_NS = int(BEGIN.timestamp()) * 10**9
+DAY_S, RUNS, RUN_S, AT_ONCE = 86_400, 30, 30, 5000
+RADIO = "rsrp_dbm=-{0}.5,rsrq_db=-11,sinr_db=7.5,rssi_dbm=-70,eci={1}i,pci=17i,earfcn=1300i,tac=5i,poll_duration_ms=14.2,poll_late_ms=0.4"
+FLOW = "goodput_bit_per_s={0}e4,rtt_ms=4{0}.5,bytes_acked={1}i,rcv_ooo_packets=0i"
+
+
+def runs(kit: str, days: int) -> Iterator[tuple[str, int]]:
+    """Id and beginning in s."""
+    for number in range(RUNS * days):
+        yield f"run-{kit}-{number:06d}", number * DAY_S // RUNS + 600
+
+
+def lines(kit: str, days: int) -> Iterator[str]:
+    seq = 0
+
+    def line(head: str, fields: str, at_ns: int) -> str:
+        nonlocal seq
+        seq += 1
+        return f"{head},probe={kit},boot=b0 {fields},monotonic_ns={at_ns}i,seq={seq}i {BEGIN_NS + at_ns}"
+
+    for s in range(days * DAY_S):
+        for path in "ab":
+            fields = f'{RADIO.format(80 + s % 30, 100 + s // 600)},state="connected"'
+            yield line(f"radio,path={path},operator={path.upper()},driver=quectel,rat=LTE", fields, s * 10**9)
+    for run, begun in runs(kit, days):
+        for tick in range(RUN_S * 10):
+            for path in "ab":
+                for end in ("probe", "server"):
+                    head = f"subflow,run={run},path={path},operator={path.upper()},subflow={path},end={end}"
+                    yield line(head, FLOW.format(tick % 10, tick * 1000), begun * 10**9 + tick * 10**8)
+
+
+def manifest(kit: str, run: str, begun_s: int) -> dict:
+    start = BEGIN_NS + begun_s * 10**9
+    told = f"""{{
+        "format": "tandem-run/1", "id": "{run}", "probe": "{kit}", "boot": "b0", "pair": "{run}", "pairing": "single", "kind": "mptcp",
+        "paths": ["a", "b"], "trigger": "", "experiment": {{"name": "download", "version": 1}}, "parameters": {{}},
+        "started_utc_ns": {start}, "ended_utc_ns": {start + RUN_S * 10**9}, "records": {{"subflow": {RUN_S * 40}}},
+        "result": {{"bytes": 1, "duration_s": 1.0, "goodput_bit_per_s": 8.0}}, "failure": null, "files": [],
+        "environment": {{"further": "{"x" * 8000}"}},
+        "campaign": {{"name": "filled", "form": "paper", "step": "a", "number": 0, "repetition": 0, "arm": 0, "attempt": 1}}
+    }}"""
+    made: dict = json.loads(told)
+    return made
+
+
+def export(config: Path, out: Path, days: int) -> dict:
+    last = (BEGIN + timedelta(days=days - 1)).date()
+    asked = ["--from", str(BEGIN.date()), "--to", str(last), "--out", str(out), "--config", str(config)]
+    began = time.monotonic()
+    pid = os.posix_spawn(
+        sys.executable, [sys.executable, "-m", "tandem_server", "campaign", "export", "filled", *asked], os.environ
+    )
+    _, status, used = os.wait4(pid, 0)
+    if os.waitstatus_to_exitcode(status) not in (0, 1):
+        sys.exit("the export failed")
+    size = sum(f.stat().st_size for f in out.rglob("*") if f.is_file())
+    took = time.monotonic() - began
+    return {"days": days, "seconds": took, "peak_mib": used.ru_maxrss / 1024, "cpu_s": used.ru_utime, "mb": size / 1e6}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kits", type=int, default=2, help="[2]")
+    parser.add_argument("--days", type=int, default=2, help="[2]")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    args = parser.parse_args()
+    kits = [f"kit-{n:02d}" for n in range(1, args.kits + 1)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with Registry(folder / "registry.sqlite") as registry:
+            for kit in kits:
+                registry.probes.add(kit)
+                for run, begun in runs(kit, args.days):
+                    registry.runs.put(run, kit, manifest(kit, run, begun))
+        with PrivateInflux(find_influxd(), folder / "influxdb", 0) as influx, closing(influx.client()) as client:
+            config = folder / "server.toml"
+            stores = f'[store]\nfolder = "influxdb"\nport = {influx.port}\n[traces]\nfolder = "traces"\n'
+            config.write_text(f'{stores}[registry]\nfile = "registry.sqlite"\n')
+            filled, began = 0, time.monotonic()
+            for kit in kits:
+                every = lines(kit, args.days)
+                while some := list(islice(every, AT_ONCE)):
+                    refused = client.write(some)
+                    if refused:
+                        sys.exit(refused[0].reason)
+                    filled += len(some)
+            print(f"{args.kits} kits, {args.days} days: {filled} records, filled in {time.monotonic() - began:.0f} s")
+            spans = [1 << n for n in range(args.days.bit_length()) if 1 << n < args.days]
+            rows = [export(config, folder / f"out-{days}", days) for days in (*spans, args.days)]
+            rows.append(export(config, folder / f"out-{args.days}", args.days))
+    for row in rows:
+        print("  ".join(f"{key} {value:.1f}" for key, value in row.items()))
+    if args.json:
+        args.json.write_text(json.dumps({"kits": args.kits, "records": filled, "exports": rows}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
