@@ -8,7 +8,7 @@ import time
 import native  # noqa: F401  (skips where the native pass is not built)
 import pytest
 import scenes
-from captures import CLIENT2, pcap
+from captures import CLIENT, CLIENT2, EPOCH, pcap, token
 from trace_desk_here import Place, offered
 
 pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/dev.txt")
@@ -17,10 +17,13 @@ from tandem_server.analysis.traces import manifest  # noqa: E402
 from tandem_server.analysis.traces.processes import analysed  # noqa: E402
 from tandem_server.cli.beside import Beside  # noqa: E402
 from tandem_server.cli.main import main  # noqa: E402
+from tandem_server.derived.run_traces import RunTraces  # noqa: E402
 from tandem_server.derived.tables import Tabling  # noqa: E402
 from tandem_server.derived.units import WAIT_NS  # noqa: E402
 
 RUN = "run-0123456789ab"
+ELSEWHERE = '[store]\nkind = "victoriametrics"\nurl = "http://127.0.0.1:1"\ntexts = "dropped"\n'
+"""Not asked: it has no InfluxQL."""
 NO_CAPTURE = b"no capture at all" * 9
 
 
@@ -41,20 +44,20 @@ def halves():
 class Server(Place):
     """What came, and what analyses it: in this process unless said otherwise."""
 
-    def tabling(self, pool=None, reserve_bytes=0):
+    def tabling(self, pool=None, reserve_bytes=0, tell=None):
         here = pool or (lambda batches, task: analysed(batches, task, 1, apart=False, say=print))
-        return Tabling(self.registry, self.folder / "traces", lambda _: self.store, here, reserve_bytes)
+        return Tabling(self.registry, self.folder / "traces", lambda _: self.store, here, reserve_bytes, tell)
 
     def come(self, content, name, run=RUN, probe="probe-1"):
         self.received(probe, *offered(content, f"captures/{name}", run=run))
 
-    def promise(self, run, files, probe="probe-1"):
+    def promise(self, run, files, probe="probe-1", **more):
         """The run's manifest: files by name and content."""
         told = [
             {"name": f"captures/{name}", "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
             for name, content in files.items()
         ]
-        self.registry.runs.put(run, probe, {"id": run, "kind": "mptcp", "files": told, "result": {}})
+        self.registry.runs.put(run, probe, {"id": run, "kind": "mptcp", "files": told, "result": {}, **more})
 
     def rows(self, table, probe="probe-1"):
         folder = self.folder / "traces" / probe / ".tables"
@@ -157,7 +160,7 @@ def test_the_process_beside_the_gateway_does_it_and_the_list_says_so(server, cap
     server.come(halves()[0], "one-a.pcap", None)
     server.come(NO_CAPTURE, "two-a.pcap", None)
     config = server.folder / "server.toml"
-    config.write_text("[traces]\nreserve_bytes = 0\n")
+    config.write_text(ELSEWHERE + "[traces]\nreserve_bytes = 0\n")
     with Beside("tandem_server.cli.tables_process", config, after_s=0.01):
         while ("waiting", None) in server.states().values():  # pytest's own timeout ends a wait for nothing
             time.sleep(0.05)
@@ -172,7 +175,7 @@ def test_by_hand_in_several_processes(server, capsys):
     server.come(PLAIN, "one-a.pcap", None)
     server.come(NO_CAPTURE, "two-a.pcap", None, "probe-2")
     config = server.folder / "server.toml"
-    config.write_text("[traces]\nreserve_bytes = 0\n")
+    config.write_text(ELSEWHERE + "[traces]\nreserve_bytes = 0\n")
 
     def told(*words, status):
         assert main(["traces", "analyse", "--config", str(config), *words]) == status
@@ -185,5 +188,37 @@ def test_by_hand_in_several_processes(server, capsys):
     }
     assert told(status=0).out == "0 captures analysed, 0 failed, 1 wait for others of their runs\n"
     assert told("--all", "--probe", "probe-1", status=0).out.startswith("1 captures analysed, 0 failed, 0 wait")
-    config.write_text(f"[traces]\nreserve_bytes = {1 << 50}\n")
+    config.write_text(f"{ELSEWHERE}[traces]\nreserve_bytes = {1 << 50}\n")
     assert "mend: make room" in told("--all", status=3).err
+
+
+def test_boards_get_a_point_for_each_subflow_and_the_connection_once(server, private_influx):
+    a, b = halves()
+    told = {
+        "environment": {
+            "further": {"connection": f"{token(scenes.CLIENT_KEY, 1):08x}"},
+            "path_addresses": {"a": CLIENT, "b": CLIENT2},
+        },
+        "parameters": {"paths": [{"name": "a", "operator": "op-a"}, {"name": "b"}]},
+    }
+    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b}, **told)
+    server.come(a, f"{RUN}-a.pcap")
+    server.come(b, f"{RUN}-b.pcap")
+    with private_influx.client() as store:
+        for name in ("run_trace", "event"):
+            store.query(f'DROP SERIES FROM "{name}"')
+        drop = f"event,probe=probe-1,path=a,kind=signal_drop seq=1i,change_db=-9 {EPOCH + 210_000_000}"
+        assert store.write([drop]) == []
+        tell = RunTraces(server.registry, store).tell
+        for _ in range(2):
+            assert server.tabling(tell=tell).turn(time.time_ns()).analysed == 2
+            found = store.query('SELECT * FROM "run_trace" GROUP BY "path", "operator", "subflow"')
+            server.registry.trace_tables.again()
+    rows = {tuple(one.tags.values()): dict(zip(one.columns, one.rows[0], strict=True)) for one in found}
+    assert {len(one.rows) for one in found} == {1}
+    assert set(rows) == {("op-a", "a", "0"), ("", "b", "1"), ("", "", "")}
+    assert rows["", "", ""]["reorder_queue_max_bytes"] == 2000
+    assert [rows[key]["goodput_bytes"] for key in sorted(rows)] == [4000, 2000, 2000]
+    assert (rows["op-a", "a", "0"]["events"], rows["op-a", "a", "0"]["recoveries"]) == (1, 0)
+    assert rows["", "b", "1"]["reinjected_bytes"] > 0
+    assert rows["", "", ""]["run"] == RUN

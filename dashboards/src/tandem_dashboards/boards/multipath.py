@@ -35,6 +35,7 @@ def board() -> Board:
             ),
             Row("Benefit", (pairs.benefit_over_time(), pairs.disjointivity())),
             Row("Paths", (pairs.verdicts(), pairs.verdict_counts(), pairs.shares(24))),
+            Row("Captures", (pairs.recoveries(), pairs.reordering(), pairs.came_again())),
             Row("Pairs", (pairs.newest(),)),
         ),
         since="now-7d",

@@ -15,6 +15,8 @@ from tandem_dashboards.target import series
 from tandem_dashboards.vocabulary import RESOLUTION, ROLLED
 
 WHERE = (chosen("probe"), chosen("campaign"), chosen("operator"))
+_MPTCP = equal("kind", "mptcp")
+_CAPTURED = (chosen("probe"), chosen("operator"), _MPTCP)
 NATIVE = equal("fallback", "false")
 """A pair whose Multipath TCP run stayed one: what fell back says nothing of two paths. It is counted apart."""
 
@@ -288,4 +290,43 @@ def newest(width: int = 24) -> Panel:
         sort_by=("Time", True),
         width=width,
         height=10,
+    )
+
+
+def recoveries(width: int = 12) -> Panel:
+    """t_R of each run's subflows."""
+    asked = select("t_r_median_s", of="run_trace", where=_CAPTURED, by=("path", "operator"))
+    return time_series(
+        "Time until the RTT is back (t_R), of each run",
+        "From the runs' captures: how long after a handover or a drop of signal the round-trip time of that path's subflow was back, the "
+        "median of each run. A point a subflow. Empty: no captures, or no event that stands apart while one ran.",
+        series(asked, "$tag_path ($tag_operator)"),
+        looks={"t_r_median_s": Look(as_points=True)},
+        width=width,
+    )
+
+
+def reordering(width: int = 12) -> Panel:
+    """The data-level queue of each run."""
+    asked = select("reorder_queue_max_bytes", of="run_trace", where=[chosen("probe"), _MPTCP], by=("probe",))
+    return time_series(
+        "Reordering: most that waited in a run",
+        "From the captures of Multipath TCP runs: the greatest amount of data that had come and waited for what was missing. A point a "
+        "run. Empty: no captures of such runs have arrived and been analysed in this time.",
+        series(asked, "$tag_probe"),
+        looks={"reorder_queue_max_bytes": Look(as_points=True)},
+        width=width,
+    )
+
+
+def came_again(width: int = 24) -> Panel:
+    """What came again of each run's subflows."""
+    asked = select("again_percent", of="run_trace", where=_CAPTURED, by=("path", "operator"))
+    return time_series(
+        "Share of bytes that came again, of each run",
+        "From the captures of Multipath TCP runs: bytes seen twice, and bytes that filled a hole behind them, by all that came over each "
+        "path. A point a subflow. Empty: no captures of such runs have arrived and been analysed in this time.",
+        series(asked, "$tag_path ($tag_operator)"),
+        looks={"again_percent": Look(as_points=True)},
+        width=width,
     )

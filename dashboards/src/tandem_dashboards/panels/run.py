@@ -213,6 +213,48 @@ def events(width: int = 24) -> Panel:
     )
 
 
+def captured(width: int = 24) -> Panel:
+    """What the run's captures say."""
+    asked = select(
+        *(tag(name) for name in ("path", "operator", "subflow")),
+        *("goodput_bytes", "again_percent", "duplicate_bytes", "hole_fill_bytes", "reinjected_bytes"),
+        *(
+            "rtt_median_ms",
+            "rtt_p95_ms",
+            "reorder_queue_max_bytes",
+            "events",
+            "recoveries",
+            "t_r_median_s",
+            "t_r_max_s",
+        ),
+        of="run_trace",
+        where=[RUN],
+    )
+    shown: dict[str, Look] = {name: Look() for name in ("path", "operator", "subflow")}
+    shown |= {
+        "goodput_bytes": Look(title="Carried"),
+        "again_percent": Look(title="Came again"),
+        "duplicate_bytes": Look(title="Twice"),
+        "hole_fill_bytes": Look(title="Lost, sent again"),
+        "reinjected_bytes": Look(title="Reinjected"),
+        **{name: Look() for name in ("rtt_median_ms", "rtt_p95_ms")},
+        "reorder_queue_max_bytes": Look(title="Reordering queue, most"),
+        **{name: Look() for name in ("events", "recoveries")},
+        "t_r_median_s": Look(title="t_R, median"),
+        "t_r_max_s": Look(title="t_R, longest"),
+    }
+    return table(
+        "What its captures say",
+        "A row for each subflow in the run's captures, and one without a path for the whole connection, whose reordering queue is what "
+        "waited for missing data. t_R is the time until the round-trip time is back after a handover or a drop on that path. Empty: no "
+        "captures were made, they have not arrived (they go at night), or they could not be analysed.",
+        asked,
+        show=shown,
+        width=width,
+        height=6,
+    )
+
+
 def phases(width: int = 12) -> Panel:
     """The run's phases."""
     return table(

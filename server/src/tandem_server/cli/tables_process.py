@@ -18,9 +18,10 @@ from tandem_server.cli.configuration import ServerConfig, load
 from tandem_server.cli.gateway_pool import end_with_parent
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stop import EnvironmentLacks, with_plain_ends
-from tandem_server.cli.stores import open_registry
+from tandem_server.cli.stores import open_registry, open_rolled
 from tandem_server.cli.trace_stores import Stores
 from tandem_server.registry import Registry
+from tandem_server.store import Influx, QueryError, StoreDown
 from tandem_server.store.trace_store import TraceStoreDown
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ _LOG = logging.getLogger("tandem.tables")
 _PERIOD_S = 60.0
 
 
-def tabling(config: ServerConfig, registry: Registry, pool: Pool) -> Tabling:
-    """What analyses this server's captures; EnvironmentLacks without the native pass or pyarrow."""
+def tabling(config: ServerConfig, registry: Registry, pool: Pool, store: Influx | None) -> Tabling:
+    """What analyses this server's captures; EnvironmentLacks without the native pass or pyarrow. ``store``: for the boards' points, which
+    begin with the radio's events; None where it cannot be asked for them."""
     try:
         importlib.import_module("tandem_server.analysis.traces.parquet")
         tables = importlib.import_module("tandem_server.derived.tables")
@@ -41,7 +43,10 @@ def tabling(config: ServerConfig, registry: Registry, pool: Pool) -> Tabling:
             raise EnvironmentLacks(f"the native pass over captures is not built; {mend}") from error
         raise EnvironmentLacks(str(error)) from error
     wanted = config.traces
-    made: Tabling = tables.Tabling(registry, wanted.folder, Stores(config).at, pool, wanted.reserve_bytes)
+    told = None
+    if store is not None:
+        told = importlib.import_module("tandem_server.derived.run_traces").RunTraces(registry, store).tell
+    made: Tabling = tables.Tabling(registry, wanted.folder, Stores(config).at, pool, wanted.reserve_bytes, told)
     return made
 
 
@@ -58,9 +63,10 @@ def main(args: Namespace) -> int:
     log_to_stderr()
     os.nice(NICE)
     end_with_parent()
+    store = open_rolled(config)
     with open_registry(config) as registry:
         try:
-            own = tabling(config, registry, process_pool(config.traces.analyse_workers))
+            own = tabling(config, registry, process_pool(config.traces.analyse_workers), store)
         except EnvironmentLacks as error:
             _LOG.warning("captures are not analysed when they come: %s", error)
             return 0
@@ -69,7 +75,7 @@ def main(args: Namespace) -> int:
             try:
                 own.turn(time.time_ns())
                 told = ""
-            except (OSError, ValueError, TraceStoreDown, sqlite3.Error) as error:
+            except (OSError, ValueError, TraceStoreDown, StoreDown, QueryError, sqlite3.Error) as error:
                 if str(error) != told:  # a full disk is said once, not each minute
                     _LOG.warning("captures are not analysed this time: %s", error)
                 told = str(error)

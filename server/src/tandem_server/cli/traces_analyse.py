@@ -15,8 +15,9 @@ from tandem_server.cli.config_file import add_config
 from tandem_server.cli.configuration import load
 from tandem_server.cli.log import log_to_stderr
 from tandem_server.cli.stop import ConfigError, EnvironmentLacks, with_plain_ends
-from tandem_server.cli.stores import open_registry
+from tandem_server.cli.stores import open_registry, open_rolled
 from tandem_server.cli.tables_process import process_pool, tabling
+from tandem_server.store import QueryError, StoreDown
 from tandem_server.store.trace_store import TraceStoreDown
 
 if TYPE_CHECKING:
@@ -62,11 +63,11 @@ def _analyse(args: Namespace) -> int:
             if args.dask is None
             else on_dask(stack, args.dask, config.traces.folder.absolute())
         )
-        own = tabling(config, registry, pool)
+        own = tabling(config, registry, pool, open_rolled(config))
         busy = importlib.import_module("tandem_server.analysis.traces.manifest").ManifestError
         try:
             done = own.turn(time.time_ns(), args.probe, everything=args.all)
-        except (OSError, TraceStoreDown, busy) as error:
+        except (OSError, TraceStoreDown, StoreDown, QueryError, busy) as error:
             mend = "" if "mend: " in str(error) else "; mend: make room, or see that the store answers; call it again"
             raise EnvironmentLacks(f"{error}{mend}") from error
     _tell(done, args.json)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tandem_server.analysis.traces import folder, manifest
 from tandem_server.analysis.traces.batch import Analysed, process_batch
-from tandem_server.analysis.traces.manifest import TOGETHER, VERSION, named
+from tandem_server.analysis.traces.manifest import TOGETHER, VERSION, Capture, Part, named
 from tandem_server.analysis.traces.processes import Task
 from tandem_server.derived.units import Unit, units
 from tandem_server.door import Reserve
@@ -47,7 +47,8 @@ class Turn:
 
 
 class Tabling:
-    """``traces``: the folder of traces; ``store_at``: the store of a place in a bucket."""
+    """``traces``: the folder of traces; ``store_at``: the store of a place in a bucket; ``tell``: what is told of each part, before it
+    counts as made: the folder of tables, the part's name, its captures."""
 
     def __init__(
         self,
@@ -56,7 +57,9 @@ class Tabling:
         store_at: Callable[[str], TraceStore],
         pool: Pool,
         reserve_bytes: int,
+        tell: Callable[[Path, str, Sequence[TraceRow]], None] | None = None,
     ) -> None:
+        self._tell = tell
         self._registry, self._marks, self._store_at, self._pool = registry, registry.trace_tables, store_at, pool
         self._traces, self._reserve = traces.absolute(), Reserve([traces], reserve_bytes)
 
@@ -111,7 +114,7 @@ class Tabling:
         batches = folder.go_on(out, [[path] for path in of], BIN_NS, packets=False)
         begun = {path for batch in batches for path in batch}
         for path in of.keys() - begun:  # whole before its pass was killed
-            self._analysed(of[path], done)
+            self._analysed(out, path, of[path], done)
         again: list[tuple[TraceRow, ...]] = []
         task = functools.partial(process_batch, bin_ns=BIN_NS, packets=False, out=out)
         for (path,), result in zip(batches, self._pool(batches, task), strict=True):
@@ -121,7 +124,7 @@ class Tabling:
             if whys and len(rows) == 1:
                 broken = {rows[0]: next(iter(whys.values()))}
             if not whys:
-                self._analysed(rows, done)
+                self._analysed(out, path, rows, done)
             elif broken:
                 for row, why in broken.items():
                     self._failed(row, why, done)
@@ -146,7 +149,9 @@ class Tabling:
             )  # so that it is the same whenever it is fetched
         return str(place)
 
-    def _analysed(self, rows: Sequence[TraceRow], done: Turn) -> None:
+    def _analysed(self, out: Path, path: str, rows: Sequence[TraceRow], done: Turn) -> None:
+        if self._tell is not None:
+            self._tell(out, Part(VERSION, BIN_NS, False, (Capture.at(path),)).name, rows)
         self._marks.mark(rows[0].probe, [row.name for row in rows], VERSION)
         done.analysed += len(rows)
         _LOG.info("%s: analysed %s", rows[0].probe, ", ".join(row.name for row in rows))

@@ -56,9 +56,24 @@ def there_names(there: Iterable[tuple[TraceRow, object]]) -> frozenset[str]:
 
 def _whole(registry: Registry, row: TraceRow, owner: str, prefix: str, names: frozenset[str]) -> bool:
     """Whether a manifest came, and no capture that it promises of this run or pair is still to come."""
-    run = registry.runs.get(row.run or owner)
-    known: list[Run] = [] if run is None or run.probe != row.probe else [run]
-    if known and owner.startswith("pair-"):
-        known = registry.runs.of_pair(row.probe, owner, known[0].received_utc_ns) or known
+    known = _runs(registry, row, owner)
     promised = {file.name for one in known for file in promise_of(one).files if file.name.startswith(prefix)}
     return bool(known) and promised <= names
+
+
+def runs_of(registry: Registry, captures: Iterable[TraceRow]) -> list[Run]:
+    """The runs that these captures, of one unit, are of, as far as their manifests are here."""
+    for row in captures:
+        owner = _OWNER.match(row.name)
+        if known := _runs(registry, row, owner[1] if owner else row.run or ""):
+            return known
+    return []
+
+
+def _runs(registry: Registry, row: TraceRow, owner: str) -> list[Run]:
+    run = registry.runs.get(row.run or owner)
+    if run is None or run.probe != row.probe:
+        return []
+    if owner.startswith("pair-"):
+        return registry.runs.of_pair(row.probe, owner, run.received_utc_ns) or [run]
+    return [run]

@@ -193,6 +193,28 @@ LEDGER_RECORDS = Measurement(
     ),
 )
 
+RUN_TRACE = Measurement(
+    "run_trace",
+    "one subflow of a run in the run's captures, once they were analysed, at its beginning; without path and subflow: the connection",
+    ("probe", "run", "kind", "path", "operator", "subflow"),
+    (
+        Field("goodput_bytes", "int", "B", "each byte of the data level once, in the direction that carried more", 0),
+        Field("duplicate_bytes", "int", "B", "that the capture saw again", 0),
+        Field("hole_fill_bytes", "int", "B", "that came behind later ones of their subflow: lost and sent again", 0),
+        Field("reinjected_bytes", "int", "B", "that another subflow had carried before", 0),
+        Field("again_percent", "float", "%", "duplicate and hole-filling bytes by all that came", 0, 100),
+        Field("rtt_median_ms", "float", "ms", "of the capture's samples; absent where the capture has none", 0),
+        Field("rtt_p95_ms", "float", "ms", "likewise", 0),
+        Field(
+            "reorder_queue_max_bytes", "int", "B", "most that waited for what was missing; of the connection only", 0
+        ),
+        Field("events", "int", "", "handovers and signal drops on its path while it ran, apart from others", 0),
+        Field("recoveries", "int", "", "of these, that have a t_R (server/spec/radio-packets.md)", 0),
+        Field("t_r_median_s", "float", "s", "t_R, the time until the RTT was back: median of these", 0, 60),
+        Field("t_r_max_s", "float", "s", "the longest of these", 0, 60),
+    ),
+)
+
 SERVER_MEASUREMENTS: dict[str, Measurement] = {
     m.name: m
     for m in (
@@ -205,6 +227,7 @@ SERVER_MEASUREMENTS: dict[str, Measurement] = {
         SERVER_TRACES,
         LEDGER,
         LEDGER_RECORDS,
+        RUN_TRACE,
         *DERIVED_MEASUREMENTS,
     )
 }

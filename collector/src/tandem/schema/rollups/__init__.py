@@ -44,6 +44,7 @@ NOT_ROLLED = {
     "registration": "asked for near an event only",
     "position": "coverage has it, joined with the radio and by area",
     "phase": "of one run",
+    "run_trace": "of one run",
     "dash_playback": "of one play; dash and dash_segment have its figures",
     **dict.fromkeys(DERIVED_POLICIES, "made by the hour and the day, asked as it is"),
 }

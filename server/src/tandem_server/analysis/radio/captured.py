@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem_server.analysis.evaluate import Evaluation
+from tandem_server.analysis.folder import Capture
 from tandem_server.analysis.papers.folder_bins import FOLDER
 from tandem_server.analysis.radio.effects import RULE, joined
 from tandem_server.analysis.radio.matched import CONNECTIONS, SUBFLOWS, TOTALS, Matched, matched
@@ -37,7 +38,8 @@ def of_campaign(e: Evaluation, rule: Rule = RULE) -> Packets | None:
     parts = manifest.read(place)
     if not parts:
         return None
-    found, binned = _read(e, place, parts)
+    width, campaign = next(iter(parts.values())).bin_ns, e.campaign
+    found, binned = read(place, sorted(parts), width, campaign.manifests, campaign.captures, e.clock.start_utc_ns)
     made = joined(radio_of(e), found.flows, binned, rule)
     made.account |= found.account
     return Packets(made, _series(e, found.flows, binned))
@@ -54,18 +56,22 @@ def radio_of(e: Evaluation) -> Radio:
     )
 
 
-def _read(e: Evaluation, place: Path, parts: Mapping[str, manifest.Part]) -> tuple[Matched, Binned]:
+def read(
+    place: Path,
+    names: Sequence[str],
+    width: int,
+    manifests: Sequence[Mapping[str, Any]],
+    captures: Sequence[Capture],
+    start: int,
+) -> tuple[Matched, Binned]:
+    """The subflows of these runs and their bins, ``width`` ns each, of parts ``names``; times since ``start``, UTC ns."""
     parquet = importlib.import_module("tandem_server.analysis.traces.parquet")
     codes = importlib.import_module("tandem_server.analysis.traces.columns")
-    names = sorted(parts)
     connections, subflows, totals = (
         parquet.columns(place, table, names, wanted)
         for table, wanted in (("connections", CONNECTIONS), ("subflows", SUBFLOWS), ("totals", TOTALS))
     )
-    start = e.clock.start_utc_ns
-    methods = codes.NAMES["rtt_method"]
-    found = matched(e.campaign.manifests, e.campaign.captures, connections, subflows, totals, start, methods)
-    width = next(iter(parts.values())).bin_ns
+    found = matched(manifests, captures, connections, subflows, totals, start, codes.NAMES["rtt_method"])
     number = {name: n for n, name in enumerate(connections["files"])}
     pieces = [_bins(parquet.columns(place, "bins", [name], BINS), found, number, start, width) for name in names]
     joint = [np.concatenate(column) for column in zip(*pieces, strict=True)]

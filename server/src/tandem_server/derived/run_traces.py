@@ -1,0 +1,169 @@
+"""What boards show of a run's captures: a point for each subflow and one for the connection (server/spec/derived.md, ``run_trace``)."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tandem.schema.line_protocol import Point, encode_point
+from tandem.schema.metrics.server import RUN_TRACE
+from tandem.schema.record import RecordError, Value, check_server
+from tandem_server.analysis.folder import Capture, capture_name
+from tandem_server.analysis.radio.captured import KINDS, read
+from tandem_server.analysis.radio.effects import joined
+from tandem_server.analysis.radio.matched import Matched
+from tandem_server.analysis.radio.recoveries import BEFORE_NS, LONGEST_NS
+from tandem_server.analysis.radio.shapes import Radio
+from tandem_server.analysis.reading import mapping, mappings, text
+from tandem_server.analysis.traces.parquet import columns
+from tandem_server.derived.tables import BIN_NS
+from tandem_server.derived.units import runs_of
+from tandem_server.registry import Registry, TraceRow
+from tandem_server.store import Influx
+
+_LOG = logging.getLogger("tandem.tables")
+_TOTALS = (
+    *("connection", "subflow", "direction", "goodput_bytes", "duplicate_bytes", "hole_fill_bytes", "reinjected_bytes"),
+    *("rtt_median_ns", "rtt_p95_ns", "reorder_queue_max_bytes"),
+)
+_BYTES = ("goodput_bytes", "duplicate_bytes", "hole_fill_bytes", "reinjected_bytes")
+
+Fields = dict[str, Value]
+
+
+class RunTraces:
+    """``tell`` is for ``Tabling``. Points of a run that is told again take the place of those before."""
+
+    def __init__(self, registry: Registry, store: Influx) -> None:
+        self._registry, self._store = registry, store
+
+    def tell(self, out: Path, part: str, captures: Sequence[TraceRow]) -> None:
+        """Write the points of the runs of one part of the tables. StoreDown, QueryError."""
+        runs = runs_of(self._registry, captures)
+        manifests = [run.manifest for run in runs if isinstance(run.manifest.get("kind"), str)]
+        if not manifests:
+            return
+        probe = captures[0].probe
+        try:
+            points = self._points(out, part, probe, manifests, captures)
+        except (RecordError, KeyError, TypeError, ValueError, IndexError) as error:
+            # A manifest comes from outside: one that is not as it should be costs its own points, not the tables.
+            _LOG.warning("%s: %s: no points for boards: %r", probe, captures[0].name, error)
+            return
+        for run in {point.tags["run"] for point in points}:
+            self._store.query(f'DELETE FROM "{RUN_TRACE.name}" WHERE "run" = \'{_escaped(run)}\'')  # noqa: S608  escaped
+        for refused in self._store.write([encode_point(point) for point in points]):
+            _LOG.warning("%s: the database refuses a point of %s: %s", probe, captures[0].name, refused.reason)
+
+    def _points(
+        self, out: Path, part: str, probe: str, manifests: Sequence[Mapping[str, Any]], rows: Sequence[TraceRow]
+    ) -> list[Point]:
+        totals, flows_of = (
+            columns(out, "totals", [part], _TOTALS),
+            columns(out, "subflows", [part], ("subflow", "connection")),
+        )
+        if len(totals["files"]) != 1:
+            return []
+        name = capture_name(totals["files"][0])
+        own = str(manifests[0]["id"]) if len(manifests) == 1 else None
+        path = None if len(rows) > 1 else _path(rows[0].name)
+        # Matched by the run's own account, as the papers' figures are: the capture lists every run that may be in it.
+        told = [{**one, "files": [{"name": name}]} for one in manifests]
+        found, binned = read(out, [part], BIN_NS, told, [Capture(name, 0, None, own, path, False)], 0)
+        flows = found.flows
+        if not len(flows.run):
+            return []
+        recovered = self._recovered(joined(self._radio(probe, found), flows, binned).rows)
+        connection = dict(zip(flows_of["subflow"].tolist(), flows_of["connection"].tolist(), strict=True))
+        of_manifest = {str(one["id"]): one for one in manifests}
+        points: list[Point] = []
+        for n, (run, kind, own_path) in enumerate(zip(flows.run, flows.kind, flows.path, strict=True)):
+            subflow, way = int(flows.subflow[n]), int(found.direction[n])
+            fields = _fields(totals, connection[subflow], subflow, way) | recovered.get((run, subflow), {})
+            tags = {"probe": probe, "run": run, "kind": kind, "path": own_path, "subflow": str(subflow)}
+            if operator := _operator(of_manifest[run], own_path):
+                tags["operator"] = operator
+            points.append(Point(RUN_TRACE.name, tags, fields, int(flows.start_ns[n])))
+        for n in {int(flows.connection[n]): n for n in reversed(range(len(flows.run)))}.values():
+            fields = _fields(totals, connection[int(flows.subflow[n])], None, int(found.direction[n]))
+            tags = {"probe": probe, "run": flows.run[n], "kind": flows.kind[n]}
+            points.append(Point(RUN_TRACE.name, tags, fields, int(flows.start_ns[n])))
+        for point in points:
+            check_server(point.measurement, point.tags, point.fields)
+        return points
+
+    def _radio(self, probe: str, found: Matched) -> Radio:
+        """The modems' events while these subflows lasted, and so long before and after that another one is seen to follow."""
+        low = int(found.flows.start_ns.min()) - BEFORE_NS
+        high = int(found.flows.end_ns.max()) + LONGEST_NS
+        kinds = " OR ".join(f"\"kind\" = '{kind}'" for kind in KINDS)
+        asked = (
+            f'SELECT "seq", "change_db" FROM "event" WHERE "probe" = $probe AND time >= {low} AND time <= {high}'  # noqa: S608  numbers and words of this program
+            f' AND ({kinds}) GROUP BY "path", "kind"'
+        )
+        events = sorted(
+            (int(row[0]), series.tags["path"], series.tags["kind"], math.nan if row[2] is None else float(row[2]))
+            for series in self._store.query(asked, {"probe": probe})
+            if series.tags.get("path")
+            for row in series.rows
+        )
+        return Radio(
+            np.array([one[0] for one in events], dtype=np.int64),
+            [one[1] for one in events],
+            [one[2] for one in events],
+            np.array([one[3] for one in events], dtype=np.float64),
+        )
+
+    def _recovered(self, rows: Mapping[str, Sequence[Any]]) -> dict[tuple[str, int], Fields]:
+        """By run and subflow its events that stand apart, and t_R of those that have one."""
+        known: dict[tuple[str, int], list[float]] = defaultdict(list)
+        for run, subflow, t_r_s in zip(rows["run"], rows["subflow"], rows["t_r_s"], strict=True):
+            known[run, int(subflow)].append(float(t_r_s))
+        made: dict[tuple[str, int], Fields] = {}
+        for key, values in known.items():
+            there = [value for value in values if math.isfinite(value)]
+            made[key] = {"events": len(values), "recoveries": len(there)}
+            if there:
+                made[key] |= {"t_r_median_s": float(np.median(there)), "t_r_max_s": max(there)}
+        return made
+
+
+def _fields(totals: Mapping[str, Any], connection: int, subflow: int | None, way: int) -> Fields:
+    """Of one row of ``totals``; absent is absent. The connection's own row has the data-level queue, a subflow's its round trips."""
+    which = np.asarray(totals["subflow"], dtype=np.float64)
+    mine = np.isnan(which) if subflow is None else which == subflow
+    (row,) = np.flatnonzero(mine & (totals["connection"] == connection) & (totals["direction"] == way))[:1].tolist()
+    fields: Fields = {name: int(totals[name][row]) for name in _BYTES}
+    came = sum(int(totals[name][row]) for name in ("goodput_bytes", "duplicate_bytes"))
+    if came:
+        again = int(totals["duplicate_bytes"][row]) + int(totals["hole_fill_bytes"][row])
+        fields["again_percent"] = min(100.0, 100.0 * again / came)
+    for name in ("rtt_median", "rtt_p95"):
+        if math.isfinite(value := float(totals[f"{name}_ns"][row])):
+            fields[f"{name}_ms"] = value / 1e6
+    if subflow is None and math.isfinite(value := float(totals["reorder_queue_max_bytes"][row])):
+        fields["reorder_queue_max_bytes"] = int(value)
+    return fields
+
+
+def _path(name: str) -> str | None:
+    """Of a capture that is named after its run or pair and its path; None of all paths in one."""
+    parts = name.removeprefix("captures/").split(".pcap")[0].split("-", 2)
+    return parts[2] if len(parts) > 2 else None
+
+
+def _operator(manifest: Mapping[str, Any], path: str) -> str | None:
+    for one in mappings(mapping(dict(manifest), "parameters"), "paths"):
+        if text(one, "name") == path:
+            return text(one, "operator")
+    return None
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
