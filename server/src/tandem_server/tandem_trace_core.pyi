@@ -35,6 +35,7 @@ class Tables(TypedDict):
     subflows: Table
     totals: Table
     bins: Table
+    waits: Table
     events: Table
     packets: Table
     problems: Table

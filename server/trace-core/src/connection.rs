@@ -4,6 +4,7 @@ use crate::bins::Meter;
 use crate::mapping::Stretch;
 use crate::numbers::{expand, BASE};
 use crate::ranges::Ranges;
+use crate::waiting::Waiting;
 
 /// One direction at the data level. Numbers are relative to `origin` and begin at `BASE`.
 #[derive(Debug, Default)]
@@ -24,6 +25,7 @@ pub struct Level {
     pub heard_ack: Option<(u64, bool)>,
     /// How many subflows hold payload that cannot be placed before their initial sequence number is known.
     pub waits: u32,
+    pub waiting: Waiting,
 }
 
 /// Beyond it a number is damage.

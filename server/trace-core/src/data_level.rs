@@ -6,6 +6,7 @@ use crate::connection::Level;
 use crate::engine::Engine;
 use crate::events::{Event, Kind};
 use crate::flow::{Joined, Side};
+use crate::numbers::BASE;
 use crate::options::{Map, Options};
 use crate::out::Out;
 use crate::ranges::Found;
@@ -31,7 +32,7 @@ impl Engine {
             self.heard_first(map, data_fin, place, time);
         }
         if !self.flows[place.flow as usize].sides[usize::from(place.side)].late.is_empty() {
-            self.place_late(place);
+            self.place_late(place, time);
         }
     }
 
@@ -102,7 +103,7 @@ impl Engine {
 
     /// Payload whose mapping came behind it, each in the bin in which it came.
     #[cold]
-    fn place_late(&mut self, place: Place) {
+    fn place_late(&mut self, place: Place, time: i64) {
         let Engine { out, flows, connections, .. } = self;
         let flow = &mut flows[place.flow as usize];
         let me = &mut flow.sides[usize::from(place.side)];
@@ -120,6 +121,11 @@ impl Engine {
                         }
                         placed.goodput += new;
                         placed.seen += seen;
+                        let end = relative + length;
+                        if new > 0 && end > BASE && !level.waiting.hold(end, out.packet, late.time, place, out.limits.waiting) {
+                            out.no_room("waiting");
+                        }
+                        level.waiting.release(level.ranges.next(), Some(time));
                     }
                     None => left.push(Late { start: at, end: at + length, ..late }),
                 }
@@ -237,6 +243,7 @@ impl At<'_> {
             // Nearly always: one mapping holds all of it, and it is what comes next.
             Some(start) => {
                 taken.goodput = taken.end - taken.start;
+                self.me.prompt += 1;
                 if self.out.packets.is_some() {
                     taken.dsn = Some(self.mine.absolute(start));
                 }
@@ -255,6 +262,7 @@ impl At<'_> {
     #[inline(never)]
     fn mapped_anywhere(&mut self, start: u64, end: u64, found: Found) -> Placed {
         let mut placed = Placed::default();
+        let mut last = BASE;
         let mut at = start;
         while at < end {
             let Some(stretch) = self.me.mappings.stretch(at, end) else {
@@ -273,6 +281,9 @@ impl At<'_> {
                     }
                     placed.goodput += new;
                     placed.seen += seen;
+                    if new > 0 {
+                        last = last.max(relative + stretch.length);
+                    }
                 }
                 None => {
                     let late = Late { start: at, end: at + stretch.length, time: self.time, first: start, row: usize::MAX };
@@ -282,10 +293,26 @@ impl At<'_> {
             }
             at += stretch.length;
         }
+        self.wait_in_order(last);
         if self.mine.ranges.bound(self.out.limits.intervals) {
+            self.mine.waiting.release(self.mine.ranges.next(), None);
             self.out.no_room("intervals");
         }
         placed
+    }
+
+    /// The packet waits until all below `last` is there, and those end their wait for which it was lacking.
+    fn wait_in_order(&mut self, last: u64) {
+        let next = self.mine.ranges.next();
+        self.mine.waiting.release(next, Some(self.time));
+        if last > next {
+            let most = self.out.limits.waiting;
+            if !self.mine.waiting.hold(last, self.out.packet, self.time, self.me.place, most) {
+                self.out.no_room("waiting");
+            }
+        } else if last > BASE {
+            self.me.prompt += 1;
+        }
     }
 
     /// Its mapping may come. How many bytes of it are kept for that: none that wait already, or were here before.
@@ -337,6 +364,8 @@ impl At<'_> {
         let data = level.fin.map_or(ack, |fin| ack.min(fin));
         // What was seen and cannot be placed yet is not unseen.
         let unseen = if level.waits == 0 { level.ranges.skip_to(data) } else { 0 };
+        // What they waited for came, but is not in the capture.
+        level.waiting.release(level.ranges.next(), None);
         let bin = self.out.bin(&mut level.meter, self.time, Owner::Connection(self.connection, 1 - self.direction));
         bin.acked += data.saturating_sub(before);
         bin.unseen += unseen;

@@ -256,6 +256,7 @@ impl Engine {
         for (number, connection) in self.connections.iter_mut().enumerate() {
             for (direction, level) in connection.levels.iter_mut().enumerate() {
                 self.out.close(&mut level.meter, Owner::Connection(number as u32, direction as u8));
+                level.waiting.release(u64::MAX, None);
             }
         }
     }

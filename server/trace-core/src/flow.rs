@@ -45,6 +45,8 @@ pub struct Side {
     pub waits: bool,
     /// There was more of it than is kept, and the initial sequence number is not known: no more is.
     pub hopeless: bool,
+    /// Packets with new data that did not wait at the data level.
+    pub prompt: u64,
     /// Time to live of its packets.
     pub hops: u8,
     /// IP's identification of its first packet.

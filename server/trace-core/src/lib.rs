@@ -45,4 +45,5 @@ mod together;
 mod unacknowledged;
 mod usual;
 mod verdict;
+mod waiting;
 mod zstandard;

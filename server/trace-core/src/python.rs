@@ -17,7 +17,7 @@ use crate::{events, identities, mapped, problems, tables, verdict};
 struct Analysed {
     form: Form,
     engine: Engine,
-    tables: [(&'static str, Table); 7],
+    tables: [(&'static str, Table); 8],
 }
 
 /// Reads the files, and once more where the first reading tells that another one is right: nearly none is then read twice.
@@ -50,6 +50,7 @@ fn made(form: Form, engine: Engine) -> Analysed {
         ("subflows", identities::subflows(&engine, &verdict)),
         ("totals", tables::totals(&engine, &verdict)),
         ("bins", tables::bins(&engine, &verdict)),
+        ("waits", tables::waits(&engine, &verdict)),
         ("events", identities::events(&engine, &verdict)),
         ("packets", tables::packets(&engine, &verdict)),
         ("problems", identities::problems(&engine)),

@@ -27,7 +27,7 @@ impl Ranges {
     }
 
     /// The first that is missing.
-    #[cfg(test)]
+    #[inline(always)]
     pub fn next(&self) -> u64 {
         self.next
     }

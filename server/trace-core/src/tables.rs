@@ -1,4 +1,6 @@
-//! The tables `totals`, `bins` and `packets`; README.md says what each column is.
+//! The tables `totals`, `bins`, `waits` and `packets`; README.md says what each column is.
+
+use std::collections::BTreeMap;
 
 use crate::assemble::{assemble, Made};
 use crate::bins::{Level, Owner, Row};
@@ -6,7 +8,8 @@ use crate::columns::Table;
 use crate::engine::Engine;
 use crate::out::Packet;
 use crate::samples::Values;
-use crate::verdict::Verdict;
+use crate::verdict::{Verdict, OPENER, RESPONDER};
+use crate::waiting::UNKNOWN;
 
 pub fn bins(engine: &Engine, verdict: &Verdict) -> Table {
     let rows = assemble(engine, verdict, &engine.out.bins.rows);
@@ -96,6 +99,35 @@ fn counts(table: &mut Table, rows: &[Made]) {
     table.add_some("reorder_queue_last_bytes", rows.iter().map(|row| last(&row.bin.queue)));
     table.add_some("receive_window_min_bytes", rows.iter().map(|row| least(&row.bin.window)));
     table.add_some("receive_window_last_bytes", rows.iter().map(|row| last(&row.bin.window)));
+}
+
+/// How long packets waited at the data level, where the capture was made at their receiver.
+pub fn waits(engine: &Engine, verdict: &Verdict) -> Table {
+    let mut counts: BTreeMap<(u32, u32, u8, u32), u64> = BTreeMap::new();
+    let mut add = |number: u32, side: u8, wait: u32, packets: u64| {
+        let flow = &engine.flows[number as usize];
+        let direction = side ^ u8::from(flow.flip);
+        let Some(connection) = verdict.numbers[flow.connection as usize] else { return };
+        let receiver = [RESPONDER, OPENER][usize::from(direction)];
+        if packets > 0 && verdict.vantages[connection as usize] == receiver {
+            *counts.entry((connection, number, direction, wait)).or_default() += packets;
+        }
+    };
+    for (number, flow) in engine.flows.iter().enumerate() {
+        for (side, one) in flow.sides.iter().enumerate() {
+            add(number as u32, side as u8, 0, one.prompt);
+        }
+    }
+    for level in engine.connections.iter().flat_map(|connection| &connection.levels) {
+        level.waiting.counts.iter().for_each(|((number, side, wait), packets)| add(*number, *side, *wait, *packets));
+    }
+    let mut table = Table::of(counts.len());
+    table.add("connection", counts.keys().map(|key| key.0));
+    table.add("subflow", counts.keys().map(|key| key.1));
+    table.add("direction", counts.keys().map(|key| key.2));
+    table.add_some("wait_ms", counts.keys().map(|key| (key.3 != UNKNOWN).then_some(key.3)));
+    table.add("packets", counts.values().copied());
+    table
 }
 
 pub fn packets(engine: &Engine, verdict: &Verdict) -> Table {

@@ -67,6 +67,7 @@ class PartWriter:
             "subflows": tables["subflows"],
             "totals": tables["totals"],
             "bins": tables["bins"],
+            "waits": tables["waits"],
             "events": tables["events"],
             "problems": tables["problems"],
             "packets": tables["packets"],
