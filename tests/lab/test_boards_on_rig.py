@@ -34,6 +34,12 @@ PERHAPS: dict[Place, str] = {
         "Movement",
         "B",
     ): "how fast is told after a minute of moving: about as long as the run moves",
+    (
+        "tandem-multipath",
+        "panel",
+        "Time until the RTT is back (t_R), of each run",
+        "A",
+    ): "runs of the rig last seconds: a radio event need not fall into one that is captured",
     ("tandem-fleet", "panel", "Probes now, by state", "B"): "idle: only when the server looks between two runs",
 }
 """What may be empty or not."""
