@@ -8,7 +8,7 @@ import time
 import native  # noqa: F401  (skips where the native pass is not built)
 import pytest
 import scenes
-from captures import CLIENT, CLIENT2, EPOCH, pcap, token
+from captures import ACK, CLIENT, CLIENT2, EPOCH, MS, S, dss, pcap, token
 from trace_desk_here import Place, offered
 
 pq = pytest.importorskip("pyarrow.parquet", reason="no pyarrow; pip install -r requirements/dev.txt")
@@ -192,16 +192,17 @@ def test_by_hand_in_several_processes(server, capsys):
     assert "mend: make room" in told("--all", status=3).err
 
 
+ENVIRONMENT = {
+    "further": {"connection": f"{token(scenes.CLIENT_KEY, 1):08x}"},
+    "path_addresses": {"a": CLIENT, "b": CLIENT2},
+}
+
+
 def test_boards_get_a_point_for_each_subflow_and_the_connection_once(server, private_influx):
     a, b = halves()
-    told = {
-        "environment": {
-            "further": {"connection": f"{token(scenes.CLIENT_KEY, 1):08x}"},
-            "path_addresses": {"a": CLIENT, "b": CLIENT2},
-        },
-        "parameters": {"paths": [{"name": "a", "operator": "op-a"}, {"name": "b"}]},
-    }
-    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b}, **told)
+    parameters = {"paths": [{"name": "a", "operator": "op-a"}, {"name": "b"}]}
+    manifest = {"environment": ENVIRONMENT, "parameters": parameters}
+    server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b}, **manifest)
     server.come(a, f"{RUN}-a.pcap")
     server.come(b, f"{RUN}-b.pcap")
     with private_influx.client() as store:
@@ -222,3 +223,35 @@ def test_boards_get_a_point_for_each_subflow_and_the_connection_once(server, pri
     assert (rows["op-a", "a", "0"]["events"], rows["op-a", "a", "0"]["recoveries"]) == (1, 0)
     assert rows["", "b", "1"]["reinjected_bytes"] > 0
     assert rows["", "", ""]["run"] == RUN
+
+
+def disturbed(slow_s, end_s):
+    """An upload, ten segments a second, whose round trips of 50 ms are 200 ms for what is sent in ``slow_s``."""
+    scene = scenes.Multipath(rtt_ns=50 * MS)
+    client, far = scene.open()
+    for n in range(end_s * 10):
+        at_ns, data = S + n * 100 * MS, scene.to_server + 1000 * n
+        rtt_ns = (200 if slow_s[0] <= at_ns / S < slow_s[1] else 50) * MS
+        sequence = scenes.C0 + 1 + 1000 * n
+        mapped = dss(ack=scene.to_client, dsn=data, ssn=1 + 1000 * n, length=1000)
+        client(at_ns, sequence, scenes.S0 + 1, ACK, 1000, mapped)
+        far(at_ns + rtt_ns, scenes.S0 + 1, sequence + 1000, ACK, 0, dss(ack=data + 1000))
+    return pcap(sorted(scene.wire.packets, key=lambda packet: packet.time_ns))
+
+
+def test_boards_get_the_time_until_round_trips_are_back(server, private_influx):
+    """Two seconds of 200 ms after a handover, to the width of a bin and the round trip itself."""
+    capture = disturbed(slow_s=(6, 8), end_s=20)
+    server.promise(RUN, {f"{RUN}-a.pcap": capture}, environment=ENVIRONMENT)
+    server.come(capture, f"{RUN}-a.pcap")
+    with private_influx.client() as store:
+        for name in ("run_trace", "event"):
+            store.query(f'DROP SERIES FROM "{name}"')
+        assert store.write([f"event,probe=probe-1,path=a,kind=handover seq=1i {EPOCH + 6 * S}"]) == []
+        assert server.tabling(tell=RunTraces(server.registry, store).tell).turn(time.time_ns()).analysed == 1
+        fields = '"events", "recoveries", "t_r_median_s", "t_r_max_s"'
+        (found,) = store.query(f'SELECT {fields} FROM "run_trace" WHERE "path" = \'a\'')
+    (values,) = found.rows
+    row = dict(zip(found.columns, values, strict=True))
+    assert (row["events"], row["recoveries"]) == (1, 1)
+    assert row["t_r_median_s"] == row["t_r_max_s"] == pytest.approx(2.1, abs=0.15)
