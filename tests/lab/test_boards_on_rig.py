@@ -39,7 +39,7 @@ PERHAPS: dict[Place, str] = {
         "panel",
         "Time until the RTT is back (t_R), of each run",
         "A",
-    ): "runs of the rig last seconds: a radio event need not fall into one that is captured",
+    ): "t_R wants two seconds of round trips before an event: captured runs of the rig last five, and an event need not fall so",
     ("tandem-fleet", "panel", "Probes now, by state", "B"): "idle: only when the server looks between two runs",
 }
 """What may be empty or not."""

@@ -189,7 +189,7 @@ def test_by_hand_in_several_processes(server, capsys):
     assert told(status=0).out == "0 captures analysed, 0 failed, 1 wait for others of their runs\n"
     assert told("--all", "--probe", "probe-1", status=0).out.startswith("1 captures analysed, 0 failed, 0 wait")
     config.write_text(f"{ELSEWHERE}[traces]\nreserve_bytes = {1 << 50}\n")
-    assert "mend: make room" in told("--all", status=3).err
+    assert "hint: make room" in told("--all", status=3).err
 
 
 ENVIRONMENT = {

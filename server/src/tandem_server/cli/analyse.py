@@ -100,16 +100,31 @@ def _bins(told: str) -> float:
     return width
 
 
-@with_plain_ends
-def _analyse(args: Namespace) -> int:
-    if args.packets and args.out is None:
-        raise ConfigError("--packets are rows of a table; mend: --out DIR")
+def need_native_pass() -> None:
+    """EnvironmentLacks where it is not built."""
     try:
         importlib.import_module("tandem_server.tandem_trace_core")
     except ImportError as error:
         raise EnvironmentLacks(
-            "the native pass over captures is not built; mend: ./kit setup, or a server's wheel for this processor"
+            "the native pass over captures is not built; hint: ./kit setup, or a server's wheel for this processor"
         ) from error
+
+
+def need_pyarrow() -> None:
+    """EnvironmentLacks without it."""
+    try:
+        importlib.import_module("tandem_server.analysis.traces.parquet")
+    except ImportError as error:
+        if "pyarrow" not in str(error):
+            raise
+        raise EnvironmentLacks(str(error)) from error
+
+
+@with_plain_ends
+def _analyse(args: Namespace) -> int:
+    if args.packets and args.out is None:
+        raise ConfigError("--packets are rows of a table; mend: --out DIR")
+    need_native_pass()
     found_module = importlib.import_module("tandem_server.analysis.traces.found")
     found = found_module.find(args.files)
     for folder in found.empty:
@@ -187,12 +202,7 @@ def on_dask(stack: contextlib.ExitStack, address: str, out: Path | None) -> Pool
 def _go_on(
     stack: contextlib.ExitStack, out: Path, batches: list[list[str]], bin_ns: int, packets: bool, named: int
 ) -> list[list[str]]:
-    try:
-        importlib.import_module("tandem_server.analysis.traces.parquet")
-    except ImportError as error:
-        if "pyarrow" not in str(error):
-            raise
-        raise EnvironmentLacks(str(error)) from error
+    need_pyarrow()
     manifest = importlib.import_module("tandem_server.analysis.traces.manifest")
     folder = importlib.import_module("tandem_server.analysis.traces.folder")
     try:

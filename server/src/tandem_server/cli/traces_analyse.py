@@ -57,7 +57,7 @@ def _analyse(args: Namespace) -> int:
     log_to_stderr()
     with open_registry(config) as registry, contextlib.ExitStack() as stack:
         if args.probe is not None and all(probe.name != args.probe for probe in registry.probes.all()):
-            raise ConfigError(f"no probe {args.probe!r}; mend: tandem-server probe list")
+            raise ConfigError(f"no probe {args.probe!r}; hint: tandem-server probe list")
         pool = (
             process_pool(args.workers or config.traces.analyse_workers)
             if args.dask is None
@@ -68,8 +68,9 @@ def _analyse(args: Namespace) -> int:
         try:
             done = own.turn(time.time_ns(), args.probe, everything=args.all)
         except (OSError, TraceStoreDown, StoreDown, QueryError, busy) as error:
-            mend = "" if "mend: " in str(error) else "; mend: make room, or see that the store answers; call it again"
-            raise EnvironmentLacks(f"{error}{mend}") from error
+            helped = any(word in str(error) for word in ("hint: ", "mend: "))
+            hint = "" if helped else "; hint: make room, or see that the store answers; call it again"
+            raise EnvironmentLacks(f"{error}{hint}") from error
     _tell(done, args.json)
     return 1 if done.failed else 0
 
