@@ -1,12 +1,14 @@
 """The collector as a whole, with doubles for modems, kernel and experiment: records, status, disks, starts and ends."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from doubles import Rehearsal, account, kinds, points
 from https_gateway import Gateway
 
+from tandem.app.config_round_trip import RoundTripConfig
 from tandem.app.parts import EnvironmentLackError, PathChange
 from tandem.app.status_socket import ask
 from tandem.app.supervisor import Supervisor
@@ -62,6 +64,25 @@ def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gate
     assert run["subflows"][0]["history_bit_per_s"] == [8000, 8000, 8000]
     assert "mobility_start" in [e["kind"] for e in status["events"]]
     collector.stop()
+
+
+def test_round_trips_are_off_and_where_they_are_on_their_records_go_the_way_of_all(
+    tmp_path: Path, gateway: Gateway
+) -> None:
+    off = Rehearsal(tmp_path / "off", gateway)
+    assert off.config.round_trip.enabled is False
+    collector = Rehearsal(tmp_path / "on", gateway)
+    collector.rewired(replace(collector.config, round_trip=RoundTripConfig(enabled=True, period_s=0.2))).start()
+    answers = collector.supervisor.answers
+    collector.until(lambda: answers.status()["round_trips"]["b"]["outcome"] == "unserved")  # no endpoint here
+    collector.pollers["a"].poll(-70.0)  # a run begins
+    assert collector.stop()
+    found = [p for p in points(gateway) if p.measurement == "round_trip"]
+    assert {(p.tags["path"], p.tags["operator"], p.fields["outcome"]) for p in found} == {
+        ("a", "A", "unserved"),
+        ("b", "B", "unserved"),
+    }
+    assert "rtt_ms" not in found[0].fields
 
 
 def test_a_full_disk_stops_no_poll_and_loses_nothing_while_memory_lasts(

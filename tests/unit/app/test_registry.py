@@ -39,6 +39,7 @@ def test_what_is_described_is_what_was_declared() -> None:
     described = Registry(None).describe("download")
     assert described.parameters == EXPERIMENT.parameters
     assert described.results == EXPERIMENT.results
+    assert described.quiet is False  # what ``Wish`` has for a download, of which nobody asks
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from tandem.schema.metrics import (
     PLAYBACK_STATES,
     PROBE_STATES,
     RADIO_STATES,
+    ROUND_TRIP_OUTCOMES,
     SERVER_MEASUREMENTS,
     VERDICT_ROLES,
     VERDICTS,
@@ -66,6 +67,7 @@ def test_every_state_has_a_meaning_and_no_other():
         ("campaign", "state"): CAMPAIGN_STATES,
         ("verdict", "verdict"): VERDICTS,
         ("verdict", "role"): VERDICT_ROLES,
+        ("round_trip", "outcome"): ROUND_TRIP_OUTCOMES,
     }
     assert {key: set(meanings(*key)) for key in states} == {key: set(words) for key, words in states.items()}
     for key in (("probe_state", "state"), ("modem_health", "state"), ("campaign", "state"), ("verdict", "verdict")):
