@@ -20,6 +20,7 @@ from tandem_server.analysis.papers.network_events import FIVE_MINUTES_S, Network
 from tandem_server.analysis.papers.recovery import Recovery, recovery
 from tandem_server.analysis.reading import mapping, text, whole
 from tandem_server.analysis.recorded import RadioSeries, Recorded, SubflowSeries
+from tandem_server.analysis.round_trips import PathTrips
 from tandem_server.analysis.run_classes import RunClasses, run_classes
 from tandem_server.analysis.runs import run_paths
 from tandem_server.analysis.tables.facts import Facts
@@ -71,6 +72,8 @@ class Material:
     packets: Mapping[str, Sequence[SubflowSeries]] = field(default_factory=dict)
     """Subflows of the captures by run, RTT and goodput by bin; empty where none were analysed or matched."""
     classes: RunClasses = field(default_factory=RunClasses)
+    round_trips: Mapping[str, PathTrips] = field(default_factory=dict)
+    """By path, asked all the time."""
     roles: dict[str, str] = field(default_factory=dict)
     """By role the path, of all campaigns' runs."""
 
@@ -138,6 +141,7 @@ def material(
         bins=list(bins or []),
         packets=packets or {},
         classes=classes or classes_of(e),
+        round_trips=e.recorded.round_trips,
     )
     for run in e.results.runs:
         of = setting(e, run, manifests[run.id])
