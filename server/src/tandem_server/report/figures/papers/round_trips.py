@@ -81,9 +81,10 @@ def impairments(m: Material) -> Sheet:
         numbers.append({**row, **_numbers("phi", told.phi)})
         times = "–" if told.given is None or not told.alone.value else f"{told.given.value / told.alone.value:.1f}"
         texts.append([f"{second}, given {first}", _share(told.alone), _share(told.given), times, _plain(told.phi)])
-    heads = ["", "P(B)", "P(B | A)", "ratio", "φ"]
+    heads = ["", "impaired", "impaired, given the other", "ratio", "φ"]
     note = (
-        f"{_OF_ALL} Impaired: lost, down, or above {IMPAIRED_MS:g} ms. P(B | A) is over the instants at which A was (n). "
+        f"{_OF_ALL} Impaired: lost, down, or above {IMPAIRED_MS:g} ms. Given the other: over the instants at which the "
+        "other path was (n). "
         "φ: correlation; 0 of paths that have nothing to do with each other. "
         "95 % intervals: windows of five minutes drawn again, none below three."
     )
