@@ -70,6 +70,7 @@ class RoundTrips:
         self._thread.join(timeout)
         if self._thread.is_alive():
             raise TimeoutError("round trips: the thread has not ended")
+        os.close(self._wake)
 
     def pair_started(self, plan: Plan) -> None:
         """A pair begins: from now on what is asked is beside it, or nothing is where it wants quiet."""
