@@ -70,8 +70,8 @@ def state_line(status: dict[str, Any]) -> str:
     runs = (status.get("run") or {}).get("runs", [])
     parts += [f"{kind_words(run)} {run['path']} {rate(run.get('goodput_bit_per_s'))}{_shares(run)}" for run in runs]
     parts += [words for run in runs if (words := phase_words(run.get("phase")))]
-    if told := round_trips_told(status):
-        parts.append(f"round trip {told}")
+    if newest := round_trips_told(status):
+        parts.append(f"round trip {newest}")
     spool = status.get("spool") or {}
     parts.append(f"records {spool.get('made', 0)}, {spool.get('pending', 0)} waiting")
     if status.get("trouble"):
@@ -167,8 +167,8 @@ def summary(status: dict[str, Any]) -> str:
         lines.append(f"today (UTC): {', '.join(told)}")
     if status.get("radio_only"):
         lines += textwrap.wrap(f"only the radio is measured: {status['radio_only']}", WIDTH, subsequent_indent="  ")
-    if told := round_trips_told(status):
-        lines.append(f"round trips: {told}")
+    if newest := round_trips_told(status):
+        lines.append(f"round trips: {newest}")
     lines.append(f"polls: {polls.get('made', 0)}, of these {polls.get('late', 0)} late")
     lines.append(
         f"records: {spool.get('made', 0)} made, {spool.get('sent', 0)} sent, {spool.get('pending', 0)} waiting, "
