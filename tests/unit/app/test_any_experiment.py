@@ -268,3 +268,9 @@ def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_pat
     assert all(m["conditions"]["sysctl"]["net.ipv4.tcp_sack"]["before"] == "1" for m in found)
     assert all(m["parameters"]["stall_s"] == 3 for m in found)
     assert all(m["usage"]["shared_by_pair"] for m in found)
+
+
+def test_who_wants_quiet_is_said_by_the_experiment_itself() -> None:
+    config, registry = parse(GOOD, Path("/etc/tandem/config.toml")), Registry(OWN)
+    quiet = {name: any_wish(config, registry, name, {}, "request").quiet for name in ("latency", "steps", "download")}
+    assert quiet == {"latency": True, "steps": False, "download": False}
