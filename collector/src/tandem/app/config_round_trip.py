@@ -13,6 +13,8 @@ KEYS: tuple[Key, ...] = (
 
 QUESTION_BYTES = 2 * (20 + 8 + 72)
 """A question and its answer on the wire, headers of IPv4 and UDP counted; with IPv6 40 more."""
+RECORD_BYTES = 41
+"""A record on its way to the server: what it adds to a second's gzipped batch (tests/bench/bench_round_trips.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +28,8 @@ class RoundTripConfig:
     def day_bytes(self) -> int:
         """Of one path, both ways, while nothing pauses it."""
         return round(86_400 / self.period_s * QUESTION_BYTES)
+
+    @property
+    def records_day_bytes(self) -> int:
+        """Of one path's records, over whichever path the uploads take."""
+        return round(86_400 / self.period_s * RECORD_BYTES)

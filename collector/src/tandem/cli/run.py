@@ -140,7 +140,8 @@ def round_trips(config: Config) -> str:
         if path.day_limit_bytes
     ]
     told = f" ({', '.join(parts)})" if parts else ""
-    return f"round trips every {asked.period_s:g} s: {day / 1e6:.1f} MB a day on each path, {31 * day / 1e6:.0f} MB a month{told}"
+    kept = f"the records of each {asked.records_day_bytes / 1e6:.1f} MB a day more, over the path that uploads take"
+    return f"round trips every {asked.period_s:g} s: {day / 1e6:.1f} MB a day on each path, {31 * day / 1e6:.0f} MB a month{told}; {kept}"
 
 
 def _check(config: Config) -> int:
