@@ -156,6 +156,7 @@ def test_both_paths_are_asked_at_the_same_instants_of_a_grid(rig):
         assert record.monotonic_ns == record.fields["sequence"] * 200_000_000
         assert record.tags["operator"] == record.tags["path"].upper()
         assert record.fields["beside_run"] is False
+        assert record.fields["unanswered"] == 0
         seen.setdefault(record.monotonic_ns, set()).add(record.tags["path"])
     assert rig.round_trips.status()["a"]["outcome"] == "answered"
 
@@ -173,6 +174,7 @@ def test_what_one_path_loses_the_other_does_not(rig, monkeypatch):
     rig.reflecting.drop.add(1)
     lost = rig.outcome("b", "lost")
     assert "rtt_ms" not in lost.fields
+    assert lost.fields["unanswered"] == 1
 
 
 def test_a_path_that_is_down_is_no_loss_and_comes_back(rig):
@@ -192,7 +194,9 @@ def test_a_run_that_wants_quiet_has_it_and_one_that_does_not_is_told_of(rig):
     assert rig.until("a", lambda record: record.fields["beside_run"]).fields["outcome"] == "answered"
     rig.round_trips.pair_started(SimpleNamespace(wish=SimpleNamespace(quiet=True)))
     for path in "ab":
-        assert rig.outcome(path, "paused").fields["beside_run"] is True
+        paused = rig.outcome(path, "paused").fields
+        assert paused["beside_run"] is True
+        assert "unanswered" not in paused  # it says nothing of the path
     asked, looked = len(rig.reflecting.asked), FakeServing.made.looked
     rig.await_instants(4)
     assert rig.records.empty()  # nothing more is said, asked or opened

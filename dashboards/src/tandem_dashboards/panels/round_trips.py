@@ -95,14 +95,10 @@ def best(width: int = 12) -> Panel:
     )
 
 
-_LOST = total("outcome_lost_count") + total("outcome_down_count")
-_ASKED = total("outcome_answered_count") + total("outcome_late_count") + _LOST
-
-
 def unanswered(width: int = 12) -> Panel:
     """Share of the questions without an answer."""
     asked = select(
-        (_LOST / _ASKED).in_unit("share").named("unanswered"),
+        (total("unanswered_sum") / total("unanswered_count")).in_unit("share").named("share"),
         of="round_trip",
         policy=ROLLED,
         where=WHERE,

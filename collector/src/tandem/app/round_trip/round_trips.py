@@ -19,6 +19,7 @@ from tandem.app.round_trip.questions import Outcome, Questions
 from tandem.app.round_trip.serving import Leaving, Served, Serving
 from tandem.experiment.asked import Asked, read_common
 from tandem.experiment.latency import datagram
+from tandem.schema.metrics import ROUND_TRIP_MEASURED
 from tandem.schema.record import Record
 
 log = logging.getLogger(__name__)
@@ -223,4 +224,6 @@ class RoundTrips:
 def _record(path: PathConfig, outcome: Outcome) -> Record:
     names = ("outcome", "sequence", "rtt_ms", "sent_after_ms", "beside_run", "duplicates", "too_late")
     fields = {name: getattr(outcome, name) for name in names}
+    if outcome.outcome in ROUND_TRIP_MEASURED:
+        fields["unanswered"] = int(outcome.rtt_ms is None)
     return Record.make("round_trip", {"path": path.name, "operator": path.operator}, fields, outcome.instant_ns)

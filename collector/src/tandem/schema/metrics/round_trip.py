@@ -19,6 +19,14 @@ ROUND_TRIP = Measurement(
     (
         Field("outcome", "str", "", "one of ROUND_TRIP_OUTCOMES"),
         Field("sequence", "int", "", "number of the instant, the same on all paths: CLOCK_MONOTONIC by the period", 0),
+        Field(
+            "unanswered",
+            "int",
+            "",
+            "1: lost or down, 0: answered or late, so that a mean is a share; else absent",
+            0,
+            1,
+        ),
         Field("rtt_ms", "float", "ms", "sent to the kernel's stamp of the answer, less the server's own time", 0),
         Field("sent_after_ms", "float", "ms", "from the instant to the sending; told where it is more than 100 ms", 0),
         Field("beside_run", "bool", "", "a run was under way at the instant: its load is in the time"),

@@ -37,7 +37,7 @@ RADIO = (
         "round_trip",
         _PATH,
         "seq",
-        (*told("outcome", *ROUND_TRIP_OUTCOMES), *spreads("rtt_ms"), *flags("beside_run")),
+        (*told("outcome", *ROUND_TRIP_OUTCOMES), *means("unanswered"), *spreads("rtt_ms"), *flags("beside_run")),
     ),
 )
 PROBE = (
