@@ -61,7 +61,7 @@ def test_check_says_what_round_trips_cost(config: Path, capsys: pytest.CaptureFi
     config.write_text(text + "\n[round_trip]\nenabled = true\n")
     assert main(["run", "--config", str(config), "--check"]) == 0
     told = "round trips every 1 s: 17.3 MB a day on each path, 536 MB a month (a 5% of day_bytes, b 54% of its plan); "
-    told += "the records of each 3.5 MB a day more, over the path that uploads take"
+    told += "the records of each 3.8 MB a day more, over the path that uploads take"
     assert told in capsys.readouterr().out
 
 
