@@ -164,6 +164,16 @@ def test_the_figure_says_how_many_and_a_curve_ends_at_its_loss():
     }
 
 
+def test_beside_two_modems_a_third_path_takes_no_instants_away():
+    three = trips(a=[30.0, 900.0, 30.0], b=[50.0, 900.0, 50.0], wifi=[5.0])
+    assert [row["n"] for row in rows(quantiles(three))] == [1, 1, 1, 1]
+    by_pair = {(row["a"], row["b"]): row["alone_n"] for row in rows(impairments(three))}
+    assert (by_pair["Arctel", "Borealis"], by_pair["Arctel", "wifi"]) == (3, 1)
+    three.radio = dict.fromkeys("ab")
+    assert [(row["path"], row["n"]) for row in rows(quantiles(three))][-1] == ("best of two", 3)
+    assert len(rows(impairments(three))) == 2
+
+
 def test_what_is_lacking_is_named():
     one = {"a": loaded([record("a", 1, "answered", 30.0)])["a"]}
     assert {make(figure, Material(round_trips=one)).lacks for figure in FIGURES} == {

@@ -17,6 +17,7 @@ from tandem_server.analysis.round_trips import (
     Array,
     Codes,
     Joint,
+    PathTrips,
     ccdf,
     joint,
     quantile,
@@ -32,7 +33,8 @@ from tandem_server.report.figures.sheet import Panel, Sheet
 WHO = "Round trips all the time"
 QUANTILES = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))
 ASKED = Need("round trips of two paths ([round_trip] enabled = true)", lambda m: len(m.round_trips) > 1)
-_OF_ALL = "Instants at which all paths were asked and no run was under way; what had no answer took infinitely long."
+_NO_INSTANTS = "instants at which all paths were asked and no run was under way"
+_OF_ALL = "Instants at which all these paths were asked and no run was under way; what had no answer took infinitely long."
 
 
 def tail(m: Material) -> Sheet:
@@ -69,21 +71,22 @@ def quantiles(m: Material) -> Sheet:
 
 def impairments(m: Material) -> Sheet:
     """Whether paths are impaired together."""
-    found = _joint(m)
     numbers: list[Row] = []
     texts = []
-    for a, b in permutations(range(len(found.paths)), 2):
-        told = together(found, a, b)
+    for a, b in permutations(_paths(m), 2):
+        told = together(joint([a, b]), 0, 1)
         if told is None:
             continue
-        first, second = (m.operator(found.paths[n].path) for n in (a, b))
+        first, second = m.operator(a.path), m.operator(b.path)
         row: Row = {"a": first, "b": second, **_numbers("alone", told.alone), **_numbers("given", told.given)}
         numbers.append({**row, **_numbers("phi", told.phi)})
         times = "–" if told.given is None or not told.alone.value else f"{told.given.value / told.alone.value:.1f}"
         texts.append([f"{second}, given {first}", _share(told.alone), _share(told.given), times, _plain(told.phi)])
+    if not numbers:
+        raise LackingError(_NO_INSTANTS)
     heads = ["", "impaired", "impaired, given the other", "ratio", "φ"]
     note = (
-        f"{_OF_ALL} Impaired: lost, down, or above {IMPAIRED_MS:g} ms. Given the other: over the instants at which the "
+        f"Of each two paths: {_OF_ALL} Impaired: lost, down, or above {IMPAIRED_MS:g} ms. Given the other: over the instants at which the "
         "other path was (n). "
         "φ: correlation; 0 of paths that have nothing to do with each other. "
         "95 % intervals: windows of five minutes drawn again, none below three."
@@ -92,10 +95,16 @@ def impairments(m: Material) -> Sheet:
 
 
 def _joint(m: Material) -> Joint:
-    found = joint(list(m.round_trips.values()))
+    found = joint(_paths(m))
     if not len(found.t_s):
-        raise LackingError("instants at which all paths were asked and no run was under way")
+        raise LackingError(_NO_INSTANTS)
     return found
+
+
+def _paths(m: Material) -> list[PathTrips]:
+    """Those of modems where there are two of them, so that a Wi-Fi beside them takes no instants away; else all."""
+    of_modems = [one for path, one in m.round_trips.items() if path in m.radio]
+    return of_modems if len(of_modems) > 1 else list(m.round_trips.values())
 
 
 def _rows(m: Material, found: Joint) -> list[tuple[str, Array, Codes]]:
