@@ -34,7 +34,9 @@ WHO = "Round trips all the time"
 QUANTILES = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))
 ASKED = Need("round trips of two paths ([round_trip] enabled = true)", lambda m: len(m.round_trips) > 1)
 _NO_INSTANTS = "instants at which all paths were asked and no run was under way"
-_OF_ALL = "Instants at which all these paths were asked and no run was under way; what had no answer took infinitely long."
+_OF_ALL = (
+    "Instants at which all these paths were asked and no run was under way; what had no answer took infinitely long."
+)
 
 
 def tail(m: Material) -> Sheet:
