@@ -55,24 +55,6 @@ def test_a_trace_in_several_requests_is_received_once_and_for_good(gateway):
     assert read_receipt(gateway.offer(renamed)[1]["receipt"]).name == "copy.pcap"
 
 
-def test_bytes_before_a_break_are_kept_and_the_next_request_goes_on(gateway):
-    content = content_of(2)
-    offer, stream = offered(content, "captures/broken.pcap", "identity")
-    gateway.offer(offer)
-    connection = gateway.begin_sending(offer, 0, len(stream))
-    connection.sendall(stream[:1_000_000])
-    grown_to(gateway.stream(offer), 512 * 1024)
-    connection.close()
-    # The half-open request may still hold bytes; the next one takes over whatever it does.
-    status, answer = gateway.offer(offer)
-    assert status == 200
-    assert 512 * 1024 <= answer["offset"] <= 1_000_000
-    while answer["state"] == "receiving":
-        status, answer = gateway.send(offer, answer["offset"], stream[answer["offset"] :])
-        assert status in (200, 409)
-    assert (gateway.folder / "traces/probe-1/captures/broken.pcap").read_bytes() == content
-
-
 def test_connections_that_a_broken_link_left_open_keep_no_place(gateway):
     content = content_of(5) * 4
     offer, stream = offered(content, "captures/again.pcap", "identity")

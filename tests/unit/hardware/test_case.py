@@ -19,7 +19,6 @@ from tandem_hardware.case_layout import (
     layout,
     measures,
 )
-from tandem_hardware.case_scad import layout_scad
 from tandem_hardware.errors import SourceError
 
 PARTS = bom.load()
@@ -187,35 +186,6 @@ def test_a_body_that_is_another_is_told_and_one_divided_otherwise_is_not() -> No
     assert str(stl.same_body(kept, stl.pack(triangles[10:]))).startswith(("volume", "surface", "x", "y", "z"))
     assert stl.same_body(kept, kept[:-1]).startswith("no STL")
     assert stl.same_body(kept, b"").startswith("no STL")
-
-
-@pytest.mark.parametrize("moved", ["pi", "modem"])
-def test_a_part_that_moves_by_two_millimetres_is_seen_in_a_picture(tmp_path: Path, moved: str) -> None:
-    pytest.importorskip("PIL")
-    for name in ("openscad", "xvfb-run"):
-        if case_render.shutil.which(name) is None:
-            pytest.skip(f"no {name}")
-    of = layout(PARTS, "standard")
-    (tmp_path / "tandem.scad").write_bytes((case_render.FOLDER / "tandem.scad").read_bytes())
-    for shift in (0.0, 2.0):
-        parts = [
-            dataclasses.replace(one, at=(one.at[0] + shift, *one.at[1:])) if one.kind == moved else one
-            for one in of.parts
-        ]
-        text = layout_scad(PARTS)
-        for before, after in zip(of.parts, parts, strict=True):
-            text = text.replace(line(before), line(after))
-        (tmp_path / "layout.scad").write_text(text)
-        drawn = case_render.picture("step-3-modems-antennas", of, tmp_path)
-        told = case_products.same_picture(
-            (case_render.FOLDER / "pictures" / "step-3-modems-antennas.png").read_bytes(), drawn
-        )
-        assert (told is None) == (shift == 0.0), told
-
-
-def line(one: Box) -> str:
-    numbers = ", ".join(f"{at:.2f}".rstrip("0").rstrip(".") for at in one.at)
-    return f'["{one.id}", "{one.kind}", [{numbers}],'
 
 
 def test_a_mistake_in_the_source_is_told_in_one_line(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tandem.schema.status_led import STATES
 from tandem_hardware.__main__ import main
 from tandem_hardware.errors import SourceError
 from tandem_hardware.guides import blanks, chromium, command, led_table, printed
-from tandem_hardware.guides.pdf_pages import PdfError, pages
+from tandem_hardware.guides.pdf_pages import pages
 
 A4 = pytest.approx((210, 297), abs=0.5)
 LONG = "Dr. Wilhelmina Featherstonehaugh-Example, Department of Communication Networks, 0049 30 1234567 890, Monday to Friday from 9 to 17"
@@ -140,22 +140,3 @@ def test_the_lights_look_different_without_their_colours() -> None:
     drawn = [led_table.bars(state) for state in STATES]
     assert len(set(drawn)) == len(drawn)
     assert len({led_table.words(state) for state in STATES}) == len(STATES)
-
-
-def test_what_is_no_pdf_is_said() -> None:
-    with pytest.raises(PdfError):
-        pages(b"%PDF-1.4 nothing")
-
-
-def test_the_assembly_is_planned_for_an_hour() -> None:
-    text = (printed.FOLDER / "assembly.md").read_text(encoding="utf-8")
-    steps = re.findall(r"^## (\d+)\. .+ \((\d+) minutes", text, re.MULTILINE)
-    assert [int(number) for number, _ in steps] == list(range(1, len(re.findall(r"^## \d+\.", text, re.MULTILINE)) + 1))
-    assert sum(int(minutes) for _, minutes in steps) <= 60
-    assert text.count("**Check:**") >= 6
-
-
-def test_the_lights_pins_are_the_kits() -> None:
-    text = (printed.FOLDER / "assembly.md").read_text(encoding="utf-8")
-    for colour, pin, gpio in (("red", 11, 17), ("green", 13, 27), ("blue", 15, 22)):
-        assert f"| {colour}, by a resistor | {pin} | {gpio} |" in text

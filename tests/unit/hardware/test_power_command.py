@@ -103,17 +103,6 @@ def test_a_campaign_file_with_a_mistake_is_told_with_its_line(
     assert "hint: " in err
 
 
-def test_it_draws_the_same_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("matplotlib")
-    for name in ("one.svg", "two.svg", "three.png"):
-        assert told(capsys, "--plot", str(tmp_path / name))[0] == 1  # drawn, and the paper build's limits are exceeded
-    drawn = (tmp_path / "one.svg").read_bytes()
-    assert drawn == (tmp_path / "two.svg").read_bytes()
-    assert (tmp_path / "three.png").read_bytes().startswith(b"\x89PNG")
-    for words in (b">standard<", b">battery gives<", b">a day on: 2 h<", b">paper, battery-10ah<"):
-        assert words in drawn
-
-
 def test_a_drawing_that_shows_something_else_is_told() -> None:
     pytest.importorskip("matplotlib")
     from tandem_hardware.power_plot import same_drawing

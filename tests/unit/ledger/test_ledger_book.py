@@ -2,11 +2,9 @@
 
 import time
 
-import numpy as np
 import pytest
-from told import Probe, S, file_of, ledger, queries_of, receive
+from told import Probe, S, file_of, ledger, receive
 
-from tandem_server.ledger import records
 from tandem_server.ledger.as_json import as_json
 from tandem_server.ledger.table import WIDTH, lines
 
@@ -91,23 +89,6 @@ def test_what_was_found_complete_is_not_counted_again_unless_asked(registry, sto
     assert row(ledger(registry, store), "run-1").state == "complete"
     put(registry, manifest)
     assert row(ledger(registry, store), "run-1").state == "missing"
-
-
-def test_only_what_changed_is_counted_again(registry, store, told, monkeypatch):
-    asked = queries_of(store, monkeypatch)
-    probe = Probe()
-    for n in range(4):
-        probe.polls(30)
-        put(registry, probe.run(f"run-{n}"))
-        found = told(probe)
-        assert not found.lacks
-        assert found.accounts[0].arrived == found.accounts[0].made
-    # One query for the runs, however many there are, and none that lists numbers.
-    assert sum('GROUP BY "probe", "run"' in q for q in asked) == 4
-    assert not any(q.startswith('SELECT "seq"') for q in asked)
-    del asked[:]
-    ledger(registry, store)
-    assert not any('GROUP BY "probe", "run"' in q for q in asked)
 
 
 def test_files_are_known_by_their_hash(registry, store):
@@ -201,20 +182,6 @@ def test_a_new_card_begins_at_1_again_and_both_add_up(registry, store):
     }
     again = {a.spool: a.arrived for a in ledger(registry, store).accounts}
     assert again == {"aaaaaaaaaaaa": 36, "bbbbbbbbbbbb": 17}
-
-
-def test_numbers_after_a_gap_are_looked_at_a_few_hours_at_a_time(store, monkeypatch):
-    monkeypatch.setattr(records, "_AT_ONCE", 30)
-    probe = Probe(now_ns=time.time_ns() // (86_400 * S) * 86_400 * S - 86_400 * S)
-    for _ in range(7):
-        probe.polls(10)
-        probe.now_ns += 3600 * S
-    probe.lost(1)
-    probe.polls(1)
-    probe.send(store)
-    parts = list(records.RecordCounts(store).numbers("probe-1", None, 0, probe.seq, None))
-    assert [len(part) for part in parts] == [30, 30, 11]
-    assert sorted(np.concatenate(parts)) == [*range(1, 71), 72]
 
 
 def test_a_gap_and_a_double_do_not_hide_each_other(told):

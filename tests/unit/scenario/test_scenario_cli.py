@@ -3,8 +3,6 @@
 import json
 import sys
 
-import pytest
-
 from tandem_bench.cli.main import main
 from tandem_bench.scenario import load
 
@@ -63,9 +61,3 @@ def test_a_picture_or_what_is_missing(capsys, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["scenario", "show", "still", "--duration", "10", "--plot", str(path)]) == 3
     assert "hint: pip install -r requirements/notebook.txt" in capsys.readouterr().err
-
-
-def test_help_explains(capsys):
-    with pytest.raises(SystemExit, match="0"):
-        main(["scenario", "show", "--help"])
-    assert "examples:" in capsys.readouterr().out

@@ -81,34 +81,6 @@ def test_a_trace_is_stored_under_its_name_read_only_as_it_came(place, encoding):
         place.desk.begin("probe-1", offer.sha256, 0)
 
 
-def test_a_bad_chunk_is_cut_off_and_the_good_ones_before_it_stay(place):
-    offer, stream = begun(place)
-    bad = bytearray(stream)
-    bad[2 * CHUNK + 5] ^= 1
-    with pytest.raises(BadBytes, match=str(2 * CHUNK)) as refused:
-        append(place, offer, bytes(bad))
-    assert refused.value.offset == 2 * CHUNK
-    assert place.stream("probe-1", offer).read_bytes() == stream[: 2 * CHUNK]
-    assert append(place, offer, stream[2 * CHUNK :]) == len(stream)
-
-
-@pytest.mark.parametrize("tail", ["lost", "zeros"])
-def test_what_a_power_cut_took_behind_what_was_told_is_found_out(place, tail):
-    offer, stream = begun(place)
-    told = append(place, offer, stream[: CHUNK + 100])
-    writer = place.desk.begin("probe-1", offer.sha256, told)
-    writer.append(stream[told : 3 * CHUNK + 7])  # and no checkpoint: nothing of it was told
-    writer.close()
-    file = place.stream("probe-1", offer)
-    os.truncate(file, told)
-    if tail == "zeros":
-        os.truncate(file, 3 * CHUNK + 7)
-    offset = place.desk.state("probe-1", offer.sha256).offset
-    # The chunk with the zeros is cut off, though its beginning was told.
-    assert offset == (told if tail == "lost" else CHUNK)
-    assert append(place, offer, stream[offset:]) == len(stream)
-
-
 def test_a_file_shorter_than_what_was_on_disk_is_not_believed(place):
     offer, stream = begun(place)
     append(place, offer, stream[: 3 * CHUNK])
@@ -194,15 +166,6 @@ def test_a_chunk_that_matches_its_hash_but_not_the_file_is_found_in_the_end(boun
         assert place.registry.traces.received() == []
 
 
-def test_another_content_under_a_received_name_is_refused(place):
-    place.received("probe-1", *offered(CONTENT))
-    other, stream = offered(b"other content")
-    with pytest.raises(NameTaken):
-        place.desk.offer("probe-1", other)
-    assert place.received("probe-2", other, stream).name == other.name
-    assert [p.name for p in (place.folder / "traces/.unfinished/probe-1").iterdir()] == []
-
-
 def test_an_offer_made_before_its_name_was_taken_ends_with_409(place):
     other, stream = offered(b"other content", "late")
     place.send("probe-1", other, stream)
@@ -213,17 +176,6 @@ def test_an_offer_made_before_its_name_was_taken_ends_with_409(place):
         place.desk.settle("probe-1", other.sha256)
     with pytest.raises(NoOffer):
         place.desk.state("probe-1", other.sha256)
-
-
-def test_names_that_meet_in_the_folder_are_kept_by_hash(place):
-    names = ("b", "b/c", "d.gz", "d")
-    for number, name in enumerate(names):
-        place.received("probe-1", *offered(b"%d" % number, name, "gzip" if name == "d" else "identity"))
-    rows = {row.name: row.place for row in place.registry.traces.received("probe-1")}
-    assert rows["b"] == "probe-1/b"
-    assert rows["b/c"].startswith("probe-1/.by-hash/")
-    assert rows["d.gz"] == "probe-1/d.gz"
-    assert rows["d"].startswith("probe-1/.by-hash/")
 
 
 def test_a_crash_between_the_store_and_the_registry_costs_nothing(place):
@@ -255,11 +207,6 @@ def test_bounds_of_a_day_of_unfinished_ones_and_of_size(bounded):
         place.desk.offer("probe-1", offered(b"third", "t")[0])
     with pytest.raises(TooLarge):
         place.desk.offer("probe-1", offered(bytes(20_001), "l")[0])
-
-
-def test_room_is_left_on_the_disk(bounded):
-    with pytest.raises(NoRoom):
-        begun(bounded(reserve_bytes=1 << 60))
 
 
 def test_a_full_disk_keeps_what_it_took(place, monkeypatch):

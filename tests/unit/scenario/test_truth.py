@@ -1,11 +1,15 @@
-"""truth.jsonl: whole, in order, with the times of both clocks; later lines merged in."""
+"""truth.jsonl: whole, in order, with the times of both clocks; signal drops and mobility of the truth."""
 
+import itertools
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tandem_bench import truth
 from tandem_bench.scenario import load, play
+from tandem_bench.truth import drops, mobility
 
 EPOCH, UTC = 5_000_000_000_123, 1_700_000_000_000_000_000
 
@@ -87,3 +91,45 @@ def test_lines_that_are_none_are_named(played, tmp_path, line):
     with pytest.raises(truth.TruthError, match=r"bad\.jsonl:1: "):
         truth.write(played, tmp_path / "truth.jsonl", EPOCH, UTC, logs=[log])
     assert not (tmp_path / "truth.jsonl").exists()
+
+
+LEVELS = st.lists(st.one_of(st.none(), st.integers(-140, -44)), max_size=120)
+
+
+def test_flicker_of_rounding_is_one_fall_and_two_falls_are_two():
+    flicker = [-80.0] * 10 + [-86.0, -85.0, -86.0] + [-86.0] * 20
+    assert len(drops.find(flicker, 0.1)) == 1
+    two = [-70.0] * 10 + [-78.0] * 20 + [-86.0] * 20
+    assert len(drops.find(two, 0.1)) == 2
+
+
+@given(LEVELS)
+def test_found_just_when_some_poll_phase_could_see_it(levels):
+    seen = {
+        t
+        for t in range(10, len(levels))
+        if levels[t] is not None and levels[t - 10] is not None and levels[t] - levels[t - 10] <= -6
+    }
+    found = drops.find(levels, 0.1)
+    assert bool(seen) is bool(found)
+    assert {d.tick for d in found} <= seen
+    assert sum(round(d.held_s / 0.1) for d in found) == len(seen)
+    for drop in found:
+        assert drop.change_db == drop.to_dbm - drop.from_dbm <= -6
+
+
+def test_a_short_stop_is_part_of_the_ride_and_a_long_one_is_not():
+    go, stop = [5.0] * 100, [0.0]
+    assert mobility.changes([0.0] * 50 + go + stop * 149 + go + stop * 20, 0.1) == [
+        (0, False),
+        (50, True),
+        (399, False),
+    ]
+    assert mobility.changes(go + stop * 150 + go, 0.1) == [(0, True), (100, False), (250, True)]
+
+
+@given(st.lists(st.floats(0, 30), max_size=400))
+def test_states_alternate_from_the_start(speeds):
+    changes = mobility.changes(speeds, 0.1)
+    assert (changes[0][0] == 0) if speeds else not changes
+    assert all(a[1] != b[1] and a[0] < b[0] for a, b in itertools.pairwise(changes))
