@@ -5,11 +5,8 @@ from pathlib import Path
 from tandem.app.campaign.check import fitted
 from tandem.app.campaign.files import load
 from tandem.app.registry import Registry
-from tandem_bench import example
-from tandem_bench.example.acts import LAST, SETTINGS, in_place, on_the_way
+from tandem_bench.example.acts import in_place, on_the_way
 from tandem_bench.example.outcome import table
-from tandem_bench.scenario import load as load_scenario
-from tandem_bench.scenario import play
 
 ACTS = on_the_way(7) + in_place(7)
 
@@ -25,23 +22,6 @@ def test_the_collector_takes_each(tmp_path: Path) -> None:
         by_hand = [step.trigger for step in campaign.steps if step.trigger.on == "hand"]
         assert all(trigger.labels == (act.label,) for trigger in by_hand), act.name
         assert bool(by_hand) is bool(act.label), act.name
-
-
-def test_each_is_of_a_part_of_the_way_that_there_is() -> None:
-    played = play(load_scenario(Path(example.__file__).with_name("example.toml")))
-    begins = {phase["name"]: phase["t_s"] for phase in played.phases}
-    assert [begins[act.phase] for act in ACTS] == sorted(begins[act.phase] for act in ACTS)
-    assert max(begins, key=lambda name: begins[name]) == LAST
-    assert len({act.name for act in ACTS}) == len(ACTS)
-
-
-def test_both_of_adarshs_campaigns_meet_every_link() -> None:
-    shaped = [act.shape for act in ACTS if act.name.startswith("adarsh") and act.shape is not None]
-    assert shaped == 2 * list(SETTINGS.values())
-
-
-def test_the_seed_is_in_every_file() -> None:
-    assert all(a.text != b.text for a, b in zip(ACTS, on_the_way(8) + in_place(8), strict=True))
 
 
 def test_the_table_tells_each_figure_and_why_it_is_lacking() -> None:

@@ -13,9 +13,7 @@ from tandem.schema.metrics import COMMON_FIELDS, COMMON_TAGS, MEASUREMENTS
 from tandem_bench.cli.main import parser as bench_parser
 from tandem_bench.gadget.description import CONTROLLERS, PROFILES, Endpoints, fits, gadget_of
 from tandem_hardware.bom import load
-from tandem_hardware.catalogue import products
 from tandem_hardware.guides import parts_tables
-from tandem_hardware.guides.products import BLOCKS
 from tandem_hardware.places import HARDWARE
 
 GUIDES = Path(__file__).parents[3] / "hardware" / "guides"
@@ -120,12 +118,6 @@ def test_each_guide_is_in_the_list() -> None:
 def test_the_guides_are_named_where_kits_are_handed_out() -> None:
     assert "../hardware/guides/commuter.md" in (ROOT / "ansible" / "README.md").read_text(encoding="utf-8")
     assert "../hardware/guides/lab-book.md" in (ROOT / "docs" / "silent-kit.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", BLOCKS)
-def test_a_guide_is_as_its_sources_make_it(name: str) -> None:
-    product = next(one for one in products() if one.path == Path("guides", f"{name}.md"))
-    assert product.same((HARDWARE / product.path).read_bytes(), product.make()) is None, "mend: ./kit hardware"
 
 
 @pytest.mark.parametrize(

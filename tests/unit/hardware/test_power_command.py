@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem_hardware import bom, builds, paper
+from tandem_hardware import bom, builds
 from tandem_hardware.bom_page import page
 from tandem_hardware.places import HARDWARE
 from tandem_hardware.power_cli import main
@@ -113,13 +113,6 @@ def test_a_drawing_that_shows_something_else_is_told() -> None:
     assert same_drawing(kept, kept.replace(b"#08306b", b"#08306c")) == "other shapes"
     path = kept.index(b'<path d="M ') + len(b'<path d="M ')
     assert same_drawing(kept, kept[:path] + b"1" + kept[path:]) not in (None, "other shapes", "other words")
-
-
-@pytest.mark.parametrize("product", paper.products(), ids=lambda product: product.path.name)
-def test_what_is_committed_is_as_its_sources_make_it(product: object) -> None:
-    pytest.importorskip("matplotlib")
-    assert isinstance(product, paper.Product)
-    assert product.same((HARDWARE / product.path).read_bytes(), product.make()) is None
 
 
 def test_the_page_marks_estimates_and_sums() -> None:

@@ -28,10 +28,6 @@ def build(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_a_machine_is_known_for_debian(build: ModuleType) -> None:
-    assert build.main(["--known"]) == 0
-
-
 @pytest.mark.parametrize(
     ("release", "processor"), [({"ID": "fedora"}, "x86_64"), ({}, "x86_64"), (DEBIAN, "aarch64"), (DEBIAN, "armv7l")]
 )
@@ -64,11 +60,6 @@ def test_a_build_that_fails_is_not_an_unknown_system(
     monkeypatch.setattr(build, "_run", lists_are_absent)
     assert build.main([str(tmp_path / "vm")]) == 3
     assert capsys.readouterr().err == "vm: linux-image-amd64 is not to be had: E: No packages found\n"
-
-
-@pytest.mark.parametrize("arguments", [[], ["--unknown"], ["a", "b"]])
-def test_another_command_line_is_refused(build: ModuleType, arguments: list[str]) -> None:
-    assert build.main(arguments) == 2
 
 
 STUBS = """

@@ -172,21 +172,6 @@ def test_what_happens_to_a_run_is_looked_at_at_once(registry, store):
     assert states(registry) == {("probe-1", "missing"): (1, 11, 6, 1, 1)}
 
 
-def test_what_the_database_has_forgotten_is_expired(registry, store):
-    old, young = Probe(now_ns=time.time_ns() - 20 * 86_400 * S), Probe("probe-2", "b2", "bbbbbbbbbbbb")
-    for probe in (old, young):
-        put(registry, probe.run(f"run-{probe.name}"))
-        probe.tell()
-        probe.send(store)
-    tally = Tally(registry, RecordCounts(store), 30)
-    now = time.time_ns()
-    tally.bring_up(now, 60)
-    assert states(registry).keys() == {("probe-1", "complete"), ("probe-2", "complete")}
-    tally.bring_up(now + 15 * 86_400 * S, 60)
-    assert states(registry).keys() == {("probe-1", "expired"), ("probe-2", "complete")}
-    assert kept(registry) == by_hand(registry)
-
-
 def test_a_budget_of_time_leaves_the_rest_for_the_next_pass(registry, store):
     probe, tally = Probe(), Tally(registry, RecordCounts(store), None)
     for number in range(250):

@@ -6,7 +6,7 @@ import pytest
 
 from tandem_bench.cli.main import main
 from tandem_bench.link import build
-from tandem_bench.link.emulator import Constant, LinkError, LinkProcess, LinkSpec, Played
+from tandem_bench.link.emulator import Constant, LinkError, LinkProcess, LinkSpec
 
 
 def program(path, text="#!/bin/sh\nexit 3\n"):
@@ -46,30 +46,6 @@ def test_the_command_line_without_a_program_ends_with_3(monkeypatch, tmp_path, c
     monkeypatch.setenv(build.VARIABLE, str(tmp_path / "none"))
     assert main(["link", "--help"]) == 3
     assert capsys.readouterr().err.count("\n") == 1
-
-
-class BecameError(Exception):
-    """Stands for the exec that does not come back."""
-
-
-def test_options_go_to_the_program_as_they_are(monkeypatch):
-    def become(path, argv):
-        raise BecameError(path, argv)
-
-    monkeypatch.setattr("tandem_bench.cli.link.find_binary", lambda: "/x/tandem-link")
-    monkeypatch.setattr("os.execv", become)
-    with pytest.raises(BecameError) as caught:
-        main(["link", "--help", "--a-netns=/x", "--", "-v"])
-    assert caught.value.args == ("/x/tandem-link", ["/x/tandem-link", "--help", "--a-netns=/x", "--", "-v"])
-
-
-def test_every_part_of_the_spec_becomes_an_option(tmp_path):
-    log, timeline = tmp_path / "l", tmp_path / "t"
-    options = spec(log=log, operator="A", seed=5, mtu=1400, more=("--grain-us=0",)).arguments()
-    ends = {"--a-netns=/proc/1/ns/net", "--b-name=ran0", "--down-bit-per-s=1000000.0", "--up-bit-per-s=2000000.0"}
-    assert ends | {f"--log={log}", "--operator=A", "--seed=5", "--mtu=1400", "--grain-us=0"} <= set(options)
-    assert Played(timeline, 7).arguments() == [f"--timeline={timeline}", "--epoch-ns=7"]
-    assert Played(timeline).arguments() == [f"--timeline={timeline}"]
 
 
 def test_a_program_that_ends_at_once_gives_its_last_line(monkeypatch, tmp_path):

@@ -17,14 +17,6 @@ from tandem_bench.topology.spec import SERVER_NETWORK, SpecError, TopologySpec, 
 OFFER = Constant(1e6, 1e6)
 
 
-def test_two_operators_have_the_addresses_of_the_contract():
-    a, b = commuting({"a": OFFER, "b": OFFER})
-    assert (a.namespace, a.interface, str(a.address), str(a.gateway)) == ("op-a", "wwan0", "10.64.0.2/30", "10.64.0.1")
-    assert (b.namespace, b.interface, str(b.address), str(b.gateway)) == ("op-b", "wwan1", "10.64.1.2/30", "10.64.1.1")
-    assert (a.operator, b.operator) == ("A", "B")
-    assert [str(x) for x in TopologySpec((a, b), servers=2).server_addresses] == ["203.0.113.10", "203.0.113.11"]
-
-
 @given(st.integers(1, 61), st.booleans(), st.booleans())
 def test_no_two_networks_overlap_and_metrics_differ(count, wifi, wired):
     accesses = commuting({f"p{n}": OFFER for n in range(count)}, OFFER if wifi else None, OFFER if wired else None)
@@ -52,14 +44,6 @@ def test_no_two_networks_overlap_and_metrics_differ(count, wifi, wired):
 def test_what_cannot_be_is_refused(make, message):
     with pytest.raises(SpecError, match=re.escape(message)):
         make()
-
-
-def test_the_probe_asks_its_operators_and_the_others_know_the_server():
-    spec = TopologySpec(commuting({"a": OFFER, "b": OFFER}), servers=2)
-    probe = files.of("probe", spec)
-    assert re.findall(r"nameserver (\S+)", probe["/etc/resolv.conf"]) == ["10.64.0.1", "10.64.1.1"]
-    assert "203.0.113" not in probe["/etc/hosts"]
-    assert "203.0.113.11 server-2.tandem.test" in files.of("server", spec)["/etc/hosts"]
 
 
 @given(st.lists(st.sampled_from(["hosts: files resolve [!UNAVAIL=return] dns", "passwd: files", "# hosts: x", ""])))

@@ -165,27 +165,3 @@ def test_an_object_that_does_not_come_is_counted_and_the_load_goes_on(load):
     found, _, _ = load(script, graph)
     assert found.failure is None
     assert (found.objects, found.failed) == (2, 1)
-
-
-@pytest.mark.parametrize(
-    ("switch", "why"),
-    [
-        (b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "HTTP 403"),
-        (b'HTTP/1.1 429 Too Many\r\nContent-Length: 14\r\n\r\n{"error": "no"}', 'HTTP 429 {"error": "no"'),
-        (b"\0\0\0\0\0\0\0\0", "not HTTP/1"),
-        (b"HTTP/1.1 101 X\r\n" + b"a: b\r\n" * 5000, "no end of the head"),
-    ],
-)
-def test_an_endpoint_that_does_not_switch_is_told(load, switch, why):
-    found, _, carrier = load(closes, page(("http://a.test/", None)), switch)
-    assert found.failure is not None
-    assert any(why in line for line in carrier.refused), carrier.refused
-
-
-def test_nobody_there_is_told(tmp_path):
-    carrier = Carrier(request(9, tmp_path), SESSION, "p")
-    try:
-        assert carrier.open(60.0) is None
-        assert carrier.refused == ["connect: refused"]
-    finally:
-        carrier.close()

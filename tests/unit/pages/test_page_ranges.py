@@ -69,8 +69,3 @@ def test_names_of_loopback(host):
 )
 def test_other_names(host):
     assert not is_loopback(host)
-
-
-@given(st.text(max_size=60))
-def test_any_host_is_one_or_the_other(host):
-    assert is_loopback(host) in (True, False)

@@ -126,13 +126,6 @@ def test_fixes_become_records(server: FakeGpsd) -> None:
     kept.receiver.stop()
 
 
-def test_a_silence_is_an_event(server: FakeGpsd) -> None:
-    kept = Kept(RunningGpsd("127.0.0.1", server.port), lost_after_s=2.0)
-    server.fix()
-    until(lambda: any(e.tags["kind"] == "position_lost" for e in kept.of("event")))
-    kept.receiver.stop()
-
-
 def test_a_lost_connection_is_made_again_and_told_once(
     server: FakeGpsd, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

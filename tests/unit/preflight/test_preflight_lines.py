@@ -6,9 +6,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.preflight.lines import TITLES, Line, fails, passes, ready, said, settled, skipped
-
-COLLECTOR = ("collector", None)
+from tandem.app.preflight.lines import TITLES, Line, fails, passes, ready, said, settled
 
 
 def states(lines: list[Line]) -> dict[str, str]:
@@ -32,15 +30,6 @@ def test_what_fails_because_of_another_line_is_told_as_that() -> None:
     assert [line.label for line in lines] == ["registered:a", "path:a", "data:a", "server"]
 
 
-def test_a_group_is_a_cause_only_when_all_of_it_fails() -> None:
-    def server(second: Line) -> dict[str, str]:
-        both = [("path", "a"), ("path", "b")]
-        return states(settled([fails("path", "no", "?", "a"), second, fails("server", "no", "?", None, [both])]))
-
-    assert server(passes("path", "up", "b"))["server"] == "fail"
-    assert server(fails("path", "no", "?", "b"))["server"] == "follows"
-
-
 def test_two_lines_that_blame_each_other_both_fail() -> None:
     lines = settled(
         [fails("clock", "no", "?", None, [[("server", None)]]), fails("server", "no", "?", None, [[("clock", None)]])]
@@ -55,11 +44,6 @@ def test_an_accepted_line_and_what_follows_from_it_hold_nothing_up() -> None:
     assert states(accepted) == {"path:a": "accepted", "data:a": "accepted", "server": "pass"}
     assert ready(accepted)
     assert not ready(settled([*lines, fails("gps", "no", "?")], ["path:a"]))
-
-
-def test_what_passes_or_is_skipped_stays_so_whatever_fails() -> None:
-    lines = settled([fails("collector", "no", "?"), passes("server", "yes"), skipped("gps", "off")])
-    assert states(lines) == {"collector": "fail", "gps": "skipped", "server": "pass"}
 
 
 LABELS = st.tuples(st.sampled_from(list(TITLES)), st.sampled_from([None, "a", "b"]))

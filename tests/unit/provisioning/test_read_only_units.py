@@ -62,13 +62,6 @@ def test_systemd_understands_when_upgrades_come() -> None:
     assert "Normalized form: Sun *-*-* 03:00:00" in said.stdout
 
 
-def test_the_folders_that_are_kept_are_the_systems_own() -> None:
-    kept = DEFAULTS["base_read_only_keeps"]
-    assert {"/var/lib/chrony", "/var/lib/systemd/random-seed", "/var/log/journal"} <= set(kept)
-    assert all(place.startswith("/var/") and not place.startswith("/var/lib/tandem/") for place in kept)
-    assert DEFAULTS["base_read_only_root"] is False
-
-
 def entries(tasks: list[dict[str, object]]) -> list[tuple[str, tuple[str, ...]]]:
     """Of base's tasks: which, and under which tags."""
     asked = [

@@ -77,18 +77,6 @@ def test_threads_that_have_ended_leave_no_file_open(registry):
     assert opened() == before
 
 
-def test_what_a_failed_write_began_is_gone(registry):
-    def fail():
-        with registry._write() as connection:
-            connection.execute("INSERT INTO probes (name, token_sha256, created_utc_ns) VALUES ('probe-9', x'00', 0)")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
-    registry.probes.add("probe-1")
-    assert [probe.name for probe in registry.probes.all()] == ["probe-1"]
-
-
 def test_a_file_that_is_no_registry_is_refused_in_one_line(tmp_path):
     bad = tmp_path / "registry.sqlite"
     bad.write_text("this is no database, and long enough to be looked at as one" * 100)

@@ -2,10 +2,6 @@
 
 import time
 
-import pytest
-
-from tandem_server.registry import LedgerConflict
-
 
 def test_a_run_is_entered_once_and_its_last_manifest_holds(registry):
     registry.runs.put("run-1", "probe-1", {"result": None, "failure": {"reason": "no route", "retry": True}})
@@ -16,15 +12,6 @@ def test_a_run_is_entered_once_and_its_last_manifest_holds(registry):
     assert (again.status, again.manifest["result"]) == ("measured", {"bytes": 5})
     assert again.received_utc_ns == first.received_utc_ns
     assert [run.id for run in registry.runs.all()] == ["run-1"]
-
-
-def test_a_run_belongs_to_its_probe(registry):
-    registry.runs.put("run-1", "probe-1", {"result": {}, "failure": None})
-    with pytest.raises(LedgerConflict):
-        registry.runs.put("run-1", "probe-2", {"result": {}, "failure": None})
-    assert [run.probe for run in registry.runs.all("probe-1")] == ["probe-1"]
-    assert registry.runs.all("probe-2") == []
-    assert registry.runs.get("run-2") is None
 
 
 def test_sessions_are_accounted_per_probe_and_end_once(registry):

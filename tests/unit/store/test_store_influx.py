@@ -60,12 +60,6 @@ def test_whatever_is_bad_is_found(store, bad):
     assert count(store, name) == 40 - len(bad)
 
 
-def test_a_batch_that_is_bad_as_a_whole_is_given_up_in_one_piece(store):
-    store.write([f"whole v=1 {NOW}"])
-    lines = [f'whole v="text" {NOW + i}' for i in range(500)]
-    assert [one.index for one in store.write(lines)] == list(range(500))
-
-
 def test_big_answers_come_whole(store):
     lines = [f"big,k=x v={i} {NOW + i}" for i in range(25_000)]
     assert store.write(lines) == []

@@ -15,9 +15,9 @@ import pytest
 from trace_desk_here import CHUNK, PLENTY, Place, offered
 
 from tandem.schema.trace import Chunk
-from tandem_server.door import DaySpent, NoRoom
+from tandem_server.door import NoRoom
 from tandem_server.ingest import trace_stream
-from tandem_server.ingest.trace_desk import Refused, TooLarge
+from tandem_server.ingest.trace_desk import Refused
 from tandem_server.ingest.trace_stream import Busy
 from tandem_server.ingest.trace_writer import BadBytes, NoOffer, TooLong, WrongOffset
 from tandem_server.registry import NameTaken, TooManyUnfinished
@@ -63,22 +63,6 @@ def append(place, offer, piece, offset=None):
         return writer.offset
     finally:
         writer.close()
-
-
-@pytest.mark.parametrize("encoding", ["identity", "gzip"])
-def test_a_trace_is_stored_under_its_name_read_only_as_it_came(place, encoding):
-    offer, stream = offered(CONTENT, encoding=encoding)
-    receipt = place.received("probe-1", offer, stream)
-    assert (receipt.probe, receipt.name) == ("probe-1", offer.name)
-    assert (receipt.bytes, receipt.sha256) == (len(CONTENT), offer.sha256)
-    stored = place.folder / "traces/probe-1" / (offer.name + (".gz" if encoding == "gzip" else ""))
-    assert stored.read_bytes() == stream
-    assert stored.stat().st_mode & 0o777 == 0o440
-    assert list((place.folder / "traces/.unfinished").rglob("*.*")) == []
-    assert place.desk.offer("probe-1", offer).receipt == receipt
-    assert place.desk.state("probe-1", offer.sha256).receipt == receipt
-    with pytest.raises(NoOffer):
-        place.desk.begin("probe-1", offer.sha256, 0)
 
 
 def test_a_file_shorter_than_what_was_on_disk_is_not_believed(place):
@@ -187,26 +171,6 @@ def test_a_crash_between_the_store_and_the_registry_costs_nothing(place):
     assert (place.folder / "traces/probe-1" / (offer.name + ".gz")).read_bytes() == stream
     assert place.received("probe-1", offer, stream).sha256 == offer.sha256
     assert [row.place for row in place.registry.traces.received()] == [f"probe-1/{offer.name}.gz"]
-
-
-def test_bounds_of_a_day_of_unfinished_ones_and_of_size(bounded):
-    place = bounded(probe_bytes_per_day=6000, unfinished_per_probe=2, trace_bytes=20_000)
-    offer, stream = begun(place)
-    append(place, offer, stream[:5000])
-    with pytest.raises(DaySpent) as spent:
-        append(place, offer, stream[5000:9000])
-    assert 0 < spent.value.left_s <= 86_400
-    assert place.stream("probe-1", offer).stat().st_size == 9000  # kept all the same
-    with pytest.raises(DaySpent):
-        place.desk.begin("probe-1", offer.sha256, 9000)
-    small, whole = offered(b"small", "s")
-    assert place.received("probe-2", small, whole) is not None  # another probe's day is its own
-    with pytest.raises(DaySpent):
-        place.desk.offer("probe-1", small)
-    with pytest.raises(TooManyUnfinished):
-        place.desk.offer("probe-1", offered(b"third", "t")[0])
-    with pytest.raises(TooLarge):
-        place.desk.offer("probe-1", offered(bytes(20_001), "l")[0])
 
 
 def test_a_full_disk_keeps_what_it_took(place, monkeypatch):
