@@ -34,7 +34,7 @@ def film(segment_s, segments):
 
 
 def test_a_film_is_played_over_one_connection(token):
-    """When it stalls and what it chooses is asked with a clock of its own: ``unit/dash/test_dash_player_clock.py``."""
+    """When it stalls and what it chooses is asked with a clock of its own: ``unit/dash/test_dash_play.py``."""
     with serving(film(0.2, 8)) as endpoint:
         told = play(endpoint, token, abr="fixed", fixed_index=1, **SOON, buffer_max_s=1)
         result = told["result"]

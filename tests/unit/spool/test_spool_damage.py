@@ -5,6 +5,8 @@ import errno
 import json
 import shutil
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -298,3 +300,17 @@ def test_a_changed_byte_in_a_blob_never_goes_unnoticed_as_another_record(at: int
     blob[at % len(blob)] = value
     with contextlib.suppress(BlobError):
         assert unpack(bytes(blob)) == items
+
+
+FUZZER = Path(__file__).resolve().parents[2] / "bench/fuzz_spool.py"
+
+
+def test_damaged_spools_are_read_or_refused_and_counted() -> None:
+    done = subprocess.run(
+        [sys.executable, str(FUZZER), "--rounds", "40", "--seconds", "3600", "--seed", "7"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "40 damaged spools, 0 wrong" in done.stdout

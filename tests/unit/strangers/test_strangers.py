@@ -1,12 +1,17 @@
-"""Requests as a stranger makes them: without a token, with somebody else's, malformed, made to be read in two ways."""
+"""Requests and connections of strangers, and of probes with a good token that send too much; meanwhile a good probe is served."""
 
 import contextlib
+import gzip
 import json
+import select
 import ssl
+import time
 import warnings
+import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from attacked import FAILURES, heard, line, statuses
+from attacked import FAILURES, PATIENCE_S, PER_ADDRESS, STRANGERS, heard, line, statuses
 from serve_on_loopback import command
 from test_ingest_body import MANIFEST
 
@@ -213,3 +218,153 @@ def test_versions_of_tls_that_are_broken(attacked, which, version):
     for good in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
         with attacked.tls(which, minimum_version=good, maximum_version=good) as connection:
             assert connection.version() == good.name.replace("_", ".", 1).replace("TLSv1.", "TLSv1.")
+
+
+def trickled(connection, first, more):
+    """Say ``first``, then ``more`` byte by byte, as long as the server stays; what it said."""
+    told = b""
+    try:
+        connection.sendall(first)
+        connection.settimeout(0.2)
+        for _ in range(300):
+            try:
+                said = connection.recv(65536)
+                if not said:
+                    return told
+                told += said
+            except TimeoutError:
+                connection.sendall(more)
+    except OSError:
+        return told
+    raise AssertionError("the server listened to single bytes for a minute")
+
+
+def asking(path, *lines):
+    return "\r\n".join([f"POST {path} HTTP/1.1", "Host: x", *lines, "", ""]).encode()
+
+
+def test_each_ends_by_itself(attacked):
+    """All at the same time, at both ports: what never comes, and what comes byte by byte."""
+    token = f"Authorization: Bearer {attacked.token}"
+
+    def told(which, secured, first, more):
+        with (attacked.tls if secured else attacked.plain)(which) as connection:
+            if more:
+                return trickled(connection, first, more)
+            connection.sendall(first)
+            return heard(connection)
+
+    cases = [("gateway", True, b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\nGET /", b"x", [200])]
+    for which, path in (("gateway", "/v1/records"), ("endpoint", "/v1/sessions")):
+        cases += [
+            (which, False, b"", b"", []),
+            (which, False, b"\x16\x03\x01\x02\x00\x01", b"\x00", []),
+            (which, True, b"", b"", []),
+            (which, True, b"GET /v1/health HTTP/1.1\r\nX: ", b"x", []),
+            # Told 401 at once; the body that still comes does not keep the connection.
+            (which, True, asking(path, "Content-Length: 1000000"), b"x", [401, 429]),
+            (which, True, asking(path, token, "Content-Length: 10"), b"", [408]),
+        ]
+    with ThreadPoolExecutor(len(cases)) as together:
+        answers = list(together.map(lambda case: told(*case[:4]), cases))
+    for (which, _, first, more, expected), answer in zip(cases, answers, strict=True):
+        found = statuses(answer)
+        # Of a stranger's body also the answer may be lost with the connection.
+        right = found == expected if expected in ([200], [408]) else set(found) <= set(expected)
+        assert (right, bool(answer) <= bool(expected)) == (True, True), (which, first, more, answer)
+
+
+def alive(connections):
+    """Those that the server has not ended."""
+    watch = select.poll()
+    for one in connections:
+        watch.register(one, select.POLLIN | select.POLLRDHUP)
+    ended = {number for number, _ in watch.poll(0)}
+    return [one for one in connections if one.fileno() not in ended]
+
+
+def awaited_alive(connections, most):
+    """Wait until no more than so many are left."""
+    deadline = time.monotonic() + PATIENCE_S
+    while len(left := alive(connections)) > most:
+        assert time.monotonic() < deadline, len(left)
+        select.select(left, [], [], 0.05)
+    return left
+
+
+@BOTH
+@pytest.mark.parametrize("addresses", [1, 50])
+def test_strangers_have_their_share_and_the_newest_gets_in(attacked, which, addresses):
+    bound = PER_ADDRESS if addresses == 1 else STRANGERS
+    crowd = [attacked.plain(which, f"127.0.1.{1 + i % addresses}") for i in range(bound * 3)]
+    try:
+        with attacked.tls(which, "127.0.1.1") as newest:
+            newest.sendall(b"GET /v1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            assert statuses(heard(newest)) == [{"gateway": 200, "endpoint": 404}[which]]
+        awaited_alive(crowd, bound)
+    finally:
+        for one in crowd:
+            one.close()
+
+
+PACKED = {"Content-Encoding": "gzip"}
+
+
+def bombs():
+    packer = zlib.compressobj(9, wbits=31)
+    whole = b"".join(packer.compress(bytes(1 << 20)) for _ in range(64)) + packer.flush()
+    return {
+        "one": whole,
+        "members": gzip.compress(bytes(1 << 20)) * 500,
+        "nested": gzip.compress(gzip.compress(bytes(64 << 20))),
+        "empty members": gzip.compress(b"", mtime=0) * 200_000,
+        "too long as sent": bytes(9 << 20),
+    }
+
+
+def test_bombs(attacked):
+    for name, bomb in bombs().items():
+        status, _, told = attacked.gateway("POST", "/v1/records", bomb, PACKED)
+        expected = {"nested": (400,), "empty members": (200,)}.get(name, (413,))
+        assert status in expected, (name, told)
+        assert len(json.dumps(told)) < 1000
+
+
+def test_lines_that_are_too_much(attacked):
+    long = f"health,boot=b mobile=true,seq=1i,monotonic_ns=1i,{'x' * 7_000_000}=1 {time.time_ns()}"
+    tags = "health," + ",".join(f"t{i}=v" for i in range(50_000)) + f" seq=1i {time.time_ns()}"
+    fields = "health,boot=b " + ",".join(f"f{i}=1i" for i in range(50_000)) + f" {time.time_ns()}"
+    same = "health,boot=b " + ",".join(["seq=1i"] * 50_000) + f" {time.time_ns()}"
+    for body in (long, tags, fields, same, "\\" * 1_000_000, '"' * 1_000_000, "health,boot=" + "\\ " * 500_000):
+        status, _, told = attacked.gateway("POST", "/v1/records", body)
+        assert status == 200
+        assert (told["accepted"], [one["line"] for one in told["rejected"]]) == (0, [0])
+        assert len(json.dumps(told)) < 1000
+
+
+def test_more_than_its_share_a_minute(attacked):
+    """The batch that passes the bound is still taken; then the probe is told when to come again."""
+    for name, body, good in [
+        ("probe-lines", "\n".join(line(i + 1, "rate") for i in range(8)), 1),
+        ("probe-requests", "", 3),
+        ("probe-bytes", line(1, "rate") + "\n" * 400, 1),
+    ]:
+        token, taken = attacked.probe(name), 0
+        while (answer := attacked.gateway("POST", "/v1/records", body, token=token))[0] == 200:
+            taken += 1
+            assert taken < 50, name
+        # More than that only where the machine took so long that some of it had come back.
+        assert (answer[0], taken >= good) == (429, True), name
+        headers = {k.lower(): v for k, v in answer[1].items()}
+        assert 1 <= int(headers["retry-after"]) <= 60, name
+
+
+def test_manifests_that_are_too_much(attacked):
+    for body in (
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        "{" + '"id":1,' * 100_000 + '"x":1}',
+        "1" * 900_000,
+        '"' + "\\u0000" * 90_000,
+    ):
+        assert attacked.gateway("PUT", "/v1/runs/run-large", body)[0] == 400

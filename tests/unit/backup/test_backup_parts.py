@@ -1,4 +1,4 @@
-"""When a restored database is whole: `influxd restore` ends when it has sent, which is before the database has what was sent."""
+"""When a restored database is whole; and tandem-server check: the file as the services read it, nothing started."""
 
 import io
 import socket
@@ -7,6 +7,7 @@ import tarfile
 import pytest
 
 from tandem_server.cli.influx_portable import await_taken, open_connections, shards_sent, shards_taken
+from tandem_server.cli.main import main
 from tandem_server.cli.stop import EnvironmentLacks
 
 
@@ -61,3 +62,20 @@ def test_shards_without_points_do_not_count(tmp_path):
         file.touch()
     assert shards_taken(tmp_path, "tandem") == 2
     assert shards_taken(tmp_path, "other") == 0
+
+
+def test_a_right_file_is_right(tmp_path, capsys):
+    file = tmp_path / "server.toml"
+    file.write_text("[listen]\ngateway_port = 9443\n")
+    assert main(["check", "--config", str(file)]) == 0
+    assert capsys.readouterr().out == f"{file}: right\n"
+    assert sorted(tmp_path.iterdir()) == [file]
+
+
+def test_a_wrong_key_is_one_line_with_its_place(tmp_path, capsys):
+    file = tmp_path / "server.toml"
+    file.write_text("[listen]\nport = 9443\n")
+    assert main(["check", "--config", str(file)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{file}:2: unknown key 'port'" in line
+    assert "mend" in line
