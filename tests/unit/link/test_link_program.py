@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tandem_bench.cli.main import main
 from tandem_bench.link import build
 from tandem_bench.link.emulator import Constant, LinkError, LinkProcess, LinkSpec
-from tandem_bench.topology import files, requirements
+from tandem_bench.topology import requirements
 from tandem_bench.topology.spec import SERVER_NETWORK, SpecError, TopologySpec, commuting, mobile
 
 
@@ -114,17 +114,6 @@ def test_no_two_networks_overlap_and_metrics_differ(count, wifi, wired):
 def test_what_cannot_be_is_refused(make, message):
     with pytest.raises(SpecError, match=re.escape(message)):
         make()
-
-
-@given(st.lists(st.sampled_from(["hosts: files resolve [!UNAVAIL=return] dns", "passwd: files", "# hosts: x", ""])))
-def test_names_are_looked_up_in_files_and_dns_alone(lines):
-    result = files.plain_lookup("\n".join(lines))
-    found = [line for line in result.splitlines() if line.startswith("hosts:")]
-    assert found
-    assert set(found) == {"hosts: files dns"}
-    assert [line for line in result.splitlines() if line == "passwd: files"] == [
-        x for x in lines if x == "passwd: files"
-    ]
 
 
 @pytest.mark.parametrize(

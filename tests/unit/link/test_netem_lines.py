@@ -62,18 +62,6 @@ def test_every_line_is_one_that_tc_can_read(steps: list[Values]) -> None:
             assert 0 < float(words[words.index("loss") + 1].removesuffix("%")) <= 100
 
 
-def test_what_is_set_holds_until_it_is_cleared() -> None:
-    overrides = Overrides()
-    overrides.set("rate", 1e6)
-    overrides.set("outage", "on")
-    overrides.set("queue", "dropped")
-    overrides.set("buffer_bytes", 2000.4)
-    assert overrides.over(PLAIN) == Values(1e6, 25_000, 2000, 0.0, outage=True, dropped=True)
-    for quantity in ("rate", "outage", "queue", "buffer_bytes", "loss"):
-        overrides.clear(quantity)  # type: ignore[arg-type]  # a literal each
-    assert overrides.over(PLAIN) == PLAIN
-
-
 @pytest.mark.parametrize(
     ("quantity", "value"), [("rate", -1), ("loss", 1.5), ("delay_us", 1e9), ("outage", "yes"), ("queue", "x")]
 )
@@ -92,14 +80,6 @@ HEADER = {"format": "tandem-timeline/1"}
 def written(path: Path, *lines: object) -> Path:
     path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
     return path
-
-
-def test_a_timeline_is_read(tmp_path: Path) -> None:
-    later = {**TICK, "t_s": 0.1, "outage": False, "queue": "kept"}
-    first, second = of_timeline(written(tmp_path / "t", HEADER, TICK, later))
-    assert first.down == Values(45e6, 25_000, 1000, 0.1, outage=True, dropped=True)
-    assert second.t_s == 0.1
-    assert second.up == Values(1e7, 25_000, 500, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -60,16 +60,6 @@ def push(registry, *probes, name="own", priority=50, text="t"):
     return registry.campaigns.push(probes or ["probe-1"], name, f"{name}.toml", text, priority=priority, **HOW)
 
 
-def test_each_probe_has_its_own_row_and_its_queue_in_turn(registry):
-    first, other = push(registry, "probe-1", "probe-2")
-    (second,) = push(registry, priority=80, text=None)
-    assert [one.id for one in registry.campaigns.of_probe("probe-1")] == [second.pushed.id, first.pushed.id]
-    assert [one.id for one in registry.campaigns.of_probe("probe-2")] == [other.pushed.id]
-    assert registry.campaigns.text(first.pushed.id, "probe-1") == ("t",)
-    assert registry.campaigns.text(second.pushed.id, "probe-1") == (None,)
-    assert registry.campaigns.text(first.pushed.id, "probe-2") is None
-
-
 def test_a_queue_of_before_keeps_its_forms(tmp_path):
     with Registry(tmp_path / "r.sqlite") as made:
         for probe, form in (("probe-1", "paper"), ("probe-2", "short")):
