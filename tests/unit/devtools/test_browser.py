@@ -1,7 +1,6 @@
 """A browser's process: found, started, ended with all that it started, whatever it does."""
 
 import os
-import signal
 import stat
 import sys
 import time
@@ -11,7 +10,6 @@ import pytest
 
 from tandem.devtools import family
 from tandem.devtools.browser import Browser, NoBrowserError, find
-from tandem.devtools.pipe import DevToolsError
 
 SCRIPT = Path(__file__).with_name("scripted_browser.py")
 
@@ -85,17 +83,6 @@ def test_one_that_does_not_come_up_says_why(program, word, why, within_s):
     finally:
         browser.close()
     assert left(browser) == []
-
-
-def test_one_that_is_killed_has_gone(program):
-    browser = Browser(program("hangs"), [])
-    try:
-        browser.page(soon())
-        os.kill(browser.pid, signal.SIGKILL)
-        with pytest.raises(DevToolsError, match="gone"):
-            browser.devtools.call("Browser.getVersion", until_s=soon())
-    finally:
-        browser.close()
 
 
 def test_the_profile_of_one_that_was_killed_is_removed_by_the_next_and_others_stay(program, tmp_path, monkeypatch):

@@ -173,21 +173,6 @@ def test_a_part_without_a_size_and_a_build_without_a_part_are_told() -> None:
         layout(PARTS, "paper", told)
 
 
-def test_a_body_that_is_another_is_told_and_one_divided_otherwise_is_not() -> None:
-    kept = (case_render.FOLDER / "stl" / "paper-lid.stl").read_bytes()
-    triangles = stl.unpack(kept)
-    assert stl.pack(triangles[::-1]) == kept
-    middle = triangles[0].mean(axis=0)
-    split = [[a, b, middle] for a, b in itertools.pairwise([*triangles[0], triangles[0][0]])]
-    assert (
-        stl.same_body(kept, stl.pack(stl.np.concatenate([triangles[1:], stl.np.array(split, dtype="float32")]))) is None
-    )
-    assert str(stl.same_body(kept, stl.pack(triangles + stl.np.float32(0.5)))).startswith("x 0.0 mm, now 0.5 mm")
-    assert str(stl.same_body(kept, stl.pack(triangles[10:]))).startswith(("volume", "surface", "x", "y", "z"))
-    assert stl.same_body(kept, kept[:-1]).startswith("no STL")
-    assert stl.same_body(kept, b"").startswith("no STL")
-
-
 def test_a_mistake_in_the_source_is_told_in_one_line(tmp_path: Path) -> None:
     if case_render.shutil.which("openscad") is None:
         pytest.skip("no openscad")
@@ -197,12 +182,6 @@ def test_a_mistake_in_the_source_is_told_in_one_line(tmp_path: Path) -> None:
         case_render.printed("paper", "base", tmp_path)
     assert str(error.value).startswith("tandem.scad: ")
     assert "\n" not in str(error.value)
-
-
-def test_a_picture_that_is_none_is_told() -> None:
-    kept = (case_render.FOLDER / "pictures" / "lid.png").read_bytes()
-    assert str(case_products.same_picture(kept, b"nothing")).startswith("no picture")
-    assert case_products.same_picture(kept, (case_render.FOLDER / "pictures" / "base.png").read_bytes())
 
 
 @builds

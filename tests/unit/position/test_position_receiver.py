@@ -126,21 +126,6 @@ def test_fixes_become_records(server: FakeGpsd) -> None:
     kept.receiver.stop()
 
 
-def test_a_lost_connection_is_made_again_and_told_once(
-    server: FakeGpsd, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(receiver, "FIRST_BACK_OFF_S", 0.01)
-    kept = Kept(RunningGpsd("127.0.0.1", server.port))
-    for n in range(3):
-        until(lambda n=n: len(server.requests) == n + 1)
-        server.fix()
-        until(lambda n=n: len(kept.of("position")) >= n + 1)
-        server.drop()
-    until(lambda: len(server.requests) == 4)
-    kept.receiver.stop()
-    assert len([r for r in caplog.records if "closed the connection" in r.message]) == 3  # a good time lay between
-
-
 def test_nobody_there_is_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(receiver, "FIRST_BACK_OFF_S", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as taken:

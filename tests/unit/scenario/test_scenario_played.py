@@ -161,36 +161,6 @@ def test_handover_only_after_the_time_to_trigger(better_ticks, trigger_ms):
         assert there[0].started * 100 >= 100 * 100 + trigger_ms
 
 
-@given(gain=st.floats(0, 3.4))
-def test_no_handover_within_offset_and_hysteresis(gain):
-    assert not served(np.full(200, -80.0), np.full(200, -80.0 + gain), offset_db=2.0, hysteresis_db=1.5).changes
-
-
-def test_new_cell_serves_only_after_the_interruption():
-    neighbour = np.full(200, -95.0)
-    neighbour[100:] = -70.0
-    out = served(np.full(200, -80.0), neighbour, interruption_ms=350.0, interruption_spread=0.0, drop_queue_share=0.0)
-    (change,) = out.changes
-    assert change.interruption_ms == 350.0
-    assert change.tick - change.started == 4
-    assert (out.cell[: change.tick] == 0).all()
-    assert (out.cell[change.tick :] == 1).all()
-    assert out.available[change.started : change.tick].tolist() == [0, 0, 0, pytest.approx(0.5)]
-    assert (np.delete(out.available, range(change.started, change.tick)) == 1).all()
-    assert out.kept.all()
-
-
-def test_drowned_link_fails_and_comes_back_elsewhere():
-    serving, neighbour = np.full(200, -80.0), np.full(200, -81.0)
-    serving[100:] = -110.0
-    out = served(serving, neighbour, load_share=0.9, time_to_trigger_ms=5120.0)
-    change = out.changes[0]
-    assert change.cause == "radio link failure"
-    assert change.started == pytest.approx(110, abs=2), "a second below the threshold"
-    assert change.to_cell == 1
-    assert not change.kept
-
-
 @settings(max_examples=6)
 @given(seed=st.integers(0, 10**6))
 def test_truth_of_handovers_is_the_change_of_cells(seed):
