@@ -1,7 +1,8 @@
-"""A rehearsal's folder, its plan, and its verdict."""
+"""A rehearsal's folder, its plan, its programs, and its verdict."""
 
 import copy
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,10 @@ from tandem_bench.demo import folder as folder_module
 from tandem_bench.demo.folder import DemoFolder, FolderError
 from tandem_bench.demo.outcome import table, verdict
 from tandem_bench.demo.plan import OVERHEAD_S, PlanError, plan
+from tandem_bench.rig.programs import ProgramError, Programs
 from tandem_bench.rig.rights import Owner
 
 ME = Owner(os.getuid(), os.getgid())
-
-
-def test_makes_the_layout_and_missing_parents(tmp_path: Path) -> None:
-    made = DemoFolder(tmp_path / "a" / "b")
-    made.make(ME)
-    assert made.probe.is_dir()
-    assert made.logs.is_dir()
-    assert made.server.is_dir()
 
 
 def test_an_earlier_rehearsal_is_set_aside_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,22 +65,6 @@ def test_first_pair_ends_within_the_first_still_phase(still_s: float, paths: int
     assert planned.first_seconds >= 2.0
     if planned.first_seconds > 2.0:
         assert end <= still_s + 0.4
-
-
-@pytest.mark.parametrize(
-    ("still_s", "duration_s", "least_s"),
-    [(45.0, 180.0, 8.0), (15.0, 60.0, 2.0), (0.0, 180.0, 2.0)],
-    ids=["long enough for slow start", "a minute", "a start on the move"],
-)
-def test_the_first_runs_have_their_least_length(still_s: float, duration_s: float, least_s: float) -> None:
-    assert plan(still_s, duration_s, 2).first_seconds >= least_s
-
-
-@pytest.mark.parametrize("duration_s", [30.0, 45.0, 60.0, 180.0])
-def test_where_all_is_still_the_pair_ends_well_before_the_end(duration_s: float) -> None:
-    planned = plan(duration_s, duration_s, 2)
-    end = planned.first_start_s + 3 * (planned.first_seconds + OVERHEAD_S) + 2 * planned.first_pause_s
-    assert end <= duration_s - 4
 
 
 def test_too_short_a_rehearsal_is_refused_with_the_least_that_works() -> None:
@@ -168,12 +146,43 @@ def test_table_names_the_run_its_ratio_and_the_records() -> None:
     assert "100 made, 100 sent, 100 in the database, 0 lost" in text
 
 
-def test_table_stands_when_scores_are_absent() -> None:
-    summary = changed("mobility", {"accuracy": None, "false_starts": None, "missed_starts": None})
-    summary["runs"] = []
-    assert "–" in table(summary)
-
-
 def test_a_sequential_pair_without_one_of_its_runs_is_not_whole() -> None:
     wrong = verdict(changed("runs", GOOD["runs"][:2]), scored=False)
     assert wrong == ["the sequential pair at the start is not whole: MPTCP, and TCP on each of its paths"]
+
+
+SLEEPER = "import time; print('ready to sleep', flush=True); time.sleep(600)"
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" + SLEEPER
+    with Programs(tmp_path) as programs:
+        program = programs.start("stubborn", python(code), ready_s=60)
+        assert programs.end(program, timeout_s=0.2).exit == -9
+
+
+@pytest.mark.parametrize(
+    ("code", "ready_s", "says"),
+    [
+        ("import sys; sys.exit('no such port: /dev/x')", 60, "ended before it was ready: no such port: /dev/x"),
+        ("print('hello', flush=True); import time; time.sleep(600)", 60, "said 'hello' instead of ready"),
+        ("import time; time.sleep(600)", 0.1, "not ready within"),
+    ],
+)
+def test_why_it_did_not_start(tmp_path: Path, code: str, ready_s: float, says: str) -> None:
+    with Programs(tmp_path) as programs, pytest.raises(ProgramError, match=says):
+        programs.start("broken", python(code), ready_s=ready_s)
+
+
+def test_a_program_that_dies_later_is_noticed(tmp_path: Path) -> None:
+    code = "import sys; print('ready', flush=True); sys.stdin.read(); sys.exit('the disk is full')"
+    with Programs(tmp_path) as programs:
+        program = programs.start("database", python(code), ready_s=60)
+        program.wait(60)
+        why = programs.watch()
+    assert why is not None
+    assert "database ended by itself with status 1: the disk is full" in why

@@ -15,8 +15,7 @@ from tandem_bench.cli.main import parser as bench_parser
 from tandem_bench.gadget.description import CONTROLLERS, PROFILES, Endpoints, fits, gadget_of
 from tandem_hardware.__main__ import main
 from tandem_hardware.bom import load
-from tandem_hardware.errors import SourceError
-from tandem_hardware.guides import blanks, chromium, command, led_table, parts_tables, printed
+from tandem_hardware.guides import chromium, command, led_table, parts_tables, printed
 from tandem_hardware.guides.pdf_pages import pages
 from tandem_hardware.places import HARDWARE
 
@@ -204,28 +203,6 @@ def test_the_commuters_page_is_one_side_of_a4(call: str, tmp_path: Path) -> None
 
 
 @WITH_BROWSER
-def test_a_wide_font_makes_the_letters_smaller_and_not_a_second_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sheet = tmp_path / "sheet.css"
-    sheet.write_text(printed._SHEET.read_text(encoding="utf-8") + "\nhtml { letter-spacing: 0.9px }", encoding="utf-8")
-    monkeypatch.setattr(printed, "_SHEET", sheet)
-    tried: list[int] = []
-    print_it = chromium.pdf
-
-    def counted(page: str) -> bytes:
-        tried.append(len(pages(made := print_it(page))))
-        return made
-
-    monkeypatch.setattr(chromium, "pdf", counted)
-    out = tmp_path / "page.pdf"
-    assert main(["guide", "commuter", "--call", LONG, "--out", str(out)]) == 0
-    assert pages(out.read_bytes()) == [A4]
-    assert tried[-1] == 1
-    assert set(tried[:-1]) == {2}, "the wide font was to need a smaller size"
-
-
-@WITH_BROWSER
 def test_a_commuters_page_that_does_not_fit_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -264,16 +241,6 @@ def test_a_blank_is_filled_or_a_line_to_write_on() -> None:
     assert 'class="blank"' not in filled
     empty = printed.page("commuter", {})
     assert empty.count('class="blank"') == 2
-
-
-def test_every_blank_is_known_and_used() -> None:
-    used = set()
-    for path in printed.FOLDER.glob("*.md"):
-        if path.name != "README.md":
-            used |= blanks.names(path.read_text(encoding="utf-8"))
-    assert used == set(blanks.BLANKS)
-    with pytest.raises(SourceError, match="no blank is called 'nobody'"):
-        blanks.filled("⟨nobody⟩", {})
 
 
 @pytest.mark.parametrize("mode", printed.POSITIONS)

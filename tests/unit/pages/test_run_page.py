@@ -19,7 +19,6 @@ from test_report_page import Page
 
 from tandem_server.analysis.one_run import account_of, file_of
 from tandem_server.pages.app import as_told
-from tandem_server.registry import RegistryError
 from tandem_server.registry.database import Registry
 from tandem_server.report.run_page import encoded, render
 from tandem_server.store import QueryError, StoreDown
@@ -110,12 +109,6 @@ def test_nothing_is_written(arrived, reader, tmp_path):
         assert registry.counted.complete_runs("probe-1", RUN) == []
     with pytest.raises((QueryError, StoreDown)):
         reader.query('DROP SERIES FROM "subflow"')
-
-
-def test_a_registry_that_is_not_there_is_not_made(tmp_path):
-    with pytest.raises(RegistryError, match="mend"):
-        Registry(tmp_path / "none.sqlite", read_only=True)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_that_claims_a_century_costs_little(arrived, reader):

@@ -58,12 +58,6 @@ def test_a_file_of_ones_own(tmp_path):
     assert len(play(scenario).operators["B"]) == 200
 
 
-def test_own_radio_replaces_that_of_like(tmp_path):
-    scenario = load(written(tmp_path, MINIMAL + '\n[radio]\npath_loss = "umi"\n'))
-    assert scenario.radio.path_loss == "umi"
-    assert scenario.handover == load("commute").handover
-
-
 @pytest.mark.parametrize(
     ("old", "new", "line", "says"),
     [

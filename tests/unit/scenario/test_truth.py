@@ -96,13 +96,6 @@ def test_lines_that_are_none_are_named(played, tmp_path, line):
 LEVELS = st.lists(st.one_of(st.none(), st.integers(-140, -44)), max_size=120)
 
 
-def test_flicker_of_rounding_is_one_fall_and_two_falls_are_two():
-    flicker = [-80.0] * 10 + [-86.0, -85.0, -86.0] + [-86.0] * 20
-    assert len(drops.find(flicker, 0.1)) == 1
-    two = [-70.0] * 10 + [-78.0] * 20 + [-86.0] * 20
-    assert len(drops.find(two, 0.1)) == 2
-
-
 @given(LEVELS)
 def test_found_just_when_some_poll_phase_could_see_it(levels):
     seen = {

@@ -5,15 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tandem.app.spool_account import spool_records
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolBusyError
 from tandem.spool.dayfile import DayFile
 from tandem.spool.identity import Identity, identity
-from tandem.spool.passing import between
 
 BOOT = "b1c0ffee-0000-4000-8000-000000000001"
 
@@ -274,20 +271,6 @@ def test_what_was_dropped_or_refused_is_settled(tmp_path: Path) -> None:
     assert [record.fields[k] for k in ("made", "sent", "rejected", "dropped", "settled")] == [4, 1, 1, 2, 4]
     assert "oldest_s" not in record.fields
     spool.close()
-
-
-RANGES = st.lists(st.integers(1, 40), unique=True, max_size=8).map(sorted).map(
-    lambda ends: [(a, b) for a, b in zip(ends[::2], ends[1::2], strict=False)] + ([(ends[-1], None)] if len(ends) % 2 else [])
-)  # fmt: skip
-
-
-@given(RANGES)
-def test_what_is_left_is_what_is_not_passed_over(passing: list[tuple[int, int | None]]) -> None:
-    def inside(n: int, ranges: list[tuple[int, int | None]]) -> bool:
-        return any(low <= n and (high is None or n <= high) for low, high in ranges)
-
-    left = between(passing)
-    assert all(inside(n, passing) != inside(n, left) for n in range(60))
 
 
 def records(count: int) -> list[Record]:
