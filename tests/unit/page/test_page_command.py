@@ -66,21 +66,18 @@ def test_an_archive_is_imported_under_its_host(config, capsys, tmp_path):
         (["record"], "name a URL, or --list FILE"),
         (["record", "ftp://x.test/"], "no http or https URL"),
         (["record", "--list", "nowhere"], "nowhere: No such file"),
+        (["record", "--list", "names"], "names:2"),
+        (["build", "--name", "film"], "is no page"),
     ],
 )
 def test_what_is_wrong_is_one_line(config, capsys, monkeypatch, args, why):
     monkeypatch.chdir(config.parent)
+    Path("names").write_text("1,example.org\n2,exa mple\n")
+    Path("content/film").mkdir(parents=True)  # a DASH presentation is not overwritten
     status, _, err = said(capsys, *args, "--config", config)
     assert status == 2
     assert why in err
     assert len(err.splitlines()) == 1
-
-
-def test_a_dash_presentation_is_not_overwritten(config, capsys):
-    (config.parent / "content/film").mkdir(parents=True)
-    status, _, err = said(capsys, "build", "--name", "film", "--config", config)
-    assert status == 2
-    assert "is no page" in err
 
 
 def test_without_a_browser_recording_says_what_to_install(config, capsys, monkeypatch):
@@ -88,14 +85,6 @@ def test_without_a_browser_recording_says_what_to_install(config, capsys, monkey
     status, _, err = said(capsys, "record", "http://a.test/", "--config", config)
     assert status == 3
     assert "chromium-headless-shell" in err
-
-
-def test_a_hostile_list_names_its_line(config, capsys, tmp_path):
-    file = Path(tmp_path / "names")
-    file.write_text("1,example.org\n2,exa mple\n")
-    status, _, err = said(capsys, "record", "--list", file, "--config", config)
-    assert status == 2
-    assert "names:2" in err
 
 
 @pytest.mark.parametrize(

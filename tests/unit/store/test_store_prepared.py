@@ -26,13 +26,6 @@ def reader(private_influx):
         yield client
 
 
-def test_a_private_database_has_all_of_it(store):
-    found = look(store)
-    assert set(found.policies) == {"kept", "minute", "hour", "boards"}
-    assert found.mapping
-    assert found.lacks == []
-
-
 def test_preparing_again_mends_what_is_wrong(admin):
     try:
         admin.query('DROP SERIES FROM "resolution" WHERE "step" = \'1\'')

@@ -2,11 +2,9 @@
 
 import contextlib
 import dataclasses
-import errno
 import functools
 import gzip
 import hashlib
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -15,7 +13,6 @@ import pytest
 from trace_desk_here import CHUNK, PLENTY, Place, offered
 
 from tandem.schema.trace import Chunk
-from tandem_server.door import NoRoom
 from tandem_server.ingest import trace_stream
 from tandem_server.ingest.trace_desk import Refused
 from tandem_server.ingest.trace_stream import Busy
@@ -72,26 +69,6 @@ def test_a_file_shorter_than_what_was_on_disk_is_not_believed(place):
     file.write_bytes(stream[:CHUNK] + bytes(CHUNK))
     assert place.desk.state("probe-1", offer.sha256).offset == CHUNK
     assert place.registry.trace_offers.offered("probe-1", offer.sha256)[0].checked_bytes == CHUNK
-
-
-def test_the_newest_request_is_the_writer_and_the_older_finds_out(place):
-    offer, stream = begun(place)
-    first = place.desk.begin("probe-1", offer.sha256, 0)
-    first.append(stream[:1000])
-    second = Place(place.folder)  # another process
-    newest = second.desk.begin("probe-1", offer.sha256, 1000)
-    with pytest.raises(WrongOffset):
-        first.append(b"what hung on the dead connection")
-    newest.append(stream[1000:])
-    second.desk.checkpoint(newest)
-    with pytest.raises(WrongOffset):
-        first.append(b"")
-    first.checkpoint()  # counts its bytes, and tells nothing of the stream
-    assert second.registry.trace_offers.offered("probe-1", offer.sha256)[0].checked_bytes == len(stream)
-    for writer in (first, newest):
-        writer.close()
-    assert second.desk.settle("probe-1", offer.sha256).receipt is not None
-    second.registry.close()
 
 
 def test_two_at_once_from_the_same_offset_leave_one_stream(place):
@@ -171,30 +148,6 @@ def test_a_crash_between_the_store_and_the_registry_costs_nothing(place):
     assert (place.folder / "traces/probe-1" / (offer.name + ".gz")).read_bytes() == stream
     assert place.received("probe-1", offer, stream).sha256 == offer.sha256
     assert [row.place for row in place.registry.traces.received()] == [f"probe-1/{offer.name}.gz"]
-
-
-def test_a_full_disk_keeps_what_it_took(place, monkeypatch):
-    offer, stream = begun(place)
-    writer = place.desk.begin("probe-1", offer.sha256, 0)
-    real, left = os.pwrite, [5000]
-
-    def small_disk(file, piece, at):
-        if len(piece) == trace_stream._WRITER_BYTES:
-            return real(file, piece, at)
-        if not left[0]:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        taken = real(file, piece[: left[0]], at)
-        left[0] -= taken
-        return taken
-
-    monkeypatch.setattr(os, "pwrite", small_disk)
-    with pytest.raises(NoRoom):
-        writer.append(stream)
-    writer.checkpoint()
-    writer.close()
-    monkeypatch.undo()
-    assert place.desk.state("probe-1", offer.sha256).offset == 5000
-    assert append(place, offer, stream[5000:]) == len(stream)
 
 
 def test_while_it_is_put_into_the_store_others_are_told_to_wait(bounded, monkeypatch):

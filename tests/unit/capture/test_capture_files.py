@@ -1,13 +1,17 @@
-"""The walk over a pcap stream: the same packets however the stream is cut, and any bytes."""
+"""Captures on disk: the walk over a pcap stream however it is cut, whole packets, one budget for all."""
 
+import hashlib
 import struct
+import threading
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.capture.budget import Budget
 from tandem.capture.pcap import HEADER_BYTES, LONGEST_PACKET, PcapError, Walker
+from tandem.capture.writer import CaptureFile
 
 MAGICS = [(0xA1B2C3D4, "<"), (0xA1B23C4D, "<"), (0xA1B2C3D4, ">"), (0xA1B23C4D, ">")]
 
@@ -85,3 +89,60 @@ def test_what_no_capture_writes_is_damage_in_a_torn_file_only(odd):
 def test_text_is_no_pcap():
     with pytest.raises(PcapError, match="no pcap file"):
         Walker().feed(b"tcpd")
+
+
+HEAD = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 128, 1)
+
+
+def packet(size: int) -> bytes:
+    return struct.pack("<4I", 1, 2, size, 1500) + bytes(size)
+
+
+def test_all_is_written_and_renamed_when_whole(tmp_path):
+    file = CaptureFile(tmp_path / "new" / "x.pcap", Budget(10_000))
+    raw = HEAD + packet(100) * 3
+    assert file.write(raw[:70])
+    assert not (tmp_path / "new/x.pcap").exists()
+    assert file.write(raw[70:])
+    digest = file.close()
+    assert (tmp_path / "new/x.pcap").read_bytes() == raw
+    assert list((tmp_path / "new").iterdir()) == [tmp_path / "new/x.pcap"]
+    assert (file.bytes, file.packets, file.reason) == (len(raw), 3, None)
+    assert digest == hashlib.sha256(raw).hexdigest()
+
+
+def test_the_budget_is_shared(tmp_path):
+    budget = Budget(1000)
+    first, second = (CaptureFile(tmp_path / name, budget) for name in ("a.pcap", "b.pcap"))
+    assert first.write(HEAD + packet(100) * 4)
+    assert not second.write(HEAD + packet(100) * 6)
+    assert (first.packets, second.packets) == (4, 4)
+    assert first.write(b"")
+    assert budget.used_bytes <= 1000
+    first.close()
+    second.close()
+
+
+@given(limit=st.integers(0, 500), takes=st.lists(st.integers(0, 200), max_size=20))
+def test_a_budget_never_gives_more_than_it_has(limit, takes):
+    budget, given_out = Budget(limit), 0
+    for count in takes:
+        if budget.take(count):
+            given_out += count
+        else:
+            assert given_out + count > limit
+        assert budget.used_bytes == given_out <= limit
+    budget.give_back(given_out)
+    assert budget.left_bytes == limit
+
+
+def test_a_budget_is_exact_under_threads():
+    budget, taken = Budget(10_000), []
+    threads = [
+        threading.Thread(target=lambda: taken.extend(1 for _ in range(4000) if budget.take(1))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(taken) == 10_000 == budget.used_bytes

@@ -1,18 +1,25 @@
-"""Where the link's program is found and how it fails; the topology's address plan, and how names are looked up."""
+"""The links' programs: where they are found, how they fail, which is chosen; and the topology's address plan."""
 
 from __future__ import annotations
 
+import json
 import re
 from ipaddress import IPv4Network
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_bench.cli.main import main
-from tandem_bench.link import build
-from tandem_bench.link.emulator import Constant, LinkError, LinkProcess, LinkSpec
+from tandem_bench.link import backend, build, netem
+from tandem_bench.link.backend import choose
+from tandem_bench.link.build import LinkMissingError
+from tandem_bench.link.emulator import Constant, LinkError, LinkProcess, LinkSpec, Played
+from tandem_bench.link.netem import NetemLink
+from tandem_bench.link.shaping import Overrides, Values, of_timeline
+from tandem_bench.link.tc import Direction
 from tandem_bench.topology import requirements
 from tandem_bench.topology.spec import SERVER_NETWORK, SpecError, TopologySpec, commuting, mobile
 
@@ -125,19 +132,111 @@ def test_what_cannot_be_is_refused(make, message):
             lambda program: None if program == "nft" else "/x",
             "nft not found; mend: apt-get install nftables",
         ),
+        ("Path.exists", lambda self: str(self) != "/proc/sys/net/mptcp/enabled", "no Multipath TCP"),
     ],
 )
 def test_what_the_machine_lacks_is_one_line_with_its_mend(monkeypatch, attribute, value, message):
     monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda _: "/x")
     monkeypatch.setattr(f"tandem_bench.topology.requirements.{attribute}", value)
     with pytest.raises(requirements.MachineError, match=message) as caught:
         requirements.require()
     assert "\n" not in str(caught.value)
 
 
-def test_a_kernel_without_multipath_tcp(monkeypatch):
-    monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr("shutil.which", lambda _: "/x")
-    monkeypatch.setattr("pathlib.Path.exists", lambda self: str(self) != "/proc/sys/net/mptcp/enabled")
-    with pytest.raises(requirements.MachineError, match="no Multipath TCP"):
-        requirements.require()
+PLAIN = Values(8e6, 25_000, 500_000, 0.0)
+
+
+def test_an_outage_closes_the_queue_or_throws_it_away() -> None:
+    direction = Direction("ran0")
+    direction.begin(PLAIN)
+    closed = "tbf rate 8bit burst 1514 limit 500000"
+    assert direction.change(Values(8e6, 25_000, 500_000, 0.0, outage=True)) == [
+        f"qdisc change dev ran0 parent 1:1 handle 10: {closed}"
+    ]
+    direction.change(PLAIN)
+    dropping = Values(8e6, 25_000, 500_000, 0.0, outage=True, dropped=True)
+    assert direction.change(dropping) == [
+        "qdisc change dev ran0 root handle 1: netem limit 100000 delay 25000us loss 100%",
+        f"qdisc replace dev ran0 parent 1:1 handle 11: {closed}",  # another handle is another, empty queue
+    ]
+    assert direction.change(dropping) == []
+    assert direction.change(PLAIN) == [
+        "qdisc change dev ran0 root handle 1: netem limit 100000 delay 25000us",
+        "qdisc change dev ran0 parent 1:1 handle 11: tbf rate 8000000bit burst 5000 limit 500000",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("quantity", "value"), [("rate", -1), ("loss", 1.5), ("delay_us", 1e9), ("outage", "yes"), ("queue", "x")]
+)
+def test_a_value_that_cannot_be_is_refused(quantity, value) -> None:
+    with pytest.raises(LinkError, match=quantity):
+        Overrides().set(quantity, value)
+
+
+TICK = {
+    "t_s": 0.0, "down_bit_per_s": 45e6, "up_bit_per_s": 1e7, "rtt_ms": 50, "buffer_down_bytes": 1000, "buffer_up_bytes": 500,
+    "loss_down": 0.1, "loss_up": 0, "outage": True, "queue": "dropped",
+}  # fmt: skip
+HEADER = {"format": "tandem-timeline/1"}
+
+
+def written(path: Path, *lines: object) -> Path:
+    path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("lines", "what"),
+    [
+        ([], ":2: no tick"),
+        (["{}"], ":1: no header"),
+        ([HEADER], ":2: no tick"),
+        ([HEADER, "x"], ":2: not JSON"),
+        ([HEADER, "[]"], ":2: no object"),
+        ([HEADER, {**TICK, "rtt_ms": None}], ":2: rtt_ms is no number"),
+        ([HEADER, {**TICK, "loss_up": True}], ":2: loss_up is no number"),
+        ([HEADER, {**TICK, "down_bit_per_s": -1}], ":2: down_bit_per_s"),
+        ([HEADER, TICK, TICK], ":3: t_s does not grow"),
+    ],
+)
+def test_a_bad_timeline_is_named_with_its_line(tmp_path: Path, lines: list[object], what: str) -> None:
+    with pytest.raises(LinkError, match=what) as error:
+        of_timeline(written(tmp_path / "t.jsonl", *lines))
+    assert "; mend: " in str(error.value)
+
+
+def test_tun_comes_first_and_netem_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    there, lacks = {"tun": True}, {"netem": None}
+
+    def binary() -> Path:
+        if not there["tun"]:
+            raise LinkMissingError("no tandem-link; mend: ./kit setup")
+        return Path("/x")
+
+    monkeypatch.setattr(backend, "find_binary", binary)
+    monkeypatch.setattr(netem, "lack", lambda: lacks["netem"])
+    monkeypatch.setattr("pathlib.Path.exists", lambda _self: True)
+    assert [choose(wish) for wish in ("auto", "tun", "netem")] == ["tun", "tun", "netem"]
+    there["tun"] = False
+    assert choose("auto") == "netem"
+    with pytest.raises(LinkMissingError, match=r"mend: \./kit setup"):
+        choose("tun")
+    lacks["netem"] = "no sch_netem; mend: another kernel"  # type: ignore[assignment]  # a dict for two tests
+    with pytest.raises(LinkMissingError, match=r"no tandem-link.*nor netem: no sch_netem"):
+        choose("auto")
+    there["tun"] = True
+    monkeypatch.setattr("pathlib.Path.exists", lambda self: str(self) != "/dev/net/tun")
+    with pytest.raises(LinkMissingError, match="modprobe tun"):
+        choose("tun")
+
+
+def netem_spec(offer: Constant | Played) -> LinkSpec:
+    return LinkSpec("/proc/1/ns/net", "wwan0", "/proc/2/ns/net", "ran0", offer)
+
+
+def test_netem_plays_no_packet_delivery_traces(tmp_path: Path) -> None:
+    offer = Played(written(tmp_path / "t", HEADER, TICK), down_trace=tmp_path / "x")
+    with pytest.raises(LinkError, match="mend: --link tun"):
+        NetemLink(netem_spec(offer)).start()
