@@ -25,63 +25,51 @@ def times(found):
     return [(segment.start_s, segment.duration_s) for segment in found.segments]
 
 
-def test_numbers_with_a_width_run_from_start_number_and_the_last_segment_is_cut():
-    content = (
-        '<SegmentTemplate media="$RepresentationID$/$Number%05d$.m4s" initialization="$RepresentationID$/i.mp4"'
-        ' startNumber="7" duration="25000" timescale="1000"/>'
-    )
-    found = only(one_period(representation(content)))
-    assert names(found) == ["v1/00007.m4s", "v1/00008.m4s", "v1/00009.m4s"]
-    assert times(found) == [(0, 25), (25, 25), (50, 10)]
-    assert found.initialization == Resource(HERE + "v1/i.mp4")
+def template(rows="", attributes='media="$Time$" timescale="2"'):
+    return f"<SegmentTemplate {attributes}>{rows and f'<SegmentTimeline>{rows}</SegmentTimeline>'}</SegmentTemplate>"
 
 
-def test_a_duration_told_with_few_digits_makes_no_segment_more():
-    content = '<SegmentTemplate media="$Number$" duration="2002000" timescale="1000000"/>'
-    assert (
-        len(only(one_period(representation(content), duration='mediaPresentationDuration="PT20.02000001S"')).segments)
-        == 10
-    )
+SEGMENTS = {
+    "numbers with a width, from startNumber; the last is cut": (
+        template(attributes='media="$RepresentationID$/$Number%05d$.m4s" startNumber="7" duration="25000" timescale="1000"'), "PT60S",
+        [("v1/00007.m4s", 0, 25), ("v1/00008.m4s", 25, 25), ("v1/00009.m4s", 50, 10)],
+    ),
+    "a duration told with few digits makes no segment more": (
+        template(attributes='media="$Number$" duration="2002000" timescale="1000000"'), "PT20.02000001S",
+        [(str(n + 1), pytest.approx(2.002 * n), pytest.approx(2.002)) for n in range(10)],
+    ),
+    "a timeline with repeats, a gap and an offset": (
+        template('<S t="100" d="20" r="2"/><S t="200" d="50"/><S d="30"/>',
+                 'media="$Time$-$Number$-$Bandwidth$" timescale="10" presentationTimeOffset="100"'), "PT60S",
+        [("100-1-1000000", 0, 2), ("120-2-1000000", 2, 2), ("140-3-1000000", 4, 2), ("200-4-1000000", 10, 5), ("250-5-1000000", 15, 3)],
+    ),
+    "a negative repeat lasts until the next row, the last one until the end": (
+        template('<S t="0" d="10" r="-1"/><S t="35" d="17" r="-1"/>'), "PT60S",
+        [(str(t), t / 2, d / 2) for t, d in ((0, 10), (10, 10), (20, 10), (30, 5), *((35 + 17 * n, 17) for n in range(5)))],
+    ),
+    "repeats are cut at the end": (template('<S t="0" d="20" r="99"/>'), "PT25S", [("0", 0, 10), ("20", 10, 10), ("40", 20, 5)]),
+    "more repeats than numbers have": (
+        template('<S t="0" d="20" r="999999999999999999"/>'), "PT20S", [("0", 0, 10), ("20", 10, 10)],
+    ),
+    "rows beyond the end": (
+        template('<S t="0" d="20" r="1"/><S d="7" r="8"/><S d="3"/>'), "PT25S",
+        [("0", 0, 10), ("20", 10, 10), ("40", 20, 3.5), ("47", 23.5, 1.5)],
+    ),
+    "a row that begins beyond the end": (
+        template('<S t="0" d="20" r="-1"/><S t="90" d="20"/>'), "PT25S", [("0", 0, 10), ("20", 10, 10), ("40", 20, 5)],
+    ),
+    "an end that rounding moved": (template('<S t="0" d="20" r="1"/>'), "PT20.0000001S", [("0", 0, 10), ("20", 10, 10)]),
+    "elements of other namespaces are passed over": (
+        '<BaseURL>a</BaseURL><x:SegmentList xmlns:x="urn:other"><SegmentURL/></x:SegmentList>', "PT60S", [("a", 0, 60)],
+    ),
+}  # fmt: skip
 
 
-def test_times_of_a_timeline_with_repeats_a_gap_and_an_offset():
-    content = (
-        '<SegmentTemplate media="$Time$-$Number$-$Bandwidth$" timescale="10" presentationTimeOffset="100">'
-        '<SegmentTimeline><S t="100" d="20" r="2"/><S t="200" d="50"/><S d="30"/></SegmentTimeline></SegmentTemplate>'
-    )
-    found = only(one_period(representation(content)))
-    assert names(found) == [f"{t}-{n}-1000000" for n, t in enumerate((100, 120, 140, 200, 250), 1)]
-    assert times(found) == [(0, 2), (2, 2), (4, 2), (10, 5), (15, 3)]
-
-
-def test_a_negative_repeat_lasts_until_the_next_row_and_the_last_until_the_end():
-    content = (
-        '<SegmentTemplate media="$Time$" timescale="2"><SegmentTimeline>'
-        '<S t="0" d="10" r="-1"/><S t="35" d="17" r="-1"/></SegmentTimeline></SegmentTemplate>'
-    )
-    found = only(one_period(representation(content)))
-    # 0 to 35 in steps of 10, the last one cut; 35 to 120 in steps of 17, just so
-    starts, lengths = [0, 10, 20, 30, 35, 52, 69, 86, 103], [10, 10, 10, 5, *[17] * 5]
-    assert [(2 * start, 2 * long) for start, long in times(found)] == list(zip(starts, lengths, strict=True))
-
-
-def test_a_timeline_is_cut_at_the_end_of_its_period():
-    def of(rows, duration):
-        content = (
-            f'<SegmentTemplate media="$Time$" timescale="2"><SegmentTimeline>{rows}</SegmentTimeline></SegmentTemplate>'
-        )
-        return times(only(one_period(representation(content), duration=f'mediaPresentationDuration="{duration}"')))
-
-    assert of('<S t="0" d="20" r="99"/>', "PT25S") == [(0, 10), (10, 10), (20, 5)]
-    assert of('<S t="0" d="20" r="999999999999999999"/>', "PT20S") == [(0, 10), (10, 10)]
-    assert of('<S t="0" d="20" r="1"/><S d="7" r="8"/><S d="3"/>', "PT25S") == [
-        (0, 10),
-        (10, 10),
-        (20, 3.5),
-        (23.5, 1.5),
-    ]
-    assert of('<S t="0" d="20" r="-1"/><S t="90" d="20"/>', "PT25S") == [(0, 10), (10, 10), (20, 5)]
-    assert of('<S t="0" d="20" r="1"/>', "PT20.0000001S") == [(0, 10), (10, 10)]
+@pytest.mark.parametrize("case", SEGMENTS)
+def test_addresses_and_times_of_segments(case):
+    content, duration, expected = SEGMENTS[case]
+    found = only(one_period(representation(content), duration=f'mediaPresentationDuration="{duration}"'))
+    assert [(name, *at) for name, at in zip(names(found), times(found), strict=True)] == expected
 
 
 def test_an_element_may_have_as_many_children_as_it_has_lines():
@@ -197,11 +185,6 @@ def test_video_is_played_whatever_comes_first_and_representations_are_sorted():
     inside = "".join(representation(name=str(b), bandwidth=b, more='mimeType="video/mp4"') for b in (30, 10, 20))
     found = parse(mpd(f"<Period>{audio}<AdaptationSet>{inside}</AdaptationSet></Period>"), URL)
     assert [r.id for r in found.periods[0].video.representations] == ["10", "20", "30"]
-
-
-def test_elements_of_other_namespaces_are_passed_over():
-    inside = representation('<x:SegmentList xmlns:x="urn:other"><SegmentURL/></x:SegmentList>')
-    assert times(only(one_period(inside))) == [(0, 60)]
 
 
 @pytest.mark.parametrize(

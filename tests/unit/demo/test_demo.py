@@ -111,10 +111,6 @@ def changed(path: str, value: object) -> dict[str, Any]:
     return summary
 
 
-def test_all_is_well() -> None:
-    assert verdict(GOOD, scored=True) == []
-
-
 @pytest.mark.parametrize(
     ("path", "value", "says"),
     [
@@ -126,6 +122,11 @@ def test_all_is_well() -> None:
         ("handovers.detected", 3, "handovers: only 3 of 10"),
         ("mobility.accuracy", 0.5, "mobility"),
         ("mobility.accuracy", None, "mobility"),
+        (
+            "runs",
+            GOOD["runs"][:2],
+            "the sequential pair at the start is not whole: MPTCP, and TCP on each of its paths",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(path: str, value: object, says: str) -> None:
@@ -135,6 +136,7 @@ def test_what_is_wrong_is_said(path: str, value: object, says: str) -> None:
 
 
 def test_short_rehearsals_and_the_users_own_scenarios_are_not_judged_by_scores() -> None:
+    assert verdict(GOOD, scored=True) == []
     assert verdict({**changed("mobility.accuracy", 0.1), "duration_s": 60.0}, scored=True) == []
     assert verdict(changed("handovers.detected", 0), scored=False) == []
 
@@ -144,11 +146,6 @@ def test_table_names_the_run_its_ratio_and_the_records() -> None:
     assert "mptcp a (sequential)" in text
     assert "0.93" in text
     assert "100 made, 100 sent, 100 in the database, 0 lost" in text
-
-
-def test_a_sequential_pair_without_one_of_its_runs_is_not_whole() -> None:
-    wrong = verdict(changed("runs", GOOD["runs"][:2]), scored=False)
-    assert wrong == ["the sequential pair at the start is not whole: MPTCP, and TCP on each of its paths"]
 
 
 SLEEPER = "import time; print('ready to sleep', flush=True); time.sleep(600)"
