@@ -6,8 +6,6 @@ Prints one line, an object: ``control`` and ``measurement`` map each behaviour t
 behaves. Ends with its stdin.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

@@ -1,7 +1,5 @@
 """A probe as it lies on the table: its modems, what they say and how often, their paths, and a pulled plug."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import queue

@@ -1,7 +1,5 @@
 """What a killed collector or a power cut left of a capture: whole packets up to the cut are kept, whatever the end is."""
 
-from __future__ import annotations
-
 import hashlib
 import struct
 import subprocess

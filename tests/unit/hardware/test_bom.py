@@ -1,7 +1,5 @@
 """The bill of materials and the builds: read strictly, and consistent with themselves and the modems' drivers."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

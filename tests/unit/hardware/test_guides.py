@@ -1,7 +1,5 @@
 """The guides say what the code does, their links lead somewhere, and they print: one side for the commuter whatever is written in."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The power budget and its command, and the share of time a campaign measures, against cases worked by hand beside each."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

@@ -1,7 +1,5 @@
 """What ``kit`` fetches into ``build/``: the virtual machine is skipped only where none is known; packages bring the libraries they lack."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import platform

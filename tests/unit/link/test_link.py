@@ -1,7 +1,5 @@
 """The links' programs: where they are found, how they fail, which is chosen; and the topology's address plan."""
 
-from __future__ import annotations
-
 import json
 import re
 from ipaddress import IPv4Network
@@ -18,8 +16,7 @@ from tandem_bench.link.backend import choose
 from tandem_bench.link.build import LinkMissingError
 from tandem_bench.link.emulator import Constant, LinkError, LinkProcess, LinkSpec, Played
 from tandem_bench.link.netem import NetemLink
-from tandem_bench.link.shaping import Overrides, Values, of_timeline
-from tandem_bench.link.tc import Direction
+from tandem_bench.link.shaping import Overrides, of_timeline
 from tandem_bench.topology import requirements
 from tandem_bench.topology.spec import SERVER_NETWORK, SpecError, TopologySpec, commuting, mobile
 
@@ -142,29 +139,6 @@ def test_what_the_machine_lacks_is_one_line_with_its_mend(monkeypatch, attribute
     with pytest.raises(requirements.MachineError, match=message) as caught:
         requirements.require()
     assert "\n" not in str(caught.value)
-
-
-PLAIN = Values(8e6, 25_000, 500_000, 0.0)
-
-
-def test_an_outage_closes_the_queue_or_throws_it_away() -> None:
-    direction = Direction("ran0")
-    direction.begin(PLAIN)
-    closed = "tbf rate 8bit burst 1514 limit 500000"
-    assert direction.change(Values(8e6, 25_000, 500_000, 0.0, outage=True)) == [
-        f"qdisc change dev ran0 parent 1:1 handle 10: {closed}"
-    ]
-    direction.change(PLAIN)
-    dropping = Values(8e6, 25_000, 500_000, 0.0, outage=True, dropped=True)
-    assert direction.change(dropping) == [
-        "qdisc change dev ran0 root handle 1: netem limit 100000 delay 25000us loss 100%",
-        f"qdisc replace dev ran0 parent 1:1 handle 11: {closed}",  # another handle is another, empty queue
-    ]
-    assert direction.change(dropping) == []
-    assert direction.change(PLAIN) == [
-        "qdisc change dev ran0 root handle 1: netem limit 100000 delay 25000us",
-        "qdisc change dev ran0 parent 1:1 handle 11: tbf rate 8000000bit burst 5000 limit 500000",
-    ]
 
 
 @pytest.mark.parametrize(

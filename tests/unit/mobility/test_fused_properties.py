@@ -1,7 +1,5 @@
 """What holds for the fused detector whatever the polls are."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reading logs of G-NetTrack Pro: what is taken, what is refused and how."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The detectors on hand-made series (a folder a behaviour, named after it), and what holds for every series of polls."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Both detectors on drives that were recorded in the field, judged by their own speed column; floors as measured, with a margin."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from pathlib import Path

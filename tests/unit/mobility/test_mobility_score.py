@@ -1,7 +1,5 @@
 """Scores by hand: a log in, figures out, through the command."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The class of a movement, and which detector tells what."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

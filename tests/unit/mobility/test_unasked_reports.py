@@ -1,7 +1,5 @@
 """Cells and losses that a modem tells between two polls: each event at its own time, and once. Time is in the records."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """gpsd's lines: what real ones mean, and that no bytes break the reading."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """From reports to fixes and events: one a second, of the right time, and lost when nothing comes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
 

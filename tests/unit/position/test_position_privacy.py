@@ -1,7 +1,5 @@
 """Home zones: whatever the track, nothing inside one leaves the probe."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

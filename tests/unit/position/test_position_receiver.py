@@ -1,7 +1,5 @@
 """The receiver's thread against a gpsd of ours on the loopback, and a gpsd of the collector's own as a child."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A finished campaign's folder as a scenario, and packet-delivery traces as capacity."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

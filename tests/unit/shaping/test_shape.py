@@ -1,7 +1,5 @@
 """Shapes, and the commands that make them."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 
