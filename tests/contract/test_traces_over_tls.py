@@ -175,6 +175,7 @@ def test_bounds_are_told_with_when_to_try_again(tmp_path):
     assert status == 429
     assert 0 < int(headers["retry-after"]) <= 3600
     assert gateway.state(offer)[1]["offset"] == 2000
+    assert gateway.offer(offered(b"c", "c")[0], "probe-2")[0] == 200, "another probe's day is its own"
     gateway.end()
 
 

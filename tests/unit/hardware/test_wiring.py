@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tandem_fleet import new
 from tandem_hardware import bom, builds, wiring
@@ -97,11 +95,3 @@ def test_a_wrong_source_is_told_in_one_line(tmp_path: Path, change, told: str) -
         wiring.read("paper", tmp_path)
     assert told in str(error.value)
     assert "\n" not in str(error.value)
-
-
-@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
-def test_any_bytes_are_read_or_told(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
-    folder = tmp_path_factory.mktemp("any")
-    (folder / "paper.yml").write_bytes(raw)
-    with pytest.raises(SourceError):
-        wiring.read("paper", folder)

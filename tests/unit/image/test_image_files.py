@@ -68,3 +68,18 @@ def test_under_sudo_it_goes_on_as_the_user(tmp_path):
         [KIT, "image", "kit-01", "--cards"], capture_output=True, text=True, check=True, env=environment
     )
     assert asked.stdout == f"-H -u #1234 -- {KIT} image kit-01 --cards\n"
+
+
+def _told(unit: str, key: str) -> set[str]:
+    lines = (FILES / unit).read_text().splitlines()
+    return {word for line in lines if line.startswith(f"{key}=") for word in line.partition("=")[2].split()}
+
+
+def test_the_spool_is_mounted_before_any_service_starts_and_after_the_root_is_writable():
+    assert {"local-fs.target"} <= _told("tandem-spool.service", "Before")
+    assert "systemd-remount-fs.service" in _told("tandem-spool.service", "After")
+    assert _told("tandem-spool.service", "DefaultDependencies") == {"no"}
+
+
+def test_the_image_makes_its_ssh_keys_before_the_server_is_told_them():
+    assert "regenerate_ssh_host_keys.service" in _told("tandem-enrol.service", "After")

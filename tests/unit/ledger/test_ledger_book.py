@@ -417,19 +417,6 @@ def test_what_happens_to_a_run_is_looked_at_at_once(registry, store):
     assert states(registry) == {("probe-1", "missing"): (1, 11, 6, 1, 1)}
 
 
-def test_a_budget_of_time_leaves_the_rest_for_the_next_pass(registry, store):
-    probe, tally = Probe(), Tally(registry, RecordCounts(store), None)
-    for number in range(250):
-        put(registry, probe.run(f"run-{number}", 1))
-    probe.tell()
-    probe.send(store)
-    counted = []
-    while looked := tally.bring_up(time.time_ns(), 0):
-        counted.append(looked)
-    assert counted == [100, 100, 50]
-    assert states(registry)["probe-1", "complete"][0] == 250
-
-
 def test_what_a_manifest_claims_breaks_nothing_for_others(registry, store):
     probe, tally = Probe(), Tally(registry, RecordCounts(store), None)
     most = 2**63 - 1
@@ -481,3 +468,18 @@ def test_the_series_tell_campaigns_records_and_traces(registry, store):
     assert (found["unexplained"], found["made"] - found["arrived"]) == (1, 1)
     traces = store.query('SELECT "received", "received_bytes", "unfinished" FROM "server_traces" GROUP BY "probe"')
     assert [(s.tags["probe"], *s.rows[0][1:]) for s in traces] == [("probe-1", 1, 1, 0)]
+
+
+def test_what_the_database_has_forgotten_is_expired(registry, store):
+    old, young = Probe(now_ns=time.time_ns() - 20 * 86_400 * S), Probe("probe-2", "b2", "bbbbbbbbbbbb")
+    for probe in (old, young):
+        put(registry, probe.run(f"run-{probe.name}"))
+        probe.tell()
+        probe.send(store)
+    tally = Tally(registry, RecordCounts(store), 30)
+    now = time.time_ns()
+    tally.bring_up(now, 60)
+    assert states(registry).keys() == {("probe-1", "complete"), ("probe-2", "complete")}
+    tally.bring_up(now + 15 * 86_400 * S, 60)
+    assert states(registry).keys() == {("probe-1", "expired"), ("probe-2", "complete")}
+    assert kept(registry) == by_hand(registry)

@@ -134,10 +134,6 @@ def test_what_is_no_index_is_one_error(changed, why):
         parse(json.dumps(index(**changed)))
 
 
-def test_the_least_index_is_one():
-    assert parse(json.dumps(index())).objects[0].bytes == 3
-
-
 @given(JSON)
 def test_any_json_is_an_error_and_no_traceback(value):
     with pytest.raises(PageError):

@@ -6,11 +6,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tandem.app.config import load
+from tandem.app.preflight.own_collector import OwnCollector
 from tandem.app.preflight.own_folder import OwnFolder, sweep
+from tandem.app.real_parts import real_parts
 
 HOLD = """
 import pathlib, sys
@@ -89,3 +93,23 @@ def test_a_name_that_somebody_else_prepared_is_refused(tmp_path: Path, trap: str
     with pytest.raises(PermissionError):
         OwnFolder(tmp_path / "nowhere")
     assert sweep(tmp_path / "nowhere") == 0
+
+
+@pytest.mark.parametrize("token", ["t", "", None])
+def test_the_token_is_not_copied(tmp_path: Path, token: str | None) -> None:
+    good = (Path(__file__).parents[1] / "app" / "good.toml").read_text()
+    (tmp_path / "config.toml").write_text(good.replace('ca_file = "ca.pem"\n', ""))
+    (tmp_path / "token").write_text("t")
+    config = load(tmp_path / "config.toml")
+    config = replace(config, server=replace(config.server, token_file=tmp_path / "token"))
+    if token is None:
+        (tmp_path / "token").unlink()
+    else:
+        (tmp_path / "token").write_text(token)
+    (tmp_path / "own").mkdir()
+    alone = OwnCollector(config, real_parts)._alone(tmp_path / "own")
+    if token:
+        assert alone.server.token_file == tmp_path / "token"
+        assert not (tmp_path / "own/token").exists()
+    else:
+        assert alone.server.token_file.read_text() == "none"
