@@ -1,6 +1,7 @@
-"""A finished campaign's folder as a scenario, and packet-delivery traces as capacity."""
+"""What was recorded, played: a finished campaign's folder, drive logs of G-NetTrack, packet-delivery traces; a bad one is one line."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from tandem.schema.line_protocol import encode
 from tandem.schema.record import Record
 from tandem_bench.cli.main import main
-from tandem_bench.scenario import ScenarioError, from_run, load, play, with_traces
+from tandem_bench.scenario import ScenarioError, from_run, load, play, replay, with_traces
+from tandem_bench.scenario.recorded import gnettrack
 from tandem_bench.scenario.recorded.mahimahi import rates, read
 from tandem_bench.scenario.recorded.points import point
 
@@ -268,3 +270,233 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         main(["scenario", "show", "walk", "--down-trace", str(file)])
     assert ended.value.code == 2
     assert "OPERATOR=FILE" in capsys.readouterr().err
+
+
+COLUMNS = (
+    "Timestamp,Longitude,Latitude,Speed,Operatorname,CellID,NetworkMode,RSRP,RSRQ,SNR,CQI,RSSI,DL_bitrate,UL_bitrate,State,"
+    "PINGAVG,PINGMIN,PINGMAX,PINGSTDEV,PINGLOSS,CELLHEX,NODEHEX,LACHEX,RAWCELLID,NRxRSRP,NRxRSRQ"
+)
+NAMED = os.environ.get("TANDEM_SHARED")
+PLACES = [Path(NAMED)] if NAMED else [folder / "shared" for folder in Path(__file__).resolve().parents]
+SHARED = [place / "data/drives" for place in PLACES]
+DRIVES = next((folder for folder in SHARED if folder.is_dir()), None)
+
+
+USUAL = {
+    "speed": "36", "mode": "LTE", "rsrp": "-90", "snr": "5", "rssi": "-65", "down": "20000", "state": "D", "ping": "-",
+    "cell": "11016972", "lac": "9CBA",
+}  # fmt: skip
+
+
+def row(second, **changes):
+    told = {**USUAL, **changes}
+    time = f"2020.01.01_00.{second // 60:02}.{second % 60:02}"
+    head = "{speed},B,12,{mode},{rsrp},-10,{snr},12,{rssi},{down},50,{state},{ping}".format_map(told)
+    return f"{time},-8.38,51.93,{head},-,-,-,-,C,A81B,{told['lac']},{told['cell']},-100.0,-15"
+
+
+def log(folder, rows, name="log.csv", end="\n"):
+    path = folder / name
+    path.write_bytes((end.join([COLUMNS, *rows]) + end).encode())
+    return path
+
+
+def drive(seconds=30, **changes):
+    """``changes``: second → row arguments."""
+    return [row(s, **changes.get(f"at_{s}", {})) for s in range(seconds)]
+
+
+def beside_another(folder, rows):
+    """The rows as A, an even drive as B."""
+    return replay(log(folder, rows), log(folder, drive(40), "b.csv"))
+
+
+def played_or_refused(path):
+    try:
+        return replay(path, path)
+    except ScenarioError as error:
+        return str(error)
+
+
+def test_identities_and_levels_come_from_the_log(tmp_path):
+    a, b = log(tmp_path, drive(), "a.csv"), log(tmp_path, drive(20), "b.csv")
+    played = replay(a, b)
+    assert played.duration_s == 19.0, "cut to the shorter"
+    assert len(replay(a, b, duration_s=12).operators["A"]) == 120
+    tick = played.operators["A"].tick(5)
+    assert (tick["eci"], tick["tac"], tick["rat"], tick["rsrp_dbm"]) == (11016972, 0x9CBA, "LTE", -90)
+    assert (tick["plmn"], played.operators["B"].tick(5)["plmn"]) == ("00101", "00102")
+    assert tick["eci"] >> 8 == 0xA81B
+    assert tick["speed_m_s"] == 10.0
+    assert tick["registered"] is True
+    assert [e["moving"] for e in played.of_type("mobility")] == [True]
+
+
+def test_changed_cell_is_a_handover(tmp_path):
+    rows = [row(s, cell="256" if s < 10 else "257" if s < 20 else "512") for s in range(30)]
+    events = beside_another(tmp_path, rows).of_type("handover")
+    told = [(e["t_s"], e["operator"], e["from_eci"], e["to_eci"], e["handover_kind"]) for e in events]
+    assert told == [(10.0, "A", 256, 257, "sector"), (20.0, "A", 257, 512, "enb")]
+    assert all(20 <= e["interruption_ms"] <= 100 for e in events)
+
+
+def test_a_gap_is_an_outage_and_a_skipped_second_is_not(tmp_path):
+    rows = [row(s) for s in range(40) if not (10 < s < 20 or s in (25, 26))]
+    played = beside_another(tmp_path, rows)
+    (outage,) = played.of_type("outage")
+    assert (outage["operator"], outage["t_s"], outage["until_s"]) == ("A", 11.0, 20.0)
+    columns = played.operators["A"].columns
+    for i in range(110, 200):
+        assert columns["outage"][i]
+        assert not columns["registered"][i]
+        assert columns["rsrp_dbm"][i] is columns["eci"][i] is columns["rat"][i] is None
+        assert columns["down_bit_per_s"][i] == 0
+    assert sum(columns["outage"]) == 90
+
+
+def test_capacity_is_at_least_what_the_app_got_and_idle_rows_say_nothing(tmp_path):
+    rows = [row(s, down="30000" if s < 10 else "0", state="D" if s < 10 else "I") for s in range(40)]
+    down = beside_another(tmp_path, rows).operators["A"].columns["down_bit_per_s"]
+    assert down == [30_000_000] * 390
+    rows = [row(s, down="8000" if 10 <= s < 12 else "100") for s in range(40)]
+    down = beside_another(tmp_path, rows).operators["A"].columns["down_bit_per_s"]
+    assert min(down) == 1_000_000, "a floor"
+    assert all(v == 8_000_000 for v in down[100:120])
+    assert down[200] == 1_000_000
+
+
+def test_several_rows_in_a_second_are_spread_over_it(tmp_path):
+    rows = []
+    for s in range(20):
+        rows += [row(s, rsrp="-90"), row(s, rsrp="-91")] if s == 7 else [row(s)]
+    levels = beside_another(tmp_path, rows).operators["A"].columns["rsrp_dbm"]
+    assert levels[70:80] == [-90.0] * 5 + [-91.0] * 5
+
+
+def test_other_technologies_absent_values_and_line_ends(tmp_path):
+    rows = [row(s, mode="5G" if s < 10 else "HSPA+", snr="-", rssi="-") for s in range(30)]
+    played = replay(log(tmp_path, rows, end="\r\n"), log(tmp_path, drive(), "b.csv", end="\r"))
+    columns = played.operators["A"].columns
+    assert columns["rat"][50] == "NR-NSA"
+    assert columns["rat"][150] == "WCDMA"
+    assert columns["sinr_db"][50] is columns["rssi_dbm"][50] is None
+    assert not played.of_type("signal_drop")
+
+
+def test_pings_are_the_round_trip_time_where_there_are_some(tmp_path):
+    rows = [row(s, ping={10: "80.0", 20: "95.5"}.get(s, "-")) for s in range(30)]
+    played = beside_another(tmp_path, rows)
+    rtt = played.operators["A"].columns["rtt_ms"]
+    assert (rtt[0], rtt[150], rtt[250]) == (80.0, 80.0, 95.5)
+    assert set(played.operators["B"].columns["rtt_ms"]) == {57.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "says"),
+    [
+        ({"rsrp": "5"}, 9, "RSRP '5' is outside -160 to 0 dBm"),
+        ({"rsrp": "-161"}, 9, "RSRP '-161' is outside"),
+        ({"speed": "2000"}, 9, "Speed '2000' is outside 0 to 500 km/h"),
+        ({"down": "many"}, 9, "DL_bitrate 'many' is no number"),
+        ({"down": "-5"}, 9, "DL_bitrate '-5' is outside"),
+        ({"rsrp": "nan0"}, 9, "is no number"),
+        ({"rsrp": "1e99"}, 9, "is outside"),
+        ({"lac": "XYZ"}, 9, "LACHEX 'XYZ' is no hexadecimal number"),
+        ({"cell": "1.5"}, 9, "RAWCELLID '1.5' is no whole number"),
+        ({"mode": "6G"}, 9, "NetworkMode '6G' is not known"),
+        ({"state": "D,D"}, 9, "27 fields, the header has 26"),
+    ],
+)
+def test_absurd_values_name_their_line(tmp_path, change, line, says):
+    path = log(tmp_path, drive(at_7=change))
+    with pytest.raises(ScenarioError) as error:
+        replay(path, path)
+    assert str(error.value).startswith(f"{path}:{line}: ")
+    assert says in str(error.value)
+    assert "; " in str(error.value), "with a mend"
+
+
+def test_time_that_goes_back(tmp_path):
+    jitter = [row(s if s != 8 else 6) for s in range(30)]
+    log_with_jitter = log(tmp_path, jitter)
+    assert replay(log_with_jitter, log_with_jitter).duration_s == 29.0
+    path = log(tmp_path, [*drive(20), row(5)], "back.csv")
+    with pytest.raises(ScenarioError, match=r"back.csv:22: time goes back by 14 s; give one log"):
+        replay(path, path)
+    path = log(tmp_path, [row(0).replace("2020.01.01", "2020.13.01"), *drive(20)], "time.csv")
+    with pytest.raises(ScenarioError, match=r"time.csv:2: Timestamp .* is no time"):
+        replay(path, path)
+
+
+def test_a_cut_last_line_is_left_out(tmp_path):
+    path = log(tmp_path, drive())
+    path.write_bytes(path.read_bytes() + b"2020.01.01_00.00.31,-8.3")
+    assert replay(path, path).duration_s == 29.0
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "empty"),
+        (b" \n\n", "empty"),
+        (b"\x89PNG\r\n\x1a\n\x00\xff", ":1: not text"),
+        (b"a,b,c\n1,2,3\n", ":1: no column Timestamp"),
+        (COLUMNS.replace("RSRP,RSRQ", "RSRQ", 1).encode() + b"\n", "no column RSRP; give"),
+        (COLUMNS.encode() + b"\n", "no rows"),
+        (COLUMNS.encode() + b"\n" + row(0).encode() + b"\n", "only 0 s long"),
+        (COLUMNS.encode() + b'\n"' + row(0).encode() + b"\n\n", ":2: not CSV"),
+    ],
+)  # fmt: skip
+def test_files_that_are_no_logs(tmp_path, content, says):
+    path = tmp_path / "no.csv"
+    path.write_bytes(content)
+    with pytest.raises(ScenarioError) as error:
+        replay(path, path)
+    assert says in str(error.value)
+    assert str(path) in str(error.value)
+
+
+def test_missing_file_and_folder(tmp_path):
+    for path in (tmp_path / "none.csv", tmp_path):
+        with pytest.raises(ScenarioError, match="cannot be read"):
+            replay(path, path)
+
+
+@given(
+    junk=st.one_of(st.binary(max_size=300), st.tuples(st.integers(0, 2600), st.integers(0, 20), st.binary(max_size=20)))
+)
+def test_whatever_a_log_holds_it_plays_or_is_refused(tmp_path_factory, junk):
+    path = tmp_path_factory.mktemp("junk") / "junk.csv"
+    if isinstance(junk, tuple):
+        at, cut, patch = junk
+        whole = ("\n".join([COLUMNS, *drive(16)]) + "\n").encode()
+        path.write_bytes(whole[:at] + patch + whole[at + cut :])
+    else:
+        path.write_bytes(junk)
+    outcome = played_or_refused(path)
+    if isinstance(outcome, str):
+        assert outcome.startswith(str(path))
+        assert "\n" not in outcome
+    else:
+        assert len(outcome.operators["A"]) == round(outcome.duration_s * 10) >= 100
+
+
+@given(values=st.lists(st.one_of(st.text(max_size=12), st.floats(), st.integers()), min_size=26, max_size=26))
+def test_whatever_a_row_holds_it_is_read_or_refused(tmp_path_factory, values):
+    path = tmp_path_factory.mktemp("row") / "row.csv"
+    path.write_bytes((COLUMNS + "\n" + ",".join(map(str, values)) + "\n\n").encode("utf-8", "surrogatepass"))
+    with pytest.raises(ScenarioError, match=r"row\.csv"):
+        gnettrack.read(path)
+
+
+@pytest.mark.skipif(DRIVES is None, reason="the recorded drives are not here; they are no part of the kit")
+@pytest.mark.parametrize("kind", ["drive-download", "drive-video", "static-download"])
+def test_recorded_drives_play(kind):
+    played = replay(DRIVES / f"{kind}-a.csv", DRIVES / f"{kind}-b.csv", duration_s=300)
+    assert played.duration_s == 300.0
+    summary = played.summary()
+    for operator in "AB":
+        assert summary["operators"][operator]["down_bit_per_s"] >= 1e6
+        if kind == "static-download":
+            assert summary["operators"][operator]["handovers"] == 0
+    assert {p["activity"] for p in played.phases} <= {"still", "walk", "drive"}
