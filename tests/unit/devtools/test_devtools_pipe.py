@@ -106,13 +106,10 @@ def test_what_is_no_message_is_one_error(peer, raw):
 
 
 def test_a_message_without_end_is_cut_off():
-    peer = Peer(longest=200_000)
-    try:
+    with contextlib.closing(Peer(longest=200_000)) as peer:
         peer.say(b"x" * 1_000_000)
         with pytest.raises(DevToolsError, match="more than 200000 bytes"):
             peer.client.call("X", until_s=soon())
-    finally:
-        peer.close()
 
 
 def test_a_silent_browser_and_one_that_has_gone_are_told_apart(peer):
@@ -124,21 +121,13 @@ def test_a_silent_browser_and_one_that_has_gone_are_told_apart(peer):
 
 
 def test_a_browser_that_takes_nothing_is_silent():
-    peer = Peer()
-    try:
-        with pytest.raises(TooLateError):
-            peer.client.send("X", {"a": "b" * 1_000_000}, until_s=time.monotonic() + 0.05)
-    finally:
-        peer.close()
+    with contextlib.closing(Peer()) as peer, pytest.raises(TooLateError):
+        peer.client.send("X", {"a": "b" * 1_000_000}, until_s=time.monotonic() + 0.05)
 
 
 def test_it_stops_waiting_when_told():
-    peer = Peer(stop=lambda: True)
-    try:
-        with pytest.raises(TooLateError, match="stopped"):
-            peer.client.call("X", until_s=soon())
-    finally:
-        peer.close()
+    with contextlib.closing(Peer(stop=lambda: True)) as peer, pytest.raises(TooLateError, match="stopped"):
+        peer.client.call("X", until_s=soon())
 
 
 def ask_until_it_ends(peer):
@@ -148,12 +137,9 @@ def ask_until_it_ends(peer):
 
 @given(st.lists(st.binary(max_size=40), max_size=6))
 def test_any_bytes_are_messages_or_one_error(pieces):
-    peer = Peer()
-    try:
+    with contextlib.closing(Peer()) as peer:
         for piece in pieces:
             os.write(peer.their_write, piece + b"\0")
         peer.end()
         with pytest.raises(DevToolsError):
             ask_until_it_ends(peer)
-    finally:
-        peer.close()

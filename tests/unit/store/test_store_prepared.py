@@ -209,26 +209,22 @@ def test_points_and_accounts_survive_a_restart_and_lost_passwords_are_made_anew_
         PrivateInflux(influx_binary, folder, 0).start()
 
 
-def test_a_missing_binary_is_told_in_one_line(tmp_path, monkeypatch):
-    with pytest.raises(StoreStartError, match="is no program; mend: "):
-        PrivateInflux(tmp_path / "influxd", tmp_path, 0).start()
-    monkeypatch.setenv("TANDEM_INFLUXD", str(tmp_path / "influxd"))
+def test_what_stops_the_start_is_told_in_one_line(influx_binary, tmp_path, monkeypatch):
+    program = tmp_path / "influxd"
+
+    def refused(binary, why):
+        with pytest.raises(StoreStartError, match=why):
+            PrivateInflux(binary, tmp_path / "data", 0).start()
+
+    refused(program, "is no program; mend: ")
+    monkeypatch.setenv("TANDEM_INFLUXD", str(program))
     with pytest.raises(StoreStartError, match="TANDEM_INFLUXD names"):
         find_influxd()
-
-
-def test_a_program_that_is_no_influxd_is_told_in_one_line(tmp_path):
-    false = tmp_path / "influxd"
-    false.write_text("#!/bin/sh\necho 'panic: listen tcp: bind: address already in use' >&2\nexit 1\n")
-    false.chmod(0o755)
-    with pytest.raises(StoreStartError, match=r"ended at its start .*: port [0-9]+ on loopback is in use"):
-        PrivateInflux(false, tmp_path / "data", 0).start()
-
-
-def test_a_full_disk_is_told_in_one_line(influx_binary, tmp_path, monkeypatch):
+    program.write_text("#!/bin/sh\necho 'panic: listen tcp: bind: address already in use' >&2\nexit 1\n")
+    program.chmod(0o755)
+    refused(program, r"ended at its start .*: port [0-9]+ on loopback is in use")
     monkeypatch.setattr("tandem_server.store.private.LEAST_FREE_BYTES", 2**62)
-    with pytest.raises(StoreStartError, match=r"disk full .* mend: free"):
-        PrivateInflux(influx_binary, tmp_path, 0).start()
+    refused(influx_binary, r"disk full .* mend: free")
 
 
 def test_a_port_in_use_is_told_in_one_line_and_a_backup_port_is_kept(influx_binary, tmp_path):
