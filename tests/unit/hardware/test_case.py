@@ -184,3 +184,18 @@ def test_cables_reach(of: Layout) -> None:
         assert way + 40 <= PARTS[cable.part].length_mm, f"{cable.name}: {way:.0f} mm"
         checked += 1
     assert checked
+
+
+def test_a_body_that_is_another_is_told_and_one_divided_otherwise_is_not() -> None:
+    kept = (case_render.FOLDER / "stl" / "paper-lid.stl").read_bytes()
+    triangles = stl.unpack(kept)
+    assert stl.pack(triangles[::-1]) == kept
+    middle = triangles[0].mean(axis=0)
+    split = [[a, b, middle] for a, b in itertools.pairwise([*triangles[0], triangles[0][0]])]
+    assert (
+        stl.same_body(kept, stl.pack(stl.np.concatenate([triangles[1:], stl.np.array(split, dtype="float32")]))) is None
+    )
+    assert str(stl.same_body(kept, stl.pack(triangles + stl.np.float32(0.5)))).startswith("x 0.0 mm, now 0.5 mm")
+    assert str(stl.same_body(kept, stl.pack(triangles[10:]))).startswith(("volume", "surface", "x", "y", "z"))
+    assert stl.same_body(kept, kept[:-1]).startswith("no STL")
+    assert stl.same_body(kept, b"").startswith("no STL")

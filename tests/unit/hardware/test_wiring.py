@@ -95,3 +95,12 @@ def test_a_wrong_source_is_told_in_one_line(tmp_path: Path, change, told: str) -
         wiring.read("paper", tmp_path)
     assert told in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_moving_a_label_is_no_drift_and_another_wire_is() -> None:
+    kept = (wiring.FOLDER / "paper.svg").read_bytes()
+    assert wiring.same(kept, kept.replace(b'font-size="14.00"', b'font-size="15.00"')) is None
+    assert wiring.same(kept, kept.replace(b"GPIO 17", b"GPIO 18")) == "another text: GPIO 17"
+    edge = kept.index(b'<g id="edge3" class="edge">')
+    assert str(wiring.same(kept, kept[:edge] + kept[kept.index(b"</g>", edge) :])).startswith("another wire")
+    assert wiring.same(kept, b"") == "no text in it"
