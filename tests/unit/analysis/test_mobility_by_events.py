@@ -1,7 +1,5 @@
 """Mobility classes by how often events came: the fit, what leaving one out says of it, and each run's window, by hand."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

@@ -1,7 +1,5 @@
 """Mohan's figures as numbers, at their borders; estimates with their intervals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import product

@@ -1,9 +1,9 @@
 """Provisioning files of alarms: as the code makes them, as Grafana reads them, without secrets."""
 
-from __future__ import annotations
-
 import functools
+import json
 import re
+from pathlib import Path
 
 import pytest
 import yaml
@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.schema.metrics import MODEM_STATES, PROBE_STATES
+from tandem_dashboards import generate
 from tandem_dashboards.alarms import files
 from tandem_dashboards.alarms.alarm import Alarm, AlarmError, above, last
 from tandem_dashboards.alarms.asking import now
@@ -21,6 +22,8 @@ from tandem_dashboards.alarms.reading import rules, seconds
 from tandem_dashboards.alarms.rules import GROUPS, alarms
 from tandem_dashboards.alarms.tolerances import TOLERANCES
 from tandem_dashboards.alarms.yaml_text import to_yaml
+from tandem_dashboards.cli.asked import READER
+from tandem_dashboards.target import DATASOURCE_TYPE, DATASOURCE_UID
 
 
 @functools.cache
@@ -196,3 +199,41 @@ def test_a_rule_that_cannot_be_read_is_named() -> None:
     broken["groups"][0]["rules"][0] = {**rule(alarms()[0]), "data": [{"refId": "A"}]}
     with pytest.raises(ExpressionError, match="tandem-probe-silent"):
         rules(broken)
+
+
+HERE = Path(__file__).resolve().parents[3] / "dashboards/provisioning"
+
+
+def read(name):
+    return yaml.safe_load((HERE / name).read_text(encoding="utf-8"))
+
+
+def test_the_data_source_is_the_one_that_boards_and_alarms_name():
+    (source,) = read("datasources/tandem.yaml")["datasources"]
+    assert (source["uid"], source["type"]) == (DATASOURCE_UID, DATASOURCE_TYPE)
+    assert (source["user"], source["access"], source["editable"]) == (READER, "proxy", False)
+    assert source["jsonData"] == {"version": "InfluxQL", "dbName": "tandem", "httpMode": "POST"}
+    named = {
+        target["datasource"]["uid"]
+        for text in generate.texts().values()
+        for target in re.findall(r'"datasource": (\{[^}]*\})', text)
+        for target in [{"datasource": json.loads(target)}]
+    }
+    assert named == {DATASOURCE_UID}
+    rules = [rule for group in read("alerting/rules.yaml")["groups"] for rule in group["rules"]]
+    assert {query["datasourceUid"] for rule in rules for query in rule["data"]} == {DATASOURCE_UID, "__expr__"}
+
+
+def test_no_password_stands_in_a_file():
+    text = (HERE / "datasources/tandem.yaml").read_text(encoding="utf-8")
+    (source,) = yaml.safe_load(text)["datasources"]
+    assert source["secureJsonData"] == {"password": "$TANDEM_READER_PASSWORD"}
+    assert "password" not in source
+    assert len(re.findall(r"^\s+password:", text, re.MULTILINE)) == 1
+
+
+def test_boards_and_alarms_are_in_one_folder():
+    (provider,) = read("dashboards/tandem.yaml")["providers"]
+    assert (provider["folder"], provider["type"], provider["allowUiUpdates"]) == ("Tandem", "file", False)
+    assert provider["options"]["path"] == "$TANDEM_BOARDS"
+    assert {group["folder"] for group in read("alerting/rules.yaml")["groups"]} == {"Tandem"}

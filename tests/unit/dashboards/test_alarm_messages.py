@@ -1,7 +1,5 @@
 """What people read: Go's templates as far as they are used, and every alarm's message."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -3,8 +3,6 @@
 The same figures as collector and server write them, checked against the schema; the eventful run has their own (tests/lab).
 """
 
-from __future__ import annotations
-
 import json
 import time
 from base64 import b64encode

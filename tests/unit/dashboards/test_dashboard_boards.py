@@ -1,7 +1,5 @@
 """Boards fit together, and what is committed is what they make."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

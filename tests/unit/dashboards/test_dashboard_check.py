@@ -1,7 +1,5 @@
 """``check`` runs every query of a board against a real InfluxDB."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Variables, macros, intervals and answers, as Grafana's source has them."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """The preview draws every kind of panel, from answers of any shape, and lets nothing of them become markup."""
 
-from __future__ import annotations
-
 import json
 import re
 import xml.etree.ElementTree as Tree

@@ -1,14 +1,22 @@
 """A query is checked against the schema when it is made."""
 
-from __future__ import annotations
+from collections import Counter
+from itertools import pairwise
 
 import pytest
 
+from tandem.schema.metrics import COMMON_FIELDS, MEASUREMENTS, Field
+from tandem.schema.rollups import RESOLUTIONS
 from tandem_dashboards import expressions as x
 from tandem_dashboards.conditions import chosen, compare, either, equal, one_of
+from tandem_dashboards.expressions import greatest, last, mean, total
+from tandem_dashboards.grafana.times import Range, interval_ms
 from tandem_dashboards.influxql import INTERVAL, QueryError, select, tag_values
+from tandem_dashboards.kinds import time_series
+from tandem_dashboards.panel import ROLLED_POINTS
 from tandem_dashboards.shown import shown
-from tandem_dashboards.vocabulary import UnknownNameError
+from tandem_dashboards.units import GRAFANA_UNITS, Axis, UnknownUnitError, axis, unit
+from tandem_dashboards.vocabulary import RESOLUTION, ROLLED, UnknownNameError
 
 
 def test_a_query_is_written_as_influxql_has_it():
@@ -121,3 +129,95 @@ def test_conditions_are_put_together():
     assert either(equal("a", 1), equal("b", True)).text == '("a" = 1 OR "b" = true)'
     assert one_of("kind", "a", "b").text == "(\"kind\" = 'a' OR \"kind\" = 'b')"
     assert one_of("kind", "a").text == "\"kind\" = 'a'"
+
+
+FIELDS = [(m.name, f) for m in MEASUREMENTS.values() for f in (*COMMON_FIELDS, *m.fields)]
+# Grafana's valueFormats/categories.ts, the ids that these boards may use
+GRAFANA_IDS = {
+    "none", "string", "bool", "dBm", "dB", "ns", "ms", "s", "bps", "decbytes", "suffix:MHz", "degree", "lengthm", "velocityms",
+    "ppm",
+    "celsius", "percent",
+}  # fmt: skip
+
+
+def test_every_field_of_the_schema_has_an_axis():
+    def fits(field, shown):
+        words = shown.title and shown.title == shown.title.strip() and "_" not in shown.title
+        return words and shown.unit in GRAFANA_IDS and (shown.minimum, shown.maximum) == (field.minimum, field.maximum)
+
+    shown = {(m, f.name): axis(m, f.name) for m, f in FIELDS}
+    assert {(m, f.name): shown[m, f.name] for m, f in FIELDS if not fits(f, shown[m, f.name])} == {}
+    named = Counter((m, one.title, one.unit) for (m, _), one in shown.items())
+    assert [name for name, times in named.items() if times > 1] == []
+
+
+def test_axis_is_as_people_expect():
+    expected = {
+        ("radio", "rsrp_dbm"): Axis("RSRP", "dBm", -157, -30),
+        ("radio", "sinr_db"): Axis("SINR", "dB", -40, 60),
+        ("radio", "eci"): Axis("ECI", "none", 0, 2**36 - 1),
+        ("radio", "enb_id"): Axis("eNodeB identity", "none", 0, 2**28 - 1),
+        ("radio", "stale"): Axis("Stale", "bool", None, None),
+        ("radio", "plmn"): Axis("PLMN", "string", None, None),
+        ("radio", "poll_late_ms"): Axis("Poll late", "ms", 0, None),
+        ("subflow", "goodput_bit_per_s"): Axis("Goodput", "bps", 0, None),
+        ("subflow", "rtt_min_ms"): Axis("RTT min", "ms", 0, None),
+        ("subflow", "bytes_acked"): Axis("Bytes acknowledged", "decbytes", 0, None),
+        ("connection", "subflows"): Axis("Subflows", "none", 0, 64),
+        ("run", "duration_s"): Axis("Duration", "s", 0, None),
+        ("health", "cpu_seconds"): Axis("CPU seconds", "s", 0, None),
+    }
+    assert {key: axis(*key) for key in expected} == expected
+
+
+def test_no_unit_is_kept_that_the_schema_does_not_use():
+    assert set(GRAFANA_UNITS) == {f.unit for _, f in FIELDS if f.unit}
+
+
+def test_unknown_unit_is_refused_and_says_where_to_add_it():
+    with pytest.raises(
+        UnknownUnitError, match=r"'speed_furlong_per_fortnight' has the unit 'furlong/fortnight'.*GRAFANA_UNITS"
+    ):
+        unit(Field("speed_furlong_per_fortnight", "float", "furlong/fortnight", "made up"))
+
+
+@pytest.mark.parametrize(("measurement", "field"), [("radio", "nothing"), ("nothing", "rsrp_dbm")])
+def test_what_the_schema_does_not_have_is_refused(measurement, field):
+    with pytest.raises(KeyError):
+        axis(measurement, field)
+
+
+def test_what_raw_records_and_rollups_share_is_asked_by_resolution():
+    asked = select(mean("rsrp_dbm"), of="radio", by=["probe"], policy=RESOLUTION)
+    assert 'FROM "${resolution:raw}"."radio"' in asked.text
+    with pytest.raises(UnknownNameError, match=r"radio \(raw and rolled up\) has no field 'rsrp_dbm_min'"):
+        select(mean("rsrp_dbm_min"), of="radio", policy=RESOLUTION)
+    with pytest.raises(UnknownNameError, match=r"has no tag 'boot'; it has probe, path, operator, rat"):
+        select(mean("rsrp_dbm"), of="radio", by=["boot"], policy=RESOLUTION)
+
+
+def test_what_only_rollups_have_keeps_the_units_and_grades_of_its_field():
+    asked = select(greatest("rsrp_dbm_max"), total("records"), of="radio", policy=ROLLED)
+    as_shown = shown(asked.output("rsrp_dbm_max"))
+    assert (as_shown.unit, len(as_shown.steps)) == ("dBm", 3)
+    assert shown(asked.output("records")).unit == "none"
+    with pytest.raises(UnknownNameError, match=r"radio \(rolled up\) has no field 'rsrp_code'"):
+        select(last("rsrp_code"), of="radio", policy="hour")
+
+
+def test_what_is_not_rolled_up_says_why():
+    with pytest.raises(UnknownNameError, match=r"position is not rolled up \(coverage has it"):
+        select(last("latitude_deg"), of="position", policy=RESOLUTION)
+
+
+@pytest.mark.parametrize(("finer", "coarser"), list(pairwise(RESOLUTIONS)))
+def test_no_window_is_narrower_than_the_rollup_that_serves_the_range(finer, coarser):
+    shortest = Range(0, finer.below_s * 1000)
+    assert interval_ms(shortest, ROLLED_POINTS) >= coarser.step_s * 1000
+
+
+def test_a_panel_over_rollups_has_few_points():
+    asked = select(mean("rsrp_dbm"), of="radio", every=INTERVAL, policy=RESOLUTION)
+    assert time_series("RSRP", "What it shows.", asked).to_sdk(1, 0, 0).max_data_points == ROLLED_POINTS
+    raw = select(mean("rsrp_dbm"), of="radio", every=INTERVAL)
+    assert time_series("RSRP", "What it shows.", raw).to_sdk(1, 0, 0).max_data_points is None

@@ -1,15 +1,20 @@
 """Parameters: one clear line for each way of being wrong."""
 
 import json
+import os
 import string
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.experiment.asked import origin
+from tandem.experiment.base import Output, Stop
 from tandem.experiment.download.request import PARAMETERS, read
 from tandem.experiment.parameters import Parameter, ParameterError, check
+from tandem.experiment.results import BYTES_BY_PATH, FIGURES, bytes_by_path, faults
 
 
 @pytest.fixture
@@ -107,3 +112,59 @@ def test_a_description_leaves_out_what_is_default():
     told = {"name": "seconds", "kind": "float", "purpose": "how long", "unit": "s", "minimum": 1}
     assert parameter.describe() == told
     json.dumps([p.describe() for p in PARAMETERS])
+
+
+DECLARED = (*FIGURES, BYTES_BY_PATH, Parameter("fallback", "bool", "whether"), Parameter("steps", "list", "each"))
+
+
+def test_what_was_declared_has_no_fault():
+    assert faults(DECLARED, {"bytes": 3, "duration_s": 1, "fallback": False, "bytes_by_path": {}, "steps": []}) == []
+    assert faults(DECLARED, {"bytes": None}) == [], "what could not be measured may be absent or null"
+
+
+def test_undeclared_keys_and_other_kinds_are_named():
+    assert faults(DECLARED, {"colour": 1, "bytes": 1.5, "fallback": 1, "duration_s": True, "steps": {}}) == [
+        "'colour' is not declared",
+        "'bytes': float, declared as int",
+        "'fallback': int, declared as bool",
+        "'duration_s': bool, declared as float",
+        "'steps': dict, declared as list",
+    ]
+
+
+def test_bytes_are_summed_by_path_and_the_unknown_stays_unknown():
+    counted = [("a", 10, 1), ("a", 5, None), ("b", None, None), (None, 7, 7)]
+    assert bytes_by_path(counted) == {
+        "a": {"received": 15, "sent": 1},
+        "b": {"received": None, "sent": None},
+    }
+
+
+def test_when_nobody_reads_any_more_it_stops_and_what_is_left_in_the_stream_goes_nowhere() -> None:
+    reading, writing = os.pipe()
+    stop = Stop()
+    with os.fdopen(writing, "w") as stream:
+        output = Output(stream, stop)
+        output.line("sample", number=1)
+        assert not stop.requested
+        os.close(reading)
+        stream.write("half a line, by somebody else")
+        output.line("sample", number=2)
+        assert stop.requested
+        stream.flush()  # as Python does at exit
+
+
+NOT_NEEDED = {"argparse", "pkgutil", "platform", "secrets", "statistics", "decimal", "tandem.schema.metrics"}
+
+
+def test_a_download_loads_no_module_that_it_can_do_without() -> None:
+    told = "import json, sys, tandem.experiment.download.__main__; print(json.dumps(list(sys.modules)))"
+    before = (
+        "import json, sys; print(json.dumps(list(sys.modules)))"  # what the environment itself loads (site, .pth files)
+    )
+    loaded, own = (
+        set(json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout))
+        for code in (told, before)
+    )
+    assert "tandem.experiment.transfer" in loaded
+    assert loaded & NOT_NEEDED <= own

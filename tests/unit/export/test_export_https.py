@@ -1,19 +1,27 @@
 """The exporter against a real HTTPS server."""
 
+import datetime
 import json
 import random
 import socket
+import ssl
 import threading
 import time
+from email.utils import format_datetime
 from functools import partial
 from pathlib import Path
 
 import pytest
 from https_gateway import Gateway, Reply
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tandem.export import Exporter, GatewayAddress, PendingManifests, SetupError
+from tandem.export import gateway as link
 from tandem.export.gateway import Link
-from tandem.export.times import NotYet, Stamp
+from tandem.export.manifests import timed
+from tandem.export.paths import LONGEST_S, PathChoice
+from tandem.export.times import DOUBT_S, Comparison, NotYet, Stamp
 from tandem.schema import line_protocol
 from tandem.schema.record import Record
 from tandem.spool import Spool
@@ -353,3 +361,105 @@ def test_a_setup_that_cannot_work_is_named(tmp_path: Path, url: str, token: str 
         (tmp_path / "token").write_text(token)
     with pytest.raises(SetupError, match=what):
         GatewayAddress.of(url, None, tmp_path / "token")
+
+
+S = 10**9
+NOW_S = 1_790_000_000
+
+
+@pytest.mark.parametrize(
+    ("ours_s", "doubted"),
+    [(0.0, False), (DOUBT_S, False), (-DOUBT_S, False), (DOUBT_S + 3, True), (-DOUBT_S - 3, True)],
+)
+def test_when_the_two_clocks_are_doubted(ours_s: float, doubted: bool) -> None:
+    seen = Comparison()
+    assert not seen.fresh(0.0, 1)
+    ours_ns = int((NOW_S + ours_s) * S)
+    seen.saw(float(NOW_S), ours_ns, ours_ns + S, 5.0, 1)
+    assert (seen.doubt is not None) == doubted
+    assert seen.fresh(6.0, 1)
+    assert not seen.fresh(6.0, 2)  # another map
+    assert not seen.fresh(5000.0, 1)
+
+
+def test_an_answer_without_a_date_says_nothing_against_us() -> None:
+    seen = Comparison()
+    seen.saw(None, 5, 6, 0.0, 1)
+    assert seen.doubt is None
+
+
+@given(
+    st.text(max_size=60) | st.datetimes().map(lambda at: format_datetime(at.replace(tzinfo=datetime.UTC), usegmt=True))
+)
+def test_any_date_is_read_or_passed_over(text: str) -> None:
+    found = link.http_date_s(text)
+    assert found is None or isinstance(found, float)
+
+
+def test_a_date_is_read() -> None:
+    assert (
+        link.http_date_s("Sun, 06 Nov 1994 08:49:37 GMT")
+        == datetime.datetime(1994, 11, 6, 8, 49, 37, tzinfo=datetime.UTC).timestamp()
+    )
+    assert link.http_date_s(None) is None
+
+
+def test_a_probe_a_year_ahead_keeps_its_records_and_says_why(gateway: Gateway, tmp_path: Path) -> None:
+    setup = Setup(gateway, tmp_path)
+    true_ns = setup.times.now_ns
+    setup.times.now_ns = lambda: (true_ns() or 0) + 365 * 86_400 * S  # type: ignore[method-assign]  the clock that is wrong
+    setup.spool.append([radio(1)])
+    setup.exporter.start()
+    gateway.until(lambda: setup.exporter.state.trouble)
+    assert "one of them is wrong" in str(setup.exporter.state.trouble)
+    assert gateway.lines == {}
+    setup.times.now_ns = true_ns  # type: ignore[method-assign]
+    assert finish(setup)
+    assert list(gateway.lines) == [1]
+    assert not (tmp_path / "spool" / "quarantine" / "rejected.jsonl").exists()
+
+
+def test_a_certificate_out_of_its_time_is_the_clocks_fault_and_no_paths() -> None:
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    error.verify_code, error.verify_message = 9, "certificate is not yet valid"
+    with pytest.raises(link.CertificateTimeError, match="not yet valid by this system's clock"):
+        link._out_of_its_time(error)
+    error.verify_code = 18
+    link._out_of_its_time(error)
+
+
+def test_a_manifest_gets_the_times_of_its_records() -> None:
+    content = b'{"boot": "b", "started_monotonic_ns": 5, "ended_monotonic_ns": 9, "started_utc_ns": null, "ended_utc_ns": null}'
+    told = timed(content, lambda _boot, mono: Stamp(1000 + mono, None))
+    assert b'"started_utc_ns": 1005' in told
+    assert b'"ended_utc_ns": 1009' in told
+    assert timed(told, lambda _boot, mono: Stamp(1000 + mono, None)) == told
+    assert timed(b"no manifest", lambda _boot, _mono: Stamp(0, None)) == b"no manifest"
+
+
+def test_the_path_that_last_worked_is_tried_first() -> None:
+    choice = PathChoice(["a", "b"], random.Random(1))
+    assert choice.next(0) == "a"
+    choice.failed("a", 0)
+    assert choice.next(0) == "b"
+    choice.worked("b")
+    assert choice.next(100) == "b"  # although a might work again by now
+
+
+def test_when_all_failed_the_one_due_first_is_waited_for() -> None:
+    choice = PathChoice(["a", "b"], random.Random(1))
+    choice.failed("a", 0)
+    choice.failed("b", 0)
+    assert choice.next(0.1) is None
+    wait = choice.wait_s(0)
+    assert 0.5 <= wait <= 1.0
+    assert choice.next(wait) is not None
+
+
+@given(st.integers(1, 40), st.integers(0, 2**32))
+def test_the_wait_grows_and_is_bounded(failures: int, seed: int) -> None:
+    choice = PathChoice(["a"], random.Random(seed))
+    for _ in range(failures):
+        choice.failed("a", 0)
+    least = min(LONGEST_S, 2.0 ** (failures - 1)) / 2
+    assert least <= choice.wait_s(0) <= LONGEST_S

@@ -1,7 +1,5 @@
 """DHCP as far as it keeps an address: messages, and what is asked when."""
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import struct

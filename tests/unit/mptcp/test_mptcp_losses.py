@@ -1,7 +1,5 @@
 """When lost subflows are to be brought back, and what is told of it."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

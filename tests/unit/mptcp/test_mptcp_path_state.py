@@ -1,7 +1,5 @@
 """Which state a path is in, from what the kernel shows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

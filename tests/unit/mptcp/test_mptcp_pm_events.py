@@ -1,7 +1,5 @@
 """The kernel's word of subflows: real messages of Linux 6.18, and any bytes at all."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import socket
@@ -11,7 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.mptcp.netlink import Heard, NetlinkError, attributes, family_request, group_of, messages, number
+from tandem.mptcp import netlink, pm_commands
+from tandem.mptcp.netlink import (
+    Heard,
+    NetlinkError,
+    attributes,
+    error_of,
+    family_request,
+    group_of,
+    messages,
+    nested,
+    number,
+    only_watched,
+    request,
+)
+from tandem.mptcp.pm_commands import End, PmCommands, packed
 from tandem.mptcp.pm_events import PmEvent, parse
 
 FAMILY = 28
@@ -161,3 +173,80 @@ def test_what_does_not_fit_into_the_sockets_buffer_is_told_as_missed() -> None:
 
     heard = Heard(Full())  # type: ignore[arg-type]  a double of the socket
     assert heard.read() == ([b"one", b"two"], True)
+
+
+def test_an_end_has_what_it_is_given():
+    told = attributes(packed(End("10.71.1.1", 80, 101, 3)))
+    assert told == {
+        1: struct.pack("=H", socket.AF_INET),
+        3: socket.inet_aton("10.71.1.1"),
+        2: b"\x65",
+        5: struct.pack("=H", 80),
+        7: struct.pack("=i", 3),
+    }
+    assert attributes(packed(End("fd00:2::1"))) == {
+        1: struct.pack("=H", socket.AF_INET6),
+        4: socket.inet_pton(socket.AF_INET6, "fd00:2::1"),
+    }
+
+
+@given(st.binary(max_size=20), st.integers(1, 99), st.integers(1, 20))
+def test_a_request_is_one_message(content, command, kind):
+    ((family, body),) = messages(request(28, command, nested(kind, content), acknowledge=True))
+    assert (family, body[:2]) == (28, bytes([command, 1]))
+    assert netlink.generic(body) == (command, {kind: content})
+
+
+def test_an_acknowledgement_is_an_errno():
+    def answer(code: int) -> bytes:
+        return struct.pack("=IHHIIi", 36, 2, 0, 1, 0, -code) + bytes(16)
+
+    assert (error_of(answer(0)), error_of(answer(22))) == (0, 22)
+    with pytest.raises(NetlinkError):
+        error_of(struct.pack("=IHHII", 16, 28, 0, 1, 0))
+
+
+def test_a_kernel_without_the_family_takes_no_orders(monkeypatch):
+    monkeypatch.setattr(pm_commands, "FAMILY", "no_such_family")
+    with pytest.raises(LookupError, match="no such family"):
+        PmCommands()
+
+
+NEW_LINK, DELETE_LINK, NEW_ADDRESS = 16, 17, 20
+UP, RUNNING, PROMISCUOUS = 0x1, 0x40, 0x100
+
+
+def link_message(kind: int, changed: int, flags: int = UP | RUNNING) -> bytes:
+    """As the kernel writes it: header, ifinfomsg, one attribute (IFLA_IFNAME)."""
+    body = struct.pack("=BxHiII", 0, 1, 7, flags, changed) + struct.pack("=HH", 9, 3) + b"wwan\0" + bytes(3)
+    return struct.pack("=IHHII", 16 + len(body), kind, 0, 0, 0) + body
+
+
+CAPTURE = link_message(NEW_LINK, PROMISCUOUS, UP | RUNNING | PROMISCUOUS)
+
+
+@pytest.mark.parametrize("told", [CAPTURE, CAPTURE + link_message(NEW_LINK, PROMISCUOUS)])
+def test_only_captures_began_or_ended(told: bytes) -> None:
+    assert only_watched(told)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        link_message(NEW_LINK, UP),
+        link_message(NEW_LINK, UP | PROMISCUOUS),
+        link_message(NEW_LINK, 0),
+        link_message(NEW_LINK, 0xFFFFFFFF),
+        link_message(DELETE_LINK, PROMISCUOUS),
+        link_message(NEW_ADDRESS, PROMISCUOUS),
+        CAPTURE + link_message(NEW_LINK, RUNNING),
+        struct.pack("=IHHII", 20, NEW_LINK, 0, 0, 0) + bytes(4),
+    ],
+)
+def test_anything_else_may_change_a_path(told: bytes) -> None:
+    assert not only_watched(told)
+
+
+def test_what_no_kernel_writes_is_refused() -> None:
+    with pytest.raises(NetlinkError):
+        only_watched(CAPTURE[:-1])

@@ -1,7 +1,5 @@
 """Orders of backup: whether one arrived, what is given again, and that a crash leaves none. The kernel is a double here."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

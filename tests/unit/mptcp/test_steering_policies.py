@@ -1,7 +1,5 @@
 """When a path is made backup, by policy and by what was learned: events and time in, decisions out."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Cordero's formulas: their boundaries as the paper has them, their shape for any values."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Small connections whose every metric can be worked out by hand."""
 
-from __future__ import annotations
-
 from captures import (
     ACK,
     CLIENT,

@@ -1,7 +1,5 @@
 """Every file format, byte order, link type and compression gives the same tables."""
 
-from __future__ import annotations
-
 import gzip
 import struct
 

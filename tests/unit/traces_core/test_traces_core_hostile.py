@@ -1,7 +1,5 @@
 """Cut, corrupt and hostile captures: what can be read is analysed, the rest is told by packet number, and nothing grows without bound."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

@@ -1,7 +1,5 @@
 """Plain TCP: every metric of a small connection, worked out by hand."""
 
-from __future__ import annotations
-
 import pytest
 from captures import ACK, CLIENT, EPOCH, MS, SERVER, SYN, S, Wire, ipaddress, pcap
 from reading import analyse, of, one

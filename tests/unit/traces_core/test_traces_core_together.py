@@ -1,7 +1,5 @@
 """Captures of one path each, read as one: what one capture of all paths would have given."""
 
-from __future__ import annotations
-
 import gzip
 import random
 

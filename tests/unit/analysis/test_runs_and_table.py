@@ -3,14 +3,148 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tandem_server.analysis.around import curve
+from tandem_server.analysis.capacity import mean_held, offered_bit_per_s
 from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.influx_source import InfluxSource
+from tandem_server.analysis.ledger import account, ranges_missing
+from tandem_server.analysis.mobility_table import DOWNLOAD_BYTES, table
 from tandem_server.analysis.recorded import Recorded, SubflowSeries, load, name_by_run
-from tandem_server.analysis.runs import join
+from tandem_server.analysis.runs import Run, RunSubflow, join
 from tandem_server.analysis.source import Row
 from tandem_server.analysis.truth import Link, Truth
 from tandem_server.store import Series
+
+
+def run(kind: str, activity: str, goodput: float, size: int = 10_000_000, pairing: str = "sequential", **more) -> Run:
+    base = {"id": "r", "pair": "p", "kind": kind, "pairing": pairing, "path": "a", "paths": ("a",), "subflows": ()}
+    base |= {
+        "start_s": 0.0,
+        "end_s": 5.0,
+        "bytes": size,
+        "duration_s": size * 8 / goodput,
+        "goodput_bit_per_s": goodput,
+    }
+    base |= {"bounded_by": "time", "fallback": False, "failure": None, "activity": activity, "capacity_bit_per_s": 5e7}
+    base |= {"sum_of_singles_bit_per_s": None, "pair_ratio": None}
+    return Run(**{**base, **more})
+
+
+def test_time_of_300_mb_is_converted_from_the_mean_goodput():
+    (line,) = table([run("mptcp", "still", 4e7), run("mptcp", "still", 8e7), run("tcp", "still", 2e7)])
+    assert (line.mptcp.runs, line.mptcp.converted) == (2, True)
+    assert line.mptcp.download_s == pytest.approx(DOWNLOAD_BYTES * 8 / 6e7)
+    assert line.tcp.goodput_bit_per_s == 2e7
+
+
+def test_a_whole_file_keeps_its_own_time():
+    (line,) = table([run("tcp", "walk", 4e7, DOWNLOAD_BYTES, duration_s=61.0)])
+    assert (line.tcp.download_s, line.tcp.converted, line.mptcp.runs) == (61.0, False, 0)
+
+
+def test_lines_are_in_order_of_speed_and_apart_by_pairing():
+    lines = table(
+        [run("tcp", "drive", 1e7), run("tcp", "still", 1e7), run("tcp", "still", 1e7, pairing="simultaneous")]
+    )
+    assert [(x.activity, x.pairing) for x in lines] == [
+        ("still", "sequential"), ("still", "simultaneous"), ("drive", "sequential"),
+    ]  # fmt: skip
+
+
+def test_rtt_is_weighted_by_the_bytes_that_had_it():
+    flows = (RunSubflow("a", "A", 3_000, 0.75, 40.0, 9), RunSubflow("b", "B", 1_000, 0.25, 80.0, 9))
+    (line,) = table([run("mptcp", "still", 1e7, subflows=flows)])
+    assert line.mptcp.rtt_ms == pytest.approx(50.0)
+
+
+def test_failed_runs_are_left_out():
+    assert table([run("tcp", "still", 1e7, goodput_bit_per_s=None)]) == []
+
+
+def test_capacity_that_was_shared_has_no_ratio():
+    assert run("mptcp", "still", 4e7).ratio == pytest.approx(0.8)
+    assert run("mptcp", "walk", 4e7, pairing="simultaneous").ratio is None
+
+
+def test_curve_is_the_median_over_events_and_empty_where_nothing_was_measured():
+    t = np.arange(0, 100, 0.1)
+    value = np.where((t >= 20) & (t < 20.5), 500.0, 50.0)
+    value[(t >= 60) & (t < 60.5)] = 300.0
+    value[(t >= 80) & (t < 80.5)] = 400.0
+    keep = t < 85
+    found = curve([20.0, 60.0, 80.0, 300.0], [(t[keep], value[keep])])
+    assert found.n == 3
+    at = int(np.flatnonzero(np.isclose(found.offset_s, 0.25))[0])
+    assert found.median[at] == pytest.approx(400.0)
+    assert found.median[0] == pytest.approx(50.0)
+    last = int(np.flatnonzero(np.isclose(found.offset_s, 8.25))[0])
+    assert found.count[last] == 2
+    assert np.isnan(found.low[last])
+
+
+def test_no_event_in_any_run_gives_an_empty_curve():
+    found = curve([5.0], [])
+    assert found.n == 0
+    assert np.isnan(found.median).all()
+
+
+def link(*steps: tuple[float, float]) -> Link:
+    t = np.array([s[0] for s in steps])
+    return Link(t, np.array([s[1] for s in steps]), np.full(len(t), 40.0))
+
+
+def test_mean_of_steps_is_their_integral():
+    steps = link((0.0, 10.0), (1.0, 0.0), (2.0, 40.0))
+    assert mean_held(steps.t_s, steps.down_bit_per_s, 0.5, 2.5) == pytest.approx((5 + 0 + 20) / 2)
+
+
+def test_first_value_holds_before_and_last_after():
+    steps = link((1.0, 10.0), (2.0, 30.0))
+    assert mean_held(steps.t_s, steps.down_bit_per_s, 0.0, 1.0) == 10.0
+    assert mean_held(steps.t_s, steps.down_bit_per_s, 5.0, 9.0) == 30.0
+
+
+def test_paths_add_up_and_an_unknown_one_makes_the_sum_unknown():
+    a, b = link((0.0, 10.0)), link((0.0, 5.0))
+    assert offered_bit_per_s([a, b], 0.0, 1.0) == 15.0
+    assert offered_bit_per_s([a, None], 0.0, 1.0) is None
+    assert offered_bit_per_s([], 0.0, 1.0) is None
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 50), st.floats(0, 1e8)), min_size=1, max_size=20, unique_by=lambda s: s[0]),
+    st.floats(0, 50),
+    st.floats(0.01, 20),
+)
+def test_mean_lies_between_least_and_greatest(steps, start, length):
+    held = link(*sorted(steps))
+    mean = mean_held(held.t_s, held.down_bit_per_s, start, start + length)
+    assert mean is not None
+    assert held.down_bit_per_s.min() * 0.999999 - 1e-6 <= mean <= held.down_bit_per_s.max() * 1.000001 + 1e-6
+
+
+def test_what_is_lost_is_what_was_made_and_neither_rejected_nor_dropped_nor_is_in_the_database():
+    for made, rows, expected in (
+        ((5, 5, 0, 0, 0), {"radio": [1, 2, 3], "event": [4, 5]}, (5, 0, [])),
+        ((8, 8, 0, 0, 0), {"radio": [1, 2, 5, 6]}, (4, 4, [(3, 4), (7, 8)])),
+        ((8, 5, 0, 2, 1), {"radio": [1, 2, 3, 4, 5]}, (5, 0, [(6, 8)])),
+        ((2, 2, 0, 0, 0), {"radio": [1, 1]}, (1, 1, [(2, 2)])),  # the same number twice counts once
+        ((None,) * 5, {"radio": [1, 4]}, (2, None, [(2, 3)])),  # without the probe's account nobody knows it
+    ):
+        counts = account(*made, rows)
+        assert (counts.in_database, counts.lost, counts.missing) == expected, made
+    counts = account(7, 7, 0, 0, 0, None)
+    assert (counts.in_database, counts.lost) == (None, None)
+
+
+@given(st.sets(st.integers(1, 60)), st.integers(0, 60))
+def test_gaps_and_numbers_part_the_whole(found, last):
+    gaps = {n for a, b in ranges_missing(found, 1, last) for n in range(a, b + 1)}
+    assert gaps == set(range(1, last + 1)) - found
+
 
 S = 10**9
 CLOCK = Clock(0, 0)
