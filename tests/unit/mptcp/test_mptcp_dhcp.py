@@ -131,17 +131,12 @@ def test_after_a_refusal_another_address_is_taken():
     assert made.take(parse(answer(5, 2, "192.168.9.7", ROUTER)), 3) == Given("192.168.9.7", 24, "192.168.8.1")
 
 
-def test_answers_to_others_are_passed_over():
+def test_answers_to_others_are_passed_over_and_a_link_that_came_back_is_asked_at_once():
     made = lease()
     made.question(0)
     assert made.take(parse(answer(5, 99)), 1) is None
     assert made.take(parse(answer(5, 1, mac=bytes(6))), 1) is None
     assert made.due_s == 1
-
-
-def test_a_link_that_came_back_is_asked_at_once():
-    made = lease()
-    made.question(0)
     made.take(parse(answer(5, options=FULL)), 1)
     made.again(50)
     assert made.due_s == 50

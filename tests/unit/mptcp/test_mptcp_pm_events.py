@@ -64,28 +64,15 @@ def message(command: int, *told: tuple[int, bytes]) -> bytes:
     return struct.pack("=IHHII", 16 + len(body), FAMILY, 0, 0, 0) + body
 
 
-def test_ipv6_and_mapped_addresses_and_the_older_word_for_the_servers_side() -> None:
+def test_other_families_words_and_messages() -> None:
     token = (1, struct.pack("=I", 7))
-    six = socket.inet_pton(socket.AF_INET6, "2001:db8::5")
-    mapped = socket.inet_pton(socket.AF_INET6, "::ffff:192.0.2.9")
+    six, mapped, far = (socket.inet_pton(socket.AF_INET6, a) for a in ("2001:db8::5", "::ffff:192.0.2.9", "fd00:5::10"))
     (event,) = parse(message(2, token, (6, six), (8, mapped), (18, b"\0")), FAMILY)
     assert (event.local, event.remote, event.server_side) == ("2001:db8::5", "192.0.2.9", False)
     (event,) = parse(message(2, token, (13, struct.pack("=H", 2))), FAMILY)
-    assert event.server_side is True
-
-
-def test_an_announced_address_has_the_peers_number_for_it() -> None:
-    told = (
-        (1, struct.pack("=I", 7)),
-        (4, b"\x09"),
-        (8, socket.inet_pton(socket.AF_INET6, "fd00:5::10")),
-        (10, b"\x21\x20"),
-    )
-    (event,) = parse(message(6, *told), FAMILY)
+    assert event.server_side is True, "the older word for it"
+    (event,) = parse(message(6, token, (4, b"\x09"), (8, far), (10, b"\x21\x20")), FAMILY)
     assert event == PmEvent("announced", 7, None, "fd00:5::10", None, 8480, remote_id=9)
-
-
-def test_messages_of_another_family_without_a_token_or_of_a_later_kind_are_passed_over() -> None:
     assert parse(REAL, FAMILY + 1) == []
     assert parse(message(10) + message(200, (1, bytes(4))), FAMILY) == []
 
@@ -225,28 +212,13 @@ def link_message(kind: int, changed: int, flags: int = UP | RUNNING) -> bytes:
 CAPTURE = link_message(NEW_LINK, PROMISCUOUS, UP | RUNNING | PROMISCUOUS)
 
 
-@pytest.mark.parametrize("told", [CAPTURE, CAPTURE + link_message(NEW_LINK, PROMISCUOUS)])
-def test_only_captures_began_or_ended(told: bytes) -> None:
-    assert only_watched(told)
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        link_message(NEW_LINK, UP),
-        link_message(NEW_LINK, UP | PROMISCUOUS),
-        link_message(NEW_LINK, 0),
-        link_message(NEW_LINK, 0xFFFFFFFF),
-        link_message(DELETE_LINK, PROMISCUOUS),
-        link_message(NEW_ADDRESS, PROMISCUOUS),
-        CAPTURE + link_message(NEW_LINK, RUNNING),
-        struct.pack("=IHHII", 20, NEW_LINK, 0, 0, 0) + bytes(4),
-    ],
-)
-def test_anything_else_may_change_a_path(told: bytes) -> None:
-    assert not only_watched(told)
-
-
-def test_what_no_kernel_writes_is_refused() -> None:
+def test_a_capture_that_begins_or_ends_is_no_change_of_a_path_and_anything_else_may_be_one() -> None:
+    assert only_watched(CAPTURE)
+    assert only_watched(CAPTURE + link_message(NEW_LINK, PROMISCUOUS))
+    others = [(NEW_LINK, UP), (NEW_LINK, UP | PROMISCUOUS), (NEW_LINK, 0), (NEW_LINK, 0xFFFFFFFF)]
+    others += [(DELETE_LINK, PROMISCUOUS), (NEW_ADDRESS, PROMISCUOUS)]
+    told = [link_message(*one) for one in others] + [CAPTURE + link_message(NEW_LINK, RUNNING)]
+    told.append(struct.pack("=IHHII", 20, NEW_LINK, 0, 0, 0) + bytes(4))
+    assert [one for one in told if only_watched(one)] == []
     with pytest.raises(NetlinkError):
         only_watched(CAPTURE[:-1])

@@ -5,7 +5,6 @@ import pytest
 from tandem import mptcp_abi as abi
 from tandem.mptcp.series import PathName, Series, shares
 from tandem.mptcp.statistics import ConnectionSample, SubflowSample
-from tandem.schema.record import Record
 
 NAMES = {"10.0.0.1": PathName("a", "A"), "10.0.0.2": PathName("b", "B")}
 
@@ -80,18 +79,6 @@ def test_a_fallback_is_remembered():
     s = series()
     s.add(sample(0, subflow(0, "10.0.0.1", 0), fallback=True), 0)
     assert s.add(sample(100, subflow(0, "10.0.0.1", 0)), 0).connection["fallback"] is True
-
-
-def test_rows_are_records_of_the_schema():
-    s = series()
-    s.add(sample(0, subflow(1, "10.0.0.1", 0)), 0)
-    row = s.add(sample(100, subflow(1, "10.0.0.1", 10)), 10)
-    Record.make(
-        "connection", {"run": "r", "kind": "mptcp", "path": "a", "end": "probe"}, row.connection, row.monotonic_ns
-    )
-    for s_ in row.subflows:
-        tags = {"run": "r", "path": s_.name.path, "operator": s_.name.operator, "end": "probe", "subflow": s_.subflow}
-        Record.make("subflow", tags, s_.fields, row.monotonic_ns)
 
 
 def test_the_median_rtt_is_the_middle_one_or_the_mean_of_the_two_in_the_middle():
