@@ -24,11 +24,6 @@ def test_the_threshold_between_low_and_high_speed():
     assert (wrong.accuracy, wrong.confusion) == (pytest.approx(6 / 7), ((3, 1), (0, 3)))
 
 
-def test_three_classes():
-    found = fit({"static": [0.0, 0.0, 1.0], "low": [4.0, 5.0, 6.0], "high": [9.0, 10.0, 11.0]})
-    assert found == (Classifier(("static", "low", "high"), (2.5, 7.5)), 1.0, 9, ((3, 0, 0), (0, 3, 0), (0, 0, 3)))
-
-
 def test_no_other_bounds_have_fewer_errors():
     drawn = random.Random(3)
     for _ in range(60):

@@ -92,12 +92,6 @@ def test_every_measure_of_one_drop():
     assert made.account == {"events": 1, "left_out": 0, "joined": 1, "without_connection": 0, "rows": 1}
 
 
-@pytest.mark.parametrize(("ms", "t_r"), [(75.0, 0.0), (75.001, 4.05)])
-def test_exactly_the_factor_is_recovered(ms, t_r):
-    data = binned((always(1000), raised(ms, 20, 24)))
-    assert only(joined(radio((20.0, "a", -6.0)), flows(("a", 0)), data, RULE))["t_r_s"] == pytest.approx(t_r)
-
-
 @pytest.mark.parametrize(("second", "left_out"), [(22.999, 2), (23.0, 0)])
 def test_events_nearer_than_the_gap_are_left_out_and_counted(second, left_out):
     data = binned((always(1000), always(50.0)))
@@ -111,21 +105,6 @@ def test_both_modems_at_one_second_are_marked_and_kept(other, both):
     made = joined(radio((20.0, "a", -6.0), (other, "b", None)), flows(("a", 0), ("b", 0)), data, RULE)
     assert [(row["path"], row["both_modems"]) for row in records(made)] == [("a", both), ("b", both)]
     assert [row["other_event_s"] for row in records(made)] == [pytest.approx(other - 20)] * 2
-
-
-def test_without_samples_before_there_is_no_t_r():
-    event = radio((20.0, "a", -6.0))
-    rows = [
-        only(joined(event, flows(("a", 0)), binned((always(1000), rtt)), RULE))
-        for rtt in (
-            lambda t: None if t < 20 else 90.0,
-            lambda t: None if t < 18.1 else 50.0,
-        )
-    ]
-    assert [row["why"] for row in rows] == ["no_sample_before", "just_begun"]
-    assert [row["t_r_s"] for row in rows] == [row["rtt_peak_ms"] for row in rows] == [None] * 2
-    assert [row["during_s"] for row in rows] == [5.0] * 2
-    assert [row["goodput_loss"] for row in rows] == [0.0] * 2
 
 
 @pytest.mark.parametrize(("event", "during"), [(20.0, 40.0), (21.0, 39.0)])
@@ -156,13 +135,6 @@ def test_what_does_not_come_back_says_why(seconds, events, why, during):
     row = next(records(joined(radio(*events), flows(("a", 0), seconds=seconds), data, RULE)))
     assert (row["why"], row["t_r_s"], row["rtt_peak_ms"]) == (why, None, 201.0)
     assert row["during_s"] == pytest.approx(during)
-
-
-def test_a_run_that_ends_before_the_rtt_could_rise_does_not_say_it_never_left():
-    data = binned((always(1000), always(50.0)), seconds=24.9)
-    assert only(joined(radio((20.0, "a", -6.0)), flows(("a", 0), seconds=24.9), data, RULE))["why"] == "run_ended"
-    data = binned((always(1000), always(50.0)), seconds=25.0)
-    assert only(joined(radio((20.0, "a", -6.0)), flows(("a", 0), seconds=25.0), data, RULE))["t_r_s"] == 0.0
 
 
 def test_only_connections_that_have_data_then_are_joined():

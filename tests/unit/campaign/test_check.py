@@ -267,11 +267,6 @@ def test_what_is_missing_is_refused_or_replaced_and_told():
     assert settled(campaign(COUPLED, "allow_substitutes = true\n" + NEEDY), allow=False, **lack) == instead
 
 
-def test_what_is_there_or_not_known_is_not_refused():
-    made = campaign(COUPLED, NEEDY)
-    assert settled(made, allow=False, kernel=kernel(), there=has(lia=True, olia=None)) == {}
-
-
 def test_who_sends_needs_the_controller():
     text = step(more='[step.parameters]\nmode = "oneway"\ncongestion_control = "lia"').replace("download", "bandwidth")
     with pytest.raises(CampaignError, match="lia \\(the probe's kernel"):
@@ -301,12 +296,6 @@ def test_the_servers_scheduler_counts_for_it_sends():
         settled(made, allow=False, sends=lambda: "roundrobin", **asked)
     instead = settled(made, allow=True, sends=lambda: "roundrobin", **asked)
     assert instead == {"scheduler": {"asked": "minsrtt", "used": "roundrobin"}}
-
-
-def test_a_controller_that_a_module_would_bring_is_refused_with_the_command():
-    made = campaign(COUPLED, NEEDY)
-    with pytest.raises(CampaignError, match=r"controller olia \(the server's kernel has none: modprobe mptcp_olia\)"):
-        settled(made, allow=False, kernel=kernel(way="modprobe mptcp_olia"), there=has(lia=True, olia=False))
 
 
 NOW = Moment("boot", 1.0)

@@ -165,21 +165,6 @@ def test_each_run_says_whose_local_time_it_was_also_after_a_restart_in_another_z
     assert "  local time: America/Los_Angeles" in status_lines(again.campaigns.status())
 
 
-def test_by_hand(tmp_path):
-    kit = Kit(tmp_path)
-    with pytest.raises(CampaignError, match="no campaign is under way"):
-        kit.campaigns.tell("walk")
-    kit.campaigns.begin(begun(kit, step(more='[step.trigger]\non = "hand"\nlabels = ["walk"]')))
-    kit.ticks(3)
-    assert kit.campaigns.waits_for_a_hand
-    with pytest.raises(CampaignError, match="'run' is none of walk; hint"):
-        kit.campaigns.tell("run")
-    kit.campaigns.tell("walk")
-    assert not kit.campaigns.waits_for_a_hand
-    kit.ticks()
-    assert kit.asked[0][2]["label"] == "walk"
-
-
 def test_what_can_never_be_begun_is_a_failure_with_its_reason(tmp_path):
     kit = Kit(tmp_path)
     kit.refusal = "unknown experiment"

@@ -217,23 +217,6 @@ def cut(road):
     road.restart()
 
 
-def test_a_run_that_was_cut_off_is_made_again():
-    road = Road(campaign(step(repetitions=3)))
-    road.seconds(8)
-    cut(road)
-    road.seconds(30)
-    assert [(s.item.number, s.attempt) for _, s in road.log] == [(0, 1), (1, 1), (1, 2), (2, 1)]
-    assert [e.ended is None for e in road.entries] == [False, True, False, False]
-
-
-def test_or_counts_as_the_campaign_says():
-    road = Road(campaign(step(repetitions=3), 'on_interrupt = "count"'))
-    road.seconds(8)
-    cut(road)
-    road.seconds(30)
-    assert [s.item.number for _, s in road.log] == [0, 1, 2]
-
-
 def test_a_run_that_takes_the_power_away_is_not_made_for_ever():
     road = Road(campaign(step(repetitions=2)))
     for _ in range(MOST_ATTEMPTS + 3):

@@ -134,6 +134,7 @@ def test_it_fires_for_the_probe_that_is_wrong_after_its_time_and_ends_when_that_
     well = world.goes_on(minutes, **says)
     assert world.firing == frozenset()
     assert [change.labels for change in well if change.resolved] == [labels_of(case)]
+    assert world.goes_on(15) == [], "a server that stops changes nothing"
 
 
 @pytest.mark.parametrize(
@@ -147,14 +148,6 @@ def test_a_probe_that_stops_talking_takes_nothing_back_until_it_is_taken_out(wor
     assert (changes, world.firing) == ([], {labels_of(case)})
     (over,) = world.goes_on(14, **{"kit-2": case.fine})
     assert (over.resolved, over.reason) == (True, "MissingSeries")
-
-
-@pytest.mark.parametrize(("world", "key"), [(key, key) for key in CASES], indirect=["world"])
-def test_nothing_fires_where_nothing_is_wrong_and_a_server_that_stops_changes_nothing(world, key) -> None:
-    case = CASES[key]
-    who = "kit-1" if case.probe else "server"
-    assert world.goes_on(world.rule.for_s // 60 + 4, **{who: case.fine}) == []
-    assert world.goes_on(15) == []
 
 
 @pytest.mark.parametrize("world", ["server-dead"], indirect=True)

@@ -97,11 +97,6 @@ def test_a_table_names_columns_that_its_queries_have():
         table("T", "What it shows.", asked, asked, show={"probe": Look()}, joined_by="probe")
 
 
-def test_a_board_that_there_is_not_is_named():
-    with pytest.raises(BoardError, match="there is no board 'nothing'; there are"):
-        registry.load("nothing")
-
-
 def test_an_annotation_that_grafana_would_misread_is_refused():
     asked = select("number", "run", "kind", of="run_begun")
     assert Annotation("Runs", asked, "run", "kind").select.text.startswith('SELECT "number"')

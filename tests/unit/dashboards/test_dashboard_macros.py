@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem_dashboards.grafana.frames import as_series, as_table, listed, named, rows_of
-from tandem_dashboards.grafana.macros import Chosen, FormatError, escaped, expanded, replaced
+from tandem_dashboards.grafana.frames import as_series, as_table, listed, rows_of
+from tandem_dashboards.grafana.macros import Chosen, FormatError, expanded, replaced
 from tandem_dashboards.grafana.times import Range, TimeError, duration_ms, interval_ms, interval_text, range_of
 from tandem_dashboards.influx import AskError, AwayError, series_of
 
@@ -60,25 +60,12 @@ def test_a_hostile_value_stays_a_value(values):
     assert not pattern.fullmatch("".join(values) + "x")
 
 
-@given(st.text())
-def test_escaping_matches_the_text_itself_only(text):
-    assert re.fullmatch(escaped(text).replace(r"\/", "/"), text)
-
-
-@pytest.mark.parametrize(
-    ("hours", "points", "least", "expected"),
-    [(1, 800, None, 5000), (1, 800, "10s", 10000), (24 * 180, 1600, None, 10_800_000), (6, 1600, "2s", 15000)],
-)
-def test_windows_are_as_wide_as_grafana_makes_them(hours, points, least, expected):
-    assert interval_ms(Range(0, hours * 3_600_000), points, least) == expected
-
-
-@pytest.mark.parametrize(
-    ("ms", "text"),
-    [(1, "1ms"), (500, "500ms"), (10_000, "10s"), (604_800_000, "7d"), (7_200_000, "2h"), (90_000, "1m")],
-)
-def test_a_width_is_one_unit(ms, text):
-    assert interval_text(ms) == text
+def test_windows_are_as_wide_as_grafana_makes_them_and_a_width_is_one_unit():
+    asked = {(1, 800, None): 5000, (1, 800, "10s"): 10_000, (24 * 180, 1600, None): 10_800_000, (6, 1600, "2s"): 15_000}
+    for (hours, points, least), expected in asked.items():
+        assert interval_ms(Range(0, hours * 3_600_000), points, least) == expected
+    written = {1: "1ms", 500: "500ms", 10_000: "10s", 604_800_000: "7d", 7_200_000: "2h", 90_000: "1m"}
+    assert {ms: interval_text(ms) for ms in written} == written
 
 
 def test_times():
@@ -182,7 +169,3 @@ def test_an_answer_cut_short_is_an_error():
     cut = {"results": [{"series": [{"name": "a", "columns": ["time"], "values": [[1]], "partial": True}]}]}
     with pytest.raises(AskError, match="cut the answer short"):
         series_of(200, json.dumps(cut).encode())
-
-
-def test_an_alias_goes_on_over_a_hyphen():
-    assert named("$tag_path-x", "radio", "x", {"path": "a"}) == "$tag_path-x"

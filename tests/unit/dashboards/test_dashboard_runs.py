@@ -9,16 +9,13 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_dashboards import registry, variables
 from tandem_dashboards.annotations import events
-from tandem_dashboards.conditions import chosen
 from tandem_dashboards.expressions import last
 from tandem_dashboards.grafana.frames import TIME, Frame
 from tandem_dashboards.grafana.times import Range
 from tandem_dashboards.influxql import INTERVAL, select
-from tandem_dashboards.kinds import state_timeline, time_series
-from tandem_dashboards.look import Look
+from tandem_dashboards.kinds import state_timeline
 from tandem_dashboards.panels import run
 from tandem_dashboards.preview.draw.chart import draw
-from tandem_dashboards.target import series
 
 
 def plain(panel):
@@ -33,19 +30,6 @@ def test_readings_of_a_run_are_drawn_as_they_came_and_silence_is_a_gap(panel):
     assert '"run" =~ /^${run:regex}$/' in asked.select.text
     custom = plain(panel)["fieldConfig"]["defaults"]["custom"]
     assert (custom["spanNulls"], custom["insertNulls"]) == (False, 1000)
-
-
-def test_shares_are_parts_of_all_at_the_instant():
-    custom = plain(run.shares())["fieldConfig"]["defaults"]["custom"]
-    assert custom["stacking"]["mode"] == "percent"
-
-
-def test_without_gaps_or_stacking_a_chart_says_neither():
-    asked = select("goodput_bit_per_s", of="run", where=[chosen("probe")], by=["kind"])
-    custom = plain(time_series("t", "d", series(asked), looks={"a": Look(as_points=True)}))["fieldConfig"]
-    assert "insertNulls" not in custom["defaults"]["custom"]
-    assert custom["defaults"]["custom"]["stacking"]["mode"] == "none"
-    assert {"id": "custom.drawStyle", "value": "points"} in custom["overrides"][0]["properties"]
 
 
 def test_every_query_of_the_run_board_is_held_to_the_run_its_pair_or_its_probe():

@@ -174,10 +174,6 @@ def test_one_of_several_makes_them_and_another_takes_over(registry, store, rides
     assert other.turn(LATER) is not None
 
 
-def test_nothing_is_made_before_there_is_a_record(registry, store):
-    assert series_of(registry, store).turn(LATER).hours == 0
-
-
 def test_what_is_not_kept_any_more_is_not_made_again_of_what_is_left(registry, store, rides, caplog):
     send(store, rides[0].lines)
     series = series_of(registry, store)

@@ -107,13 +107,6 @@ def test_any_text_is_an_origin_or_refused(text):
     assert found.host
 
 
-def test_a_description_leaves_out_what_is_default():
-    parameter = Parameter("seconds", "float", "how long", "s", minimum=1)
-    told = {"name": "seconds", "kind": "float", "purpose": "how long", "unit": "s", "minimum": 1}
-    assert parameter.describe() == told
-    json.dumps([p.describe() for p in PARAMETERS])
-
-
 DECLARED = (*FIGURES, BYTES_BY_PATH, Parameter("fallback", "bool", "whether"), Parameter("steps", "list", "each"))
 
 

@@ -277,13 +277,6 @@ def test_a_wrong_token_ends_the_run_at_once(start, endpoint):
     assert len(endpoint.opened) == 1
 
 
-def test_the_deadline_ends_a_run_of_stalls(start, endpoint):
-    endpoint.script.download = "stall"
-    line = start("bandwidth", seconds=30, deadline_s=3).end()
-    assert line["failure"]["reason"] == "deadline passed"
-    assert line["result"]["summary"] == []
-
-
 def test_told_to_stop_between_rounds(start):
     process = start("delay", mode="oneway", repetitions=2, interval_s=600, min_bytes=100, max_bytes=100)
     for _ in range(4):

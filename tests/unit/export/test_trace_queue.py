@@ -71,17 +71,6 @@ def test_after_a_power_cut_it_is_as_it_was(tmp_path: Path) -> None:
     assert [kept.name for kept in third.kept()] == ["captures/a.pcap", "captures/b.pcap", "captures/c.pcap"]
 
 
-def test_settled_manifests_are_not_read_again(tmp_path: Path) -> None:
-    manifest(tmp_path, "run-1", 1, "captures/a.pcap")
-    queue = TraceQueue(tmp_path)
-    queue.scan()
-    receive(queue)
-    (tmp_path / "runs/run-1.json").write_text("no manifest any more")
-    again = TraceQueue(tmp_path)
-    again.scan()
-    assert (again.next(), len(again.kept())) == (None, 1)
-
-
 def test_another_content_under_a_received_name_waits(tmp_path: Path) -> None:
     manifest(tmp_path, "run-1", 1, "captures/a.pcap")
     queue = TraceQueue(tmp_path)
@@ -163,14 +152,6 @@ def test_only_an_offset_of_the_stream_or_the_receipt_of_this_file_settles_anythi
     else:
         assert status == 200
         assert state.as_json() == {**RECEIPT, "run": state.run, "received_utc_ns": state.received_utc_ns}
-
-
-def test_what_each_status_means() -> None:
-    assert read_state(Answer(200, {"state": "receiving", "offset": 17}, None), OFFER, "probe-1") == Receiving(17)
-    fault = read_state(Answer(422, {"state": "receiving", "offset": 0, "error": "chunk 1"}, None), OFFER, "probe-1")
-    assert fault == Receiving(0, "HTTP 422: chunk 1")
-    received = read_state(Answer(200, {"state": "received", "receipt": RECEIPT}, None), OFFER, "probe-1")
-    assert isinstance(received, Receipt)
 
 
 json_values = st.recursive(

@@ -187,35 +187,26 @@ def test_a_chunk_that_is_always_corrupted_is_not_sent_for_ever(probe: Probe, ser
     assert "5 times" in str(probe.uploader.trouble)
 
 
-def test_an_offset_of_the_servers_is_followed(probe: Probe, server: TraceServer) -> None:
-    told: list[int] = []
+@pytest.mark.parametrize(("what", "status"), [("bytes", 409), ("offer", 404)])
+def test_what_a_server_forgot_it_gets_again(probe: Probe, server: TraceServer, what: str, status: int) -> None:
+    forgotten: list[str] = []
 
     def forgets(method: str, path: str) -> None:
-        if method == "PATCH" and len(told) == 0 and server.offsets:
-            told.append(1)
-            del server.streams[path.rpartition("/")[2]][1000:]
+        if method == "PATCH" and server.offsets and not forgotten:
+            sha = path.rpartition("/")[2]
+            forgotten.append(sha)
+            if what == "bytes":
+                del server.streams[sha][1000:]
+            else:
+                del server.offers[sha]
 
     server.reply = forgets  # type: ignore[assignment]
     content = noise(4 * CHUNK_BYTES)
     probe.send("a.pcap", content)
     assert server.received["captures/a.pcap"] == content
-    assert ("PATCH", 409) in server.requests
-    assert 1000 in server.offsets
-
-
-def test_a_server_that_forgot_the_offer_gets_it_again(probe: Probe, server: TraceServer) -> None:
-    forgotten: list[str] = []
-
-    def forgets(method: str, path: str) -> None:
-        if method == "PATCH" and server.offsets and not forgotten:
-            forgotten.append(path)
-            del server.offers[path.rpartition("/")[2]]
-
-    server.reply = forgets  # type: ignore[assignment]
-    content = noise(3 * CHUNK_BYTES)
-    probe.send("a.pcap", content)
-    assert server.received["captures/a.pcap"] == content
-    assert sum(method == "POST" for method, _ in server.requests) == 2
+    assert ("PATCH", status) in server.requests
+    assert (1000 in server.offsets) == (what == "bytes")
+    assert sum(method == "POST" for method, _ in server.requests) == (1 if what == "bytes" else 2)
 
 
 def test_a_server_that_cannot_now_gets_it_later(probe: Probe, server: TraceServer) -> None:
@@ -304,29 +295,6 @@ def test_while_something_is_measured_nothing_more_goes(probe: Probe, server: Tra
     assert server.received["captures/a.pcap"] == content
 
 
-def test_killed_in_the_middle_the_next_life_goes_on(probe: Probe, server: TraceServer) -> None:
-    content = noise(6 * CHUNK_BYTES)
-
-    def stops(_sha: str, offset: int, piece: bytes) -> bytes:
-        if offset >= 3 * CHUNK_BYTES:
-            probe.policy.now = NO
-        return piece
-
-    server.on_bytes = stops
-    probe.capture("a.pcap", content)
-    probe.uploader.start()
-    server.until(lambda: probe.policy.now is NO and probe.uploader.now is None)
-    probe.uploader.stop()
-    before = server.body_bytes
-    server.on_bytes = lambda _sha, _offset, piece: piece
-    probe.policy.now = GO
-    probe.begin()
-    probe.uploader.start()
-    probe.until("trace_received")
-    assert server.received["captures/a.pcap"] == content
-    assert server.body_bytes - before < 4 * CHUNK_BYTES
-
-
 def test_over_a_metered_path_no_more_than_it_may_cost(probe: Probe, server: TraceServer) -> None:
     probe.policy.left = 2_000_000
     probe.capture("a.pcap", noise(12 * CHUNK_BYTES))
@@ -366,13 +334,3 @@ def test_what_deflates_was_brought_up_to_date(probe: Probe, server: TraceServer)
 def test_an_empty_file_has_a_receipt_too(probe: Probe, server: TraceServer) -> None:
     probe.send("a.pcap", b"")
     assert server.received == {"captures/a.pcap": b""}
-
-
-def test_a_capture_without_a_manifest_is_received_as_it_is(probe: Probe) -> None:
-    (probe.folder / "captures").mkdir()
-    (probe.folder / "captures/run-0123456789ab-a.pcap").write_bytes(b"left behind")
-    probe.uploader.start()
-    probe.until("trace_received")
-    receipt = probe.queue.receipts.of("captures/run-0123456789ab-a.pcap")
-    assert receipt.run == "run-0123456789ab"
-    assert [kept.name for kept in probe.queue.kept()] == ["captures/run-0123456789ab-a.pcap"]

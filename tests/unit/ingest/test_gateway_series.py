@@ -135,29 +135,7 @@ def test_a_minute_that_the_database_did_not_take_comes_later(monkeypatch):
     assert len(store.lines) - before == 2  # the newest
 
 
-class Faulty(Away):
-    """A fault that nobody thought of, once."""
-
-    def __init__(self):
-        super().__init__()
-        self.failed = threading.Event()
-
-    def write(self, lines):
-        if not self.failed.is_set():
-            self.failed.set()
-            raise KeyError("nobody thought of it")
-        return super().write(lines)
-
-
-def test_a_fault_ends_one_minute_and_not_the_series():
-    store, meter = Faulty(), Meter()
-    meter.answered("probe-1", 200, 7)
-    with GatewaySeries(store, meter, 1, period_s=1):
-        assert store.failed.wait(60)
-    assert any(line.startswith("gateway,") for line in store.lines)
-
-
-def test_a_fault_ends_one_round_and_not_the_roll_ups_or_the_derived_series(tmp_path, monkeypatch):
+def test_a_fault_that_nobody_thought_of_ends_one_round_and_not_the_series(tmp_path, monkeypatch):
     monkeypatch.setattr(derived, "PERIOD_S", 0.01)
 
     def faulty(again):
@@ -174,6 +152,7 @@ def test_a_fault_ends_one_round_and_not_the_roll_ups_or_the_derived_series(tmp_p
         for series, turn in (
             (RollingSeries(registry, store, Kept(), settle_s=0.03), "_round"),
             (derived.DerivedSeries(registry, store), "turn"),
+            (GatewaySeries(Away(), Meter(), 1, period_s=1), "write"),
         ):
             again = threading.Event()
             monkeypatch.setattr(series, turn, faulty(again))

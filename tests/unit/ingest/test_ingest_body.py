@@ -3,15 +3,12 @@
 import contextlib
 import gzip
 import json
-import tracemalloc
-import zlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem_server.ingest.body import Unreadable, decode
-from tandem_server.ingest.lines import TooMuch
 from tandem_server.ingest.run_manifest import NoManifest, read_manifest
 
 LIMIT = 100_000
@@ -64,20 +61,6 @@ def test_a_damaged_body_never_passes_as_whole(data):
     cut = data.draw(st.integers(1, len(packed) - 1))
     with pytest.raises(Unreadable):
         decode(packed[:cut], "gzip", LIMIT)
-
-
-def test_a_bomb_is_refused_in_bounded_memory():
-    packer = zlib.compressobj(9, wbits=31)
-    bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(200)) + packer.flush()
-    assert len(bomb) < 1 << 20
-    tracemalloc.start()
-    with pytest.raises(TooMuch):
-        decode(bomb, "gzip", LIMIT)
-    with pytest.raises(TooMuch):
-        decode(gzip.compress(bytes(LIMIT // 2)) * 1000, "gzip", LIMIT)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 4_000_000
 
 
 def test_a_manifest_is_read_and_another_experiments_result_is_its_own():

@@ -52,19 +52,6 @@ def test_a_queue_is_read_as_it_was_told_in_its_turn(queue):
     assert read_queue(json.loads(json.dumps(queue_told(queue)))) == sorted(queue, key=lambda one: one.turn)
 
 
-def test_the_highest_priority_first_then_the_oldest():
-    rows = [
-        Pushed(f"push-00000000000{n}", "x", "x", "paper", None, {}, False, priority, age)
-        for n, (priority, age) in enumerate([(50, 3), (80, 9), (50, 1), (80, 5)])
-    ]
-    assert [(one.priority, one.pushed_utc_ns) for one in read_queue(queue_told(rows))] == [
-        (80, 5),
-        (80, 9),
-        (50, 1),
-        (50, 3),
-    ]
-
-
 @given(json_values)
 def test_whatever_comes_is_a_queue_or_a_queue_error(content):
     for read in (read_queue, read_text, read_report):

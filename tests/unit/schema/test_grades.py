@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.app.health.wrong import ENOUGH, LOW_BYTES, LOW_SHARE, WORN_EOL, WORN_PERCENT
 from tandem.schema.grades import (
     COLOURS,
     EVENTS,
@@ -53,11 +52,8 @@ def the_field(key: str) -> Field:
     return ALL[measurement].field(name)
 
 
-def test_every_kind_of_event_has_a_meaning_and_no_other():
+def test_every_kind_of_event_and_every_state_has_a_meaning_and_no_other():
     assert set(EVENTS) == set(EVENT_KINDS)
-
-
-def test_every_state_has_a_meaning_and_no_other():
     states = {
         ("radio", "state"): RADIO_STATES,
         ("modem_health", "state"): MODEM_STATES,
@@ -69,10 +65,11 @@ def test_every_state_has_a_meaning_and_no_other():
         ("verdict", "role"): VERDICT_ROLES,
     }
     assert {key: set(meanings(*key)) for key in states} == {key: set(words) for key, words in states.items()}
-    for key in (("probe_state", "state"), ("modem_health", "state"), ("campaign", "state"), ("verdict", "verdict")):
-        measurement, name = key
-        for number, word in enumerate(states[key]):
-            assert meaning(measurement, f"{name}_code", number) == meaning(measurement, name, word), key
+    for measurement, name in (
+        key for key in states if key[0] in ("probe_state", "modem_health", "campaign") or key[1] == "verdict"
+    ):
+        for number, word in enumerate(states[measurement, name]):
+            assert meaning(measurement, f"{name}_code", number) == meaning(measurement, name, word), measurement
 
 
 def test_words_are_of_a_field_or_tag_of_the_schema_and_fit_it():
@@ -164,11 +161,6 @@ def test_steps_ascend_as_grafana_wants_them():
         assert [limits.tone(v) for v in values[2:]] == [tone for _, tone in limits.steps[2:]], limits
 
 
-def test_an_ungraded_field_has_no_grade():
-    assert scale("radio", "pci") is None
-    assert tone_of("radio", "pci", 12) == "quiet"
-
-
 def test_colours_and_marks_are_each_of_one_meaning():
     every = [*COLOURS.values(), *PATH_COLOURS]
     assert all(re.fullmatch("#[0-9A-F]{6}", colour.web) for colour in every)
@@ -184,23 +176,15 @@ def test_paths_keep_their_colours_in_whatever_order_they_are_told():
     assert all(path_colours(order) == path_colours(names) for order in itertools.permutations(names))
 
 
-def test_what_ends_is_good_again():
-    assert event_meaning("undervoltage", "begins").tone == "poor"
-    assert event_meaning("undervoltage", "ends").tone == "good"
-    assert event_meaning("path_state", "up").tone == "good"
-    assert event_meaning("path_state", "no_route").tone == "poor"
+def test_what_ends_is_good_again_and_words_of_another_version_are_told_as_they_are():
+    told = [event_meaning("undervoltage", word).tone for word in ("begins", "ends")]
+    told += [event_meaning("path_state", word).tone for word in ("up", "no_route")]
+    assert told == ["poor", "good", "good", "poor"]
     assert event_meaning("of_a_later_version") == Meaning("of a later version", "notice")
-
-
-def test_words_of_another_version_are_told_as_they_are():
     assert meaning("radio", "state", "on_the_moon") == Meaning("on the moon", "quiet")
     assert meaning("health", "undervoltage", True) == Meaning("too low", "poor")
     assert meaning("health", "undervoltage", None).tone == "quiet"
-
-
-def test_the_probes_own_alarms_use_the_same_limits():
-    assert (LOW_BYTES, ENOUGH, WORN_PERCENT, WORN_EOL) == (10**9, 1.25, 90, 2)
-    assert pytest.approx(0.1) == LOW_SHARE
+    assert (scale("radio", "pci"), tone_of("radio", "pci", 12)) == (None, "quiet")
 
 
 ENDLESS_TAGS = {"boot", "run", "subflow", "pair"}

@@ -88,11 +88,6 @@ def test_each_record_gets_the_nearest_within_a_second() -> None:
     assert nearest(times_ns, rows_ns, ["a", "b", "c"]) == [None, "a", "a", "a", "b", None, "c", None]
 
 
-def test_the_numbers_of_times_and_rows_must_agree() -> None:
-    with pytest.raises(ValueError, match="2 times for 1 rows"):
-        nearest([1], [1, 2], ["a"])
-
-
 @given(st.lists(st.integers(0, 50), max_size=30), st.lists(st.integers(0, 50), max_size=30), st.integers(0, 10))
 def test_it_is_what_a_look_at_every_pair_finds(times: list[int], rows: list[int], within: int) -> None:
     for time, found in zip(times, nearest(times, rows, rows, within), strict=True):

@@ -268,7 +268,3 @@ def test_bins_by_run_and_path(tmp_path):
     assert all(bins.t_s[0] >= 10 and np.allclose(np.diff(bins.t_s), 0.1) for bins in made)
     assert np.nanmax(made[2].reorder_queue_bytes) == 2000
     assert np.nanmax(made[0].in_flight_bytes) > 0
-
-
-def test_without_tables_there_are_none(tmp_path):
-    assert bins_of_folder(tmp_path, [], Clock(0)) == []

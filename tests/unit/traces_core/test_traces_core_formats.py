@@ -56,18 +56,14 @@ def test_byte_orders(order, expected):
 
 
 @pytest.mark.parametrize(("resolution", "per_second"), [(None, 10**6), (6, 10**6), (3, 1000), (0x80 | 20, 1 << 20)])
-def test_resolutions_of_pcapng(resolution, per_second):
+def test_resolutions_and_offset_of_pcapng(resolution, per_second):
     packet = plain_download().packets[0]
     later = Packet(packet.time_ns + 500 * MS, packet.content, packet.original)
-    content = section() + interface(resolution=resolution)
-    made = analyse(content + enhanced(packet, per_second=per_second) + enhanced(later, per_second=per_second))
-    assert [row["time_utc_ns"] for row in made["packets"]] == [EPOCH, EPOCH + 500 * MS]
-
-
-def test_offset_of_pcapng():
-    packet = plain_download().packets[0]
-    made = analyse(section() + interface(offset_s=1_700_000_000) + enhanced(packet, offset_s=1_700_000_000))
-    assert made["file"]["first_utc_ns"] == EPOCH
+    for offset_s in (None, 1_700_000_000):
+        content = section() + interface(resolution=resolution, offset_s=offset_s)
+        for one_packet in (packet, later):
+            content += enhanced(one_packet, per_second=per_second, offset_s=offset_s or 0)
+        assert [row["time_utc_ns"] for row in analyse(content)["packets"]] == [EPOCH, EPOCH + 500 * MS]
 
 
 def test_sections_and_interfaces_of_different_kinds(expected):

@@ -1,7 +1,7 @@
 """Plain TCP: every metric of a small connection, worked out by hand."""
 
 import pytest
-from captures import ACK, CLIENT, EPOCH, MS, SERVER, SYN, S, Wire, ipaddress, pcap
+from captures import ACK, CLIENT, EPOCH, MS, SERVER, SYN, Wire, ipaddress, pcap
 from reading import analyse, of, one
 from scenes import C0, S0, plain_download
 
@@ -89,12 +89,6 @@ def test_bins_lie_on_whole_multiples(made):
     assert [row["reorder_queue_last_bytes"] for row in bins] == [0, 0, 0]
 
 
-def test_the_width_of_bins_is_selectable():
-    made = analyse(pcap(plain_download().packets), bin_ns=S)
-    row = one(made, "bins", subflow=None, direction="to_opener")
-    assert (row["goodput_bytes"], row["bin_start_utc_ns"]) == (5500, EPOCH)
-
-
 def test_windows_are_scaled(made):
     bins = of(made, "bins", subflow=0, direction="to_opener")
     assert [row["receive_window_min_bytes"] for row in bins] == [512 << 7, 496 << 7, 512 << 7]
@@ -114,20 +108,6 @@ def test_bytes_in_flight_at_the_receiver_are_told_by_echoes(made):
 def test_the_queue_beyond_the_gap(made):
     queue = {row["packet"]: row["reorder_queue_bytes"] for row in made["packets"] if row["direction"] == "to_opener"}
     assert [queue[number] for number in (6, 8, 10, 12, 14)] == [0, 1000, 2000, 0, 0]
-
-
-def test_events(made):
-    assert [(row["packet"], row["kind"], row["direction"]) for row in made["events"]] == [
-        (1, "syn", "from_opener"),
-        (2, "syn_ack", "to_opener"),
-        (3, "established", "from_opener"),
-        (15, "fin", "to_opener"),
-        (16, "fin", "from_opener"),
-    ]
-
-
-def test_packets_only_on_request():
-    assert analyse(pcap(plain_download().packets), packets=False)["packets"] == []
 
 
 def transfer(ack_after_ns: int, hops: tuple[int, int] = (64, 64)) -> list:
