@@ -118,18 +118,6 @@ def test_what_could_be_yesterday_and_cannot_today_is_refused(server, probe):
     assert server.rows["push-000000000000"]["reason"] == "pushed.toml:4: the campaign has 2 paths, this probe has 1"
 
 
-def test_withdrawn_while_it_waits_and_while_it_runs(server, probe):
-    running, waiting = server.push(priority=80), server.push()
-    probe.seconds(2, finish=False)
-    server.withdraw(running)
-    server.withdraw(waiting)
-    probe.seconds(6, finish=False)  # the run under way is ended, nobody finishes it
-    assert server.states() == ["withdrawn", "withdrawn"]
-    assert probe.asked() == [(running, 0)]
-    assert not probe.kit.campaigns.under_way
-    assert progress.active(probe.kit.folder) is None
-
-
 def test_withdrawn_while_its_triggers_wait(server, probe):
     """It is not begun again, and the next one is."""
     waits = server.push(steps=STEPS + '\n[step.trigger]\non = "hand"\n')

@@ -34,24 +34,15 @@ def number(value, labels=P1):
     return (Number(labels, value),)
 
 
-def test_an_answer_becomes_a_series_for_each_group_and_column() -> None:
+def test_an_answer_becomes_a_series_for_each_group_and_column_of_numbers() -> None:
     told = answer(({"probe": "p1"}, [[5, 1, None], [6, 2.5, 3]]), columns=("time", "x", "y"))
     assert read(told) == (Series(P1, ((5, 1.0), (6, 2.5))), Series(P1, ((5, None), (6, 3.0))))
-
-
-def test_texts_and_yes_or_no_are_no_series_and_an_answer_of_nothing_else_is_no_data() -> None:
-    assert read(answer(({}, [[5, True], [6, False]]))) == (NoData(),)
-    assert read(answer(({}, [[5, None], [6, "lost"]]))) == (NoData(),)
-    assert read({"results": [{"statement_id": 0}]}) == (NoData(),)
     assert read(answer(({}, [[5, None]]))) == (Series((), ((5, None),)),)
-
-
-@pytest.mark.parametrize(
-    "told", [[], {}, {"error": "no"}, {"results": []}, {"results": [{"error": "bad field"}]}, None]
-)
-def test_what_is_no_answer_is_an_error(told) -> None:
-    with pytest.raises(ExpressionError):
-        read(told)
+    for nothing in (answer(({}, [[5, True], [6, False]])), answer(({}, [[5, None], [6, "lost"]])), {"results": [{}]}):
+        assert read(nothing) == (NoData(),)
+    for none in ([], {}, {"error": "no"}, {"results": []}, {"results": [{"error": "bad field"}]}, None):
+        with pytest.raises(ExpressionError):
+            read(none)
 
 
 JSON = st.recursive(
@@ -112,38 +103,31 @@ def test_math(expression, a, wanted) -> None:
     assert made.value == wanted or (wanted is not None and math.isnan(wanted) and math.isnan(made.value))
 
 
-def test_operands_meet_by_labels_and_what_meets_nothing_is_dropped() -> None:
-    known = {
-        "A": (Number(P1A, 10), Number(P2A, 20), Number((("path", "b"), ("probe", "p3")), 30)),
-        "B": (Number(P1, 1), Number(P2, 2)),
-    }
+def test_operands_meet_by_labels_and_times_and_what_meets_nothing_is_dropped() -> None:
+    other = (("path", "b"), ("probe", "p3"))
+    known = {"A": (Number(P1A, 10), Number(P2A, 20), Number(other, 30)), "B": (Number(P1, 1), Number(P2, 2))}
     assert Math("$A - $B").execute(known) == (Number(P1A, 9), Number(P2A, 18))
     assert Math("$B - $A").execute(known) == (Number(P1A, -9), Number(P2A, -18))
-    assert Math("$A * 2").execute(known)[2] == Number((("path", "b"), ("probe", "p3")), 60)
-
-
-def test_one_against_one_of_other_labels_meets_all_the_same_and_loses_them() -> None:
+    assert Math("$A * 2").execute(known)[2] == Number(other, 60)
+    # One against one of other labels meets all the same, and loses them.
     assert Math("$A + $B").execute({"A": number(1, P1), "B": number(2, P2)}) == (Number((), 3),)
-
-
-def test_no_data_on_one_side_is_no_data_of_the_whole() -> None:
-    known = {"A": (NoData(),), "B": (Number(P1, 1), Number(P2, 2))}
-    assert Math("$A + $B").execute(known) == (NoData(),)
+    # No data on one side is no data of the whole.
+    assert Math("$A + $B").execute({**known, "A": (NoData(),)}) == (NoData(),)
     assert Math("$B > 0").execute({"B": (NoData(),)}) == (NoData(),)
-
-
-def test_series_meet_at_their_times() -> None:
     known = {"A": (Series(P1, ((1, 1.0), (2, 2.0))),), "B": (Series(P1, ((2, 10.0), (3, None))),)}
     assert Math("$A + $B").execute(known) == (Series(P1, ((2, 12.0),)),)
     assert Math("$A * 2").execute(known) == (Series(P1, ((1, 2.0), (2, 4.0))),)
 
 
-@pytest.mark.parametrize(
-    "text", ["$A==-1", "1 +", "$1", "(1", "nan(", "$A $B", "quux($A)", "1 & 2", "§", "", "-", "$A < > 1"]
-)
-def test_what_is_no_expression_is_an_error(text) -> None:
+def test_what_is_no_expression_is_an_error() -> None:
+    for text in ("$A==-1", "1 +", "$1", "(1", "nan(", "$A $B", "quux($A)", "1 & 2", "§", "", "-", "$A < > 1"):
+        with pytest.raises(ExpressionError):
+            Math(text).execute({"A": number(1)})
     with pytest.raises(ExpressionError):
-        Math(text).execute({"A": number(1)})
+        parse("(" * 5000 + "1" + ")" * 5000)
+    tree = parse("1 + 2 * $A > 3 || $B")
+    assert isinstance(tree, Binary)
+    assert tree.operator == "||", "the weakest is at the top"
 
 
 @given(st.text(alphabet='$AB01.()+-*/%<>=!&|, nalu"', max_size=40) | st.text())
@@ -153,14 +137,6 @@ def test_a_text_is_an_expression_or_an_expression_error(text) -> None:
     except ExpressionError:
         return
     assert set(references(tree)) == set(Math(text).needs)
-
-
-def test_the_weakest_operator_is_at_the_top() -> None:
-    tree = parse("1 + 2 * $A > 3 || $B")
-    assert isinstance(tree, Binary)
-    assert tree.operator == "||"
-    with pytest.raises(ExpressionError):
-        parse("(" * 5000 + "1" + ")" * 5000)
 
 
 @pytest.mark.parametrize(
@@ -314,17 +290,15 @@ def test_with_the_states_of_their_own_no_data_and_errors_are_further_label_sets(
     assert of(Watch(0), FINE, "Error", labels=()) == [None, "Error"]
 
 
-def test_nothing_ever_and_no_data_keeps_nothing_firing() -> None:
+def test_through_no_data_the_last_state_is_kept_with_its_values_and_goes_on_counting() -> None:
     assert of(Watch(0, no_data="KeepLast"), "NoData", "NoData", labels=()) == ["Normal", "Normal"]
-    assert of(Watch(120, no_data="Alerting"), "NoData", "NoData", "NoData", labels=()) == [
-        "Pending",
-        "Pending",
-        "Alerting",
-    ]
-
-
-def test_pending_keeps_counting_through_no_data_when_the_last_state_is_kept() -> None:
-    assert of(Watch(120, no_data="KeepLast"), FIRES, "NoData", "NoData") == ["Pending", "Pending", "Alerting"]
+    alerting = of(Watch(120, no_data="Alerting"), "NoData", "NoData", "NoData", labels=())
+    assert (
+        alerting == of(Watch(120, no_data="KeepLast"), FIRES, "NoData", "NoData") == ["Pending", "Pending", "Alerting"]
+    )
+    watch = Watch(0, no_data="KeepLast")
+    minutes(watch, FIRES, "NoData")
+    assert dict(watch.states[P1].values) == {"x": 1.0}
 
 
 def test_no_data_of_one_label_set_leaves_the_other_alone() -> None:
@@ -340,9 +314,3 @@ def test_keep_firing_bridges_a_flap() -> None:
         *("Alerting", "Recovering", "Alerting", "Recovering", "Recovering", "Normal"),
     ]  # fmt: skip
     assert watch.firing == frozenset()
-
-
-def test_values_stay_those_of_the_last_evaluation_that_had_any() -> None:
-    watch = Watch(0, no_data="KeepLast")
-    minutes(watch, FIRES, "NoData")
-    assert dict(watch.states[P1].values) == {"x": 1.0}

@@ -12,7 +12,7 @@ from tandem_dashboards.cli import main
 from tandem_dashboards.conditions import chosen
 from tandem_dashboards.expressions import mean, tag
 from tandem_dashboards.influxql import QueryError, select
-from tandem_dashboards.kinds import table, time_series, words
+from tandem_dashboards.kinds import table, time_series
 from tandem_dashboards.look import Look
 from tandem_dashboards.panel import PanelError
 from tandem_dashboards.target import series
@@ -67,17 +67,6 @@ def _chart(*where):
     return time_series("Chart", "What it shows.", select(mean("rsrp_dbm"), of="radio", where=where))
 
 
-def test_lines_of_a_row_follow_one_another():
-    panels = (
-        words("A", "a", width=16, height=4),
-        words("B", "b", width=12, height=3),
-        words("C", "c", width=12, height=5),
-    )
-    made = plain(Board("tandem-x", "X", "x", (), (Row("One", panels), Row("Two", panels[:1]))).to_sdk())
-    places = [(p["gridPos"]["x"], p["gridPos"]["y"]) for p in made["panels"]]
-    assert places == [(0, 0), (0, 1), (0, 5), (12, 5), (0, 10), (0, 11)]
-
-
 def test_a_variable_that_the_board_has_not_is_refused():
     with pytest.raises(BoardError, match=r"panel 'Chart' uses \$probe, which is no variable before it; there are none"):
         Board("tandem-x", "X", "x", (), (Row("One", (_chart(chosen("probe")),)),))
@@ -95,6 +84,11 @@ def test_a_table_names_columns_that_its_queries_have():
         table("T", "What it shows.", asked, asked, show={"Time": Look()}, joined_by="probe")
     with pytest.raises(PanelError, match="two queries have a column 'rsrp_dbm'"):
         table("T", "What it shows.", asked, asked, show={"probe": Look()}, joined_by="probe")
+
+
+def test_a_board_that_there_is_not_is_named():
+    with pytest.raises(BoardError, match="there is no board 'nothing'; there are"):
+        registry.load("nothing")
 
 
 def test_an_annotation_that_grafana_would_misread_is_refused():

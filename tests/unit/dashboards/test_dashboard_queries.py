@@ -8,11 +8,10 @@ import pytest
 from tandem.schema.metrics import COMMON_FIELDS, MEASUREMENTS, Field
 from tandem.schema.rollups import RESOLUTIONS
 from tandem_dashboards import expressions as x
-from tandem_dashboards.conditions import chosen, compare, either, equal, one_of
+from tandem_dashboards.conditions import chosen, compare, equal
 from tandem_dashboards.expressions import greatest, last, mean, total
 from tandem_dashboards.grafana.times import Range, interval_ms
 from tandem_dashboards.influxql import INTERVAL, QueryError, select, tag_values
-from tandem_dashboards.kinds import time_series
 from tandem_dashboards.panel import ROLLED_POINTS
 from tandem_dashboards.shown import shown
 from tandem_dashboards.units import GRAFANA_UNITS, Axis, UnknownUnitError, axis, unit
@@ -43,16 +42,6 @@ def test_a_query_of_a_query_keeps_the_units_and_has_no_time_filter_of_its_own():
     assert shown(outer.output("received_bytes")).unit == "decbytes"
     with pytest.raises(UnknownNameError, match="the inner query has no tag 'operator'; it has probe, path"):
         select(x.total("received_bytes"), of=inner, by=["operator"])
-
-
-def test_policy_recent_order_and_limits():
-    asked = select(
-        "state", of="probe_state", policy="${resolution}", recent="5m", newest_first=True, limit=3, series_limit=2
-    )
-    assert asked.text == (
-        'SELECT "state" FROM "${resolution}"."probe_state" WHERE $timeFilter AND time >= now() - 5m '
-        "ORDER BY time DESC LIMIT 3 SLIMIT 2"
-    )
 
 
 @pytest.mark.parametrize(
@@ -92,43 +81,6 @@ def test_a_name_that_the_schema_has_not_is_refused_by_name(make, message):
 def test_a_query_that_makes_no_sense_is_refused(make, message):
     with pytest.raises(QueryError, match=message):
         make()
-
-
-@pytest.mark.parametrize(
-    ("expression", "text", "unit", "name"),
-    [
-        (x.count("seq"), 'count("seq") AS "count"', "none", "count"),
-        (
-            x.rate(x.last("received_bytes"), times=8, unit="bit/s").named("downlink"),
-            '(non_negative_derivative(last("received_bytes"), 1s) * 8) AS "downlink"',
-            "bps",
-            "downlink",
-        ),
-        (
-            (x.total("upload_bytes") / x.total("sent_bytes")).in_unit("share").named("part"),
-            '(1.0 * sum("upload_bytes") / sum("sent_bytes")) AS "part"',
-            "percentunit",
-            "part",
-        ),
-        (x.mean("sent_bytes") - 1, '(mean("sent_bytes") - 1) AS "sent_bytes"', "decbytes", "sent_bytes"),
-        (
-            x.percentile("sent_bytes", 95),
-            'percentile("sent_bytes", 95) AS "sent_bytes_p95"',
-            "decbytes",
-            "sent_bytes_p95",
-        ),
-    ],
-)
-def test_expressions_keep_or_change_the_unit(expression, text, unit, name):
-    asked = select(expression, of="usage")
-    assert f"SELECT {text} FROM" in asked.text
-    assert shown(asked.output(name)).unit == unit
-
-
-def test_conditions_are_put_together():
-    assert either(equal("a", 1), equal("b", True)).text == '("a" = 1 OR "b" = true)'
-    assert one_of("kind", "a", "b").text == "(\"kind\" = 'a' OR \"kind\" = 'b')"
-    assert one_of("kind", "a").text == "\"kind\" = 'a'"
 
 
 FIELDS = [(m.name, f) for m in MEASUREMENTS.values() for f in (*COMMON_FIELDS, *m.fields)]
@@ -201,10 +153,3 @@ def test_what_is_not_rolled_up_says_why():
 def test_no_window_is_narrower_than_the_rollup_that_serves_the_range(finer, coarser):
     shortest = Range(0, finer.below_s * 1000)
     assert interval_ms(shortest, ROLLED_POINTS) >= coarser.step_s * 1000
-
-
-def test_a_panel_over_rollups_has_few_points():
-    asked = select(mean("rsrp_dbm"), of="radio", every=INTERVAL, policy=RESOLUTION)
-    assert time_series("RSRP", "What it shows.", asked).to_sdk(1, 0, 0).max_data_points == ROLLED_POINTS
-    raw = select(mean("rsrp_dbm"), of="radio", every=INTERVAL)
-    assert time_series("RSRP", "What it shows.", raw).to_sdk(1, 0, 0).max_data_points is None

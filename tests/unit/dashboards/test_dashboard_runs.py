@@ -7,13 +7,9 @@ import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 from tandem.schema.metrics import MEASUREMENTS
-from tandem_dashboards import registry, variables
-from tandem_dashboards.annotations import events
-from tandem_dashboards.expressions import last
+from tandem_dashboards import registry
 from tandem_dashboards.grafana.frames import TIME, Frame
 from tandem_dashboards.grafana.times import Range
-from tandem_dashboards.influxql import INTERVAL, select
-from tandem_dashboards.kinds import state_timeline
 from tandem_dashboards.panels import run
 from tandem_dashboards.preview.draw.chart import draw
 
@@ -69,33 +65,6 @@ def test_now_is_a_while_and_not_the_last_value_for_ever():
     for panel in row.panels:
         for query in panel.queries:
             assert re.search(r"time >= now\(\) - \d+[sm]\b", query.select.text)
-
-
-def test_marks_without_a_field_in_common_tell_their_kind():
-    made = events("Service", ["service_lost", "service_back"], text=None, path=True)
-    assert made.select.text.startswith('SELECT "kind" AS "what", "seq", "kind", "path" FROM ')
-    target = made.to_sdk().target.to_json()
-    assert (target["titleColumn"], target["textColumn"], target["tagsColumn"]) == ("event.kind", "what", "path")
-
-
-def test_the_run_is_the_newest_that_may_use_several_paths():
-    query = variables.newest_run().query
-    assert "\"kind\" != 'tcp'" in query
-    assert query.endswith("ORDER BY time DESC LIMIT 1")
-    assert variables.newest_run().time_bound  # asked again whenever the board refreshes itself
-
-
-@pytest.mark.parametrize(
-    ("field", "of", "mode"),
-    [
-        ("pci", "radio", "continuous-BlPu"),
-        ("state", "radio", "palette-classic-by-name"),
-        ("processor_temperature_degc", "health", "thresholds"),
-    ],
-)
-def test_lanes_of_numbers_without_words_are_coloured_by_the_number(field, of, mode):
-    panel = state_timeline("T", "What it shows.", select(last(field), of=of, every=INTERVAL))
-    assert panel.defaults.color.mode == mode
 
 
 def test_links_lead_to_the_run_that_was_clicked():

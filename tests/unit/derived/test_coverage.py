@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tandem.schema.metrics import PAIR
 from tandem.schema.record import check_server
-from tandem_server.analysis.coverage.counts import Counts, added, of_area
+from tandem_server.analysis.coverage.counts import of_area
 from tandem_server.analysis.coverage.geohash import MOST_LETTERS, geohash, letters_for
 from tandem_server.analysis.coverage.hour import HOUR_NS, Key, count
 from tandem_server.analysis.coverage.pairs import benefit, pair_point
@@ -109,17 +109,6 @@ def test_coarse_positions_make_larger_areas_and_no_way():
     assert not any("way_m" in fields or "way_time_s" in fields for fields in found.values())
     unknown = rows(polls, [fix(t, full=False, error_m=None) for t in range(5)])
     assert {len(key.area) for key in unknown} == {5}
-
-
-def test_rows_add_up_and_an_exact_sum_has_no_order():
-    one, other = Counts(rsrp_dbm=[-90.1, -101.7]), Counts(rsrp_dbm=[-77.3])
-    one.counted["polls"], other.counted["polls"] = 2, 1
-    both = added([one.fields(), other.fields()])
-    assert both == added([other.fields(), one.fields()])
-    whole = Counts(rsrp_dbm=[-77.3, -90.1, -101.7])
-    whole.counted["polls"] = 3
-    assert both == {k: pytest.approx(v) for k, v in whole.fields().items()}
-    assert type(both["polls"]) is int
 
 
 def health(t, mobile, kind=None):

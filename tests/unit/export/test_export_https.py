@@ -121,24 +121,6 @@ def test_control_bytes_are_what_tcp_moved(setup: Setup) -> None:
     assert 2000 < moved < 100_000  # handshake and a compressed batch
 
 
-def test_a_backlog_is_sent_in_batches_with_the_freshest_first(setup: Setup, gateway: Gateway) -> None:
-    for n in range(30):
-        setup.spool.append([radio(n * 100 + k) for k in range(100)])
-    firsts: list[int] = []
-
-    def answer(_method: str, _path: str, lines: list[str]) -> Reply | None:
-        assert len(lines) <= 1000
-        firsts.append(int(lines[0].partition(",seq=")[2].partition("i")[0]))
-        return None
-
-    gateway.answer = answer
-    setup.exporter.start()
-    gateway.until(lambda: len(gateway.lines) == 3000)
-    assert finish(setup)
-    assert firsts[0] == 2901
-    assert len(firsts) == 3
-
-
 def test_while_maintenance_is_held_off_the_newest_go_and_the_backlog_waits(setup: Setup, gateway: Gateway) -> None:
     for n in range(40):
         setup.spool.append([radio(n * 100 + k) for k in range(100)])

@@ -102,20 +102,3 @@ def test_too_many_requests_in_flight_are_told_to_come_later(server):
         for one in slow:
             one.close()
     wait_for(lambda: server.gateway("POST", "/v1/records", "")[0] == 200)
-
-
-def test_the_gateway_writes_the_expected_series_and_sees_who_asks(server):
-    """The last test: requests are noted every ten seconds, and those of the others are by now."""
-    assert server.gateway("POST", "/v1/records", "")[0] == 200
-    config = server.folder / "server.toml"
-
-    def listed():
-        return json.loads(command("probe", "list", "--config", config, "--json")[1])[0]
-
-    wait_for(lambda: listed()["last_seen_utc_ns"], pause_s=0.2)
-    row = listed()
-    assert row["state"] in ("idle", "measuring", "online_not_measuring", "not_uploading")
-    with server.store() as store:
-        found = store.query('SELECT last("seen") FROM "expected" GROUP BY "probe"')
-    assert "probe-1" in {series.tags["probe"] for series in found}
-    assert command("probe", "list", "--config", config)[1].split()[:2] == ["probe-1", row["state"]]

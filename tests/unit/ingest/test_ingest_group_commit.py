@@ -58,6 +58,12 @@ def test_each_is_told_of_its_own_lines(requests, most_bytes):
         assert sum(map(len, call)) <= most_bytes or call in requests
 
 
+def test_they_go_together():
+    database = Writes()
+    assert together(GroupCommit(database.write), [["a"], ["b"], ["c"]]) == [[], [], []]
+    assert database.calls == [["a", "b", "c"]]
+
+
 def test_nobody_is_told_before_the_write_has_ended():
     database = Writes()
     database.let.clear()

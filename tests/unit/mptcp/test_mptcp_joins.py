@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.mptcp.joins import Farewell, Joins, Order
+from tandem.mptcp.joins import Joins, Order
 from tandem.mptcp.pm_events import PmEvent
 
 TOKEN, FOUR, SIX, S4, S6 = 7, "10.71.1.1", "fd00:2::1", "203.0.113.10", "fd00:5::10"
@@ -61,17 +61,6 @@ def test_a_handshake_that_fails_is_tried_again_later_and_later(joins):
     assert tried == [0, 3, 9, 21, 45]
 
 
-def test_what_is_there_is_not_ordered_and_what_was_lost_is_at_once(joins):
-    joins.due(0, UP)
-    joins.take(event("subflow_established", SIX, S6), 0, ours=True)
-    assert joins.due(100 * SECOND, UP) == []
-    joins.take(event("subflow_closed", SIX, S6, error=errno.ECONNRESET), 100 * SECOND, ours=True)
-    assert joins.next_ns(UP) == 100 * SECOND
-    assert joins.due(100 * SECOND, UP) == [ON_B]
-    joins.take(event("subflow_closed", error=errno.ECONNRESET), 100 * SECOND, ours=True)
-    assert joins.due(100 * SECOND, UP) == [Order(TOKEN, "a", FOUR, S4, 8480, 0)]
-
-
 def test_what_the_server_refuses_after_the_handshake_is_not_tried_without_a_pause(joins):
     """As when the server has as many subflows as it takes: established here, reset a moment later."""
     tried = []
@@ -88,33 +77,6 @@ def test_a_path_that_is_down_is_not_tried_one_that_was_out_of_reach_is_again_and
     joins.refused(joins.due(0, UP)[0], errno.ENETUNREACH)
     assert joins.due(3 * SECOND, UP) == [ON_B]
     joins.take(PmEvent("closed", TOKEN), 0, ours=True)
-    assert TOKEN not in joins
-
-
-def test_a_subflow_whose_address_went_is_ended_once():
-    joins = told(*BEGUN)
-    assert joins.farewells(UP) == []
-    gone = Farewell(TOKEN, "a", (FOUR, 4000, S4, 8480), first=True)
-    assert joins.farewells({"b": SIX}) == [gone]
-    assert joins.farewells({"b": SIX}) == []
-    joins.take(event("subflow_closed"), 5, ours=True)
-    assert [order.path for order in joins.due(5, UP)] == ["a"]
-
-
-@pytest.mark.parametrize("more", [{"server_side": True}, {}])
-def test_connections_of_others_are_left_alone(more):
-    joins = told(event("created", **more), event("established", **more), TOLD, ours=bool(more))
-    assert TOKEN not in joins
-    assert joins.due(0, UP) == []
-
-
-def test_a_family_that_its_socket_has_not_is_given_up_alone(joins):
-    joins.refused(ON_B, errno.EINVAL)
-    assert joins.due(0, UP) == []
-    joins.take(event("subflow_closed"), 0, ours=True)
-    (order,) = joins.due(0, UP)
-    assert order.path == "a"
-    joins.refused(order, errno.EINVAL)  # the kernel's own path manager has it
     assert TOKEN not in joins
 
 

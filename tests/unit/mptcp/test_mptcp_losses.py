@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.mptcp.losses import BACKOFF_S, REMEMBERED, Losses, Restored
+from tandem.mptcp.losses import REMEMBERED, Losses, Restored
 from tandem.mptcp.pm_events import Kind, PmEvent
 
 PATHS = {"10.0.0.1": "a", "10.1.0.1": "b"}
@@ -73,18 +73,6 @@ def test_what_is_ordered_needs_no_endpoint_and_is_told_all_the_same() -> None:
     assert losses.of(1) == [{"path": "b", "at_monotonic_ns": 1 * S, "back_after_ms": 9000.0}]
 
 
-def test_who_lost_waits_while_another_connection_lives_there_but_not_for_an_ordered_subflow() -> None:
-    for ordered in (False, True):
-        losses = Losses(PATHS.get, lambda token, ordered=ordered: ordered and token == 2)
-        for token in (1, 2):
-            losses.take(event("created", "10.0.0.1", 4, token), 0)
-            losses.take(event("subflow_established", token=token, port=4 + token), 0)
-        losses.take(event("subflow_closed", error=104), 1 * S)
-        assert losses.due(1 * S, UP) == (["b"] if ordered else [])
-        losses.take(event("closed", None, token=2), 2 * S)
-        assert losses.due(2 * S, UP) == ([] if ordered else ["b"])
-
-
 def test_a_handshake_that_came_to_nothing_is_no_loss_of_its_own() -> None:
     losses = begun()
     losses.take(event("subflow_closed", error=104), 1 * S)
@@ -92,16 +80,6 @@ def test_a_handshake_that_came_to_nothing_is_no_loss_of_its_own() -> None:
     losses.take(event("subflow_closed", port=77, error=111), 1 * S + 1)
     assert len(losses.of(1) or []) == 1
     assert losses.due(2 * S, UP) == []  # and does not hurry the next attempt
-
-
-def test_a_path_that_is_down_is_not_tried_and_its_return_counts() -> None:
-    losses = begun()
-    losses.take(event("subflow_closed"), 1 * S)
-    assert losses.next_ns(("a",)) is None
-    assert losses.due(9 * S, ("a",)) == []
-    losses.tried("b", 20 * S)  # the path came back, and its endpoint with it
-    assert losses.due(20 * S, UP) == []
-    assert losses.due(20 * S + int(BACKOFF_S[1] * 1e9), UP) == ["b"]
 
 
 def test_the_end_of_a_connection_ends_the_trying_and_keeps_the_account() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tandem import mptcp_abi as abi
 from tandem.mptcp import sockets
-from tandem.mptcp.statistics import Reader, StatisticsError, read
+from tandem.mptcp.statistics import Reader, StatisticsError
 
 ENABLED = Path("/proc/sys/net/mptcp/enabled")
 needs_mptcp = pytest.mark.skipif(
@@ -37,19 +37,6 @@ def pair(
 
 
 @needs_mptcp
-def test_mptcp_has_its_own_counters_and_one_subflow_here():
-    with pair(MPTCP, "mptcp") as (client, server):
-        sample, sender = read(client), read(server)
-        assert (sample.fallback, sample.alive, sample.total) == (False, 1, 1)
-        assert sample.mptcp is not None
-        assert sample.subflows[0].local == client.getsockname()
-        assert sample.subflows[0].remote == client.getpeername()
-        assert sample.subflows[0].tcp.bytes_received == 30_000
-        assert sender.subflows[0].tcp.bytes_sent == 30_000
-        assert sample.mptcp.bytes_received in (30_000, None)
-
-
-@needs_mptcp
 def test_the_way_without_full_info_reads_the_same():
     with pair(MPTCP, "mptcp") as (client, _):
         reader = Reader(client)
@@ -60,17 +47,6 @@ def test_the_way_without_full_info_reads_the_same():
             (s.local, s.remote, s.tcp.bytes_received) for s in new.subflows
         ]
         assert old.subflows[0].id == "1"
-
-
-@needs_mptcp
-@pytest.mark.parametrize(("server", "client", "fallback"), [(TCP, "mptcp", True), (MPTCP, "tcp", False)])
-def test_plain_tcp_is_one_subflow_called_0(server, client, fallback):
-    with pair(server, client) as (connection, _):
-        sample = read(connection)
-        assert (sample.fallback, sample.mptcp) == (fallback, None)
-        assert [s.id for s in sample.subflows] == ["0"]
-        assert sample.subflows[0].local == connection.getsockname()
-        assert sample.subflows[0].tcp.bytes_received == 30_000
 
 
 def test_a_closed_socket_is_its_own_error():

@@ -86,9 +86,11 @@ def test_everything_is_read():
     assert (one.trigger.on, one.trigger.start, one.trigger.end) == ("window", 23 * 60 + 30, 75)
     assert two.arms == ({"kind": "mptcp"}, {"kind": "tcp", "path": "wifi"})
     assert campaign.base == {"wifi": {"rtt_ms": 20.0}}
-    assert campaign.budget.of_role("wifi") == 1_000_000
-    assert campaign.budget.of_role("cellular") == 500
+    assert [campaign.budget.of_role(role) for role in campaign.roles] == [1_000_000, 500]
     assert campaign.requires.substitutes == {"lia": "reno"}
+    for told, kinds in (('"handover"', ("handover",)), ('["handover", "signal_drop"]', ("handover", "signal_drop"))):
+        text = GOOD.replace(WINDOW, f'on = "event"\nevent = {told}')
+        assert parse(text, "c.toml").steps[0].trigger.event == kinds
 
 
 def test_the_short_form_lies_over_the_long_one():
@@ -234,12 +236,6 @@ def test_an_unknown_key_is_never_taken(text, data):
     with pytest.raises(CampaignError) as caught:
         forms("\n".join(lines), "c.toml")
     assert str(caught.value).startswith(f"c.toml:{number + 2}: unknown key 'surely_unknown'")
-
-
-def test_one_event_or_several():
-    for told, kinds in (('"handover"', ("handover",)), ('["handover", "signal_drop"]', ("handover", "signal_drop"))):
-        text = GOOD.replace(WINDOW, f'on = "event"\nevent = {told}')
-        assert parse(text, "c.toml").steps[0].trigger.event == kinds
 
 
 SET = GOOD.replace("[step.trigger]", '[step.sysctl]\n"net.ipv4.tcp_no_metrics_save" = 0\nX\n[step.trigger]', 1)

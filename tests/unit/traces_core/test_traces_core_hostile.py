@@ -261,13 +261,6 @@ def test_limits_are_kept_and_named():
     assert [row["packets"] for row in totals] == [6] * 7
 
 
-def test_an_unknown_limit_and_an_impossible_width():
-    with pytest.raises(ValueError, match="there is no limit of the name flow"):
-        analyse(b"", limits={"flow": 1})
-    with pytest.raises(ValueError, match="bin_ns"):
-        analyse(b"", bin_ns=0)
-
-
 def test_acknowledgements_of_what_was_never_seen():
     wire = Wire()
     c = wire.end("10.0.0.1", 1, "10.0.0.2", 2)

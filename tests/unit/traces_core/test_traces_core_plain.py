@@ -11,24 +11,15 @@ def made():
     return analyse(pcap(plain_download().packets))
 
 
-def test_who_spoke_with_whom(made):
-    connection = one(made, "connections")
-    assert (connection["opener_address"], connection["opener_port"]) == ("10.0.0.1", 40_000)
-    assert (connection["responder_address"], connection["responder_port"]) == ("192.0.2.9", 443)
-    assert (connection["multipath"], connection["version"], connection["fallback"]) == (0, None, 0)
-    assert (connection["start_utc_ns"], connection["end_utc_ns"]) == (EPOCH, EPOCH + 250 * MS)
-    assert (connection["opener_known"], connection["handshake_seen"]) == (1, 1)
-    assert (connection["vantage"], connection["closed_by"]) == ("opener", "fin")
+def test_the_handshake_is_the_sum_of_its_parts(made):
     subflow = one(made, "subflows")
     assert (subflow["opener_mss"], subflow["responder_mss"], subflow["timestamps"]) == (1400, 1460, 1)
     assert (subflow["joined_by"], subflow["join_delay_ns"], subflow["syn_retransmissions"]) == ("first", None, 0)
-
-
-def test_the_handshake_is_the_sum_of_its_parts(made):
-    subflow = one(made, "subflows")
     assert (subflow["syn_to_synack_ns"], subflow["synack_to_ack_ns"]) == (40 * MS, 100_000)
     assert subflow["handshake_rtt_ns"] == 40 * MS + 100_000
     assert (subflow["syn_utc_ns"], subflow["established_utc_ns"]) == (EPOCH, EPOCH + 40 * MS + 100_000)
+    connection = one(made, "connections")
+    assert (connection["opener_known"], connection["handshake_seen"], connection["closed_by"]) == (1, 1, "fin")
 
 
 def test_bytes_new_duplicate_and_filling(made):
