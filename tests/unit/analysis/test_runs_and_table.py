@@ -33,16 +33,16 @@ def run(kind: str, activity: str, goodput: float, size: int = 10_000_000, pairin
     return Run(**{**base, **more})
 
 
-def test_time_of_300_mb_is_converted_from_the_mean_goodput():
+def test_time_of_300_mb_is_converted_from_the_mean_goodput_and_a_whole_file_keeps_its_own():
     (line,) = table([run("mptcp", "still", 4e7), run("mptcp", "still", 8e7), run("tcp", "still", 2e7)])
     assert (line.mptcp.runs, line.mptcp.converted) == (2, True)
     assert line.mptcp.download_s == pytest.approx(DOWNLOAD_BYTES * 8 / 6e7)
     assert line.tcp.goodput_bit_per_s == 2e7
-
-
-def test_a_whole_file_keeps_its_own_time():
     (line,) = table([run("tcp", "walk", 4e7, DOWNLOAD_BYTES, duration_s=61.0)])
     assert (line.tcp.download_s, line.tcp.converted, line.mptcp.runs) == (61.0, False, 0)
+    assert table([run("tcp", "still", 1e7, goodput_bit_per_s=None)]) == [], "failed runs are left out"
+    assert run("mptcp", "still", 4e7).ratio == pytest.approx(0.8)
+    assert run("mptcp", "walk", 4e7, pairing="simultaneous").ratio is None, "capacity that was shared"
 
 
 def test_lines_are_in_order_of_speed_and_apart_by_pairing():
@@ -58,15 +58,6 @@ def test_rtt_is_weighted_by_the_bytes_that_had_it():
     flows = (RunSubflow("a", "A", 3_000, 0.75, 40.0, 9), RunSubflow("b", "B", 1_000, 0.25, 80.0, 9))
     (line,) = table([run("mptcp", "still", 1e7, subflows=flows)])
     assert line.mptcp.rtt_ms == pytest.approx(50.0)
-
-
-def test_failed_runs_are_left_out():
-    assert table([run("tcp", "still", 1e7, goodput_bit_per_s=None)]) == []
-
-
-def test_capacity_that_was_shared_has_no_ratio():
-    assert run("mptcp", "still", 4e7).ratio == pytest.approx(0.8)
-    assert run("mptcp", "walk", 4e7, pairing="simultaneous").ratio is None
 
 
 def test_curve_is_the_median_over_events_and_empty_where_nothing_was_measured():
@@ -96,22 +87,13 @@ def link(*steps: tuple[float, float]) -> Link:
     return Link(t, np.array([s[1] for s in steps]), np.full(len(t), 40.0))
 
 
-def test_mean_of_steps_is_their_integral():
+def test_mean_of_steps_is_their_integral_and_paths_add_up():
     steps = link((0.0, 10.0), (1.0, 0.0), (2.0, 40.0))
     assert mean_held(steps.t_s, steps.down_bit_per_s, 0.5, 2.5) == pytest.approx((5 + 0 + 20) / 2)
-
-
-def test_first_value_holds_before_and_last_after():
-    steps = link((1.0, 10.0), (2.0, 30.0))
-    assert mean_held(steps.t_s, steps.down_bit_per_s, 0.0, 1.0) == 10.0
-    assert mean_held(steps.t_s, steps.down_bit_per_s, 5.0, 9.0) == 30.0
-
-
-def test_paths_add_up_and_an_unknown_one_makes_the_sum_unknown():
+    steps = link((1.0, 10.0), (2.0, 30.0))  # the first value holds before, the last after
+    assert [mean_held(steps.t_s, steps.down_bit_per_s, *span) for span in ((0.0, 1.0), (5.0, 9.0))] == [10.0, 30.0]
     a, b = link((0.0, 10.0)), link((0.0, 5.0))
-    assert offered_bit_per_s([a, b], 0.0, 1.0) == 15.0
-    assert offered_bit_per_s([a, None], 0.0, 1.0) is None
-    assert offered_bit_per_s([], 0.0, 1.0) is None
+    assert [offered_bit_per_s(links, 0.0, 1.0) for links in ([a, b], [a, None], [])] == [15.0, None, None]
 
 
 @given(
@@ -172,30 +154,19 @@ def joined(manifests: list[dict], recorded: Recorded | None = None, true: Truth 
     return join(manifests, recorded or Recorded(), true, CLOCK, OPERATORS, lambda *_: "still")
 
 
-def test_capacity_is_the_mean_over_the_run_and_its_paths():
+def test_capacity_is_the_mean_over_the_run_and_its_paths_and_in_the_field_not_known():
     run = joined([manifest("m", "mptcp", ["a", "b"], 17e6)], true=truth())[0]
     assert run.capacity_bit_per_s == pytest.approx(15e6 + 4e6)
     assert run.ratio == pytest.approx(17 / 19)
-
-
-def test_in_the_field_capacity_is_not_known():
     assert joined([manifest("m", "mptcp", ["a", "b"], 17e6)])[0].capacity_bit_per_s is None
 
 
-def test_sum_of_singles_is_that_of_the_pair_and_only_for_mptcp():
-    runs = joined([
-        manifest("m", "mptcp", ["a", "b"], 17e6), manifest("x", "tcp", ["a"], 14e6), manifest("y", "tcp", ["b"], 3e6),
-        manifest("z", "tcp", ["b"], 9e6, pair="another"),
-    ])  # fmt: skip
+def test_sum_of_singles_is_that_of_the_pair_and_only_for_mptcp_and_with_a_failed_one_not_known():
+    made = [manifest("m", "mptcp", ["a", "b"], 17e6), manifest("x", "tcp", ["a"], 14e6)]
+    runs = joined([*made, manifest("y", "tcp", ["b"], 3e6), manifest("z", "tcp", ["b"], 9e6, pair="another")])
     assert [r.sum_of_singles_bit_per_s for r in runs] == [17e6, None, None, None]
-
-
-def test_sum_with_a_failed_single_is_not_known():
-    runs = joined(
-        [manifest("m", "mptcp", ["a", "b"], 17e6), manifest("x", "tcp", ["a"], 14e6), manifest("y", "tcp", ["b"], None)]
-    )
-    assert runs[0].sum_of_singles_bit_per_s is None
-    assert runs[2].failure == "reset"
+    runs = joined([*made, manifest("y", "tcp", ["b"], None)])
+    assert (runs[0].sum_of_singles_bit_per_s, runs[2].failure) == (None, "reset")
 
 
 def test_runs_at_the_same_time_share_the_capacity():

@@ -325,27 +325,19 @@ def survey(**files):
     return f'{HEAD}experiment = "reachability"\n[step.parameters]\n{told}\n'
 
 
-def test_a_good_one_is_as_it_was_pushed(admit):
-    made = admit(
-        f'{HEAD}experiment = "download"\n[step.parameters]\nbytes = 5\n',
-        paths={"a": "two"},
-        label="walk",
-        timezone="Asia/Tokyo",
-    )
+def test_a_good_one_is_as_it_was_pushed_and_one_of_the_probes_own_package_too(admit):
+    good = f'{HEAD}experiment = "download"\n[step.parameters]\nbytes = 5\n'
+    made = admit(good, paths={"a": "two"}, label="walk", timezone="Asia/Tokyo")
     assert (made.origin, made.label, made.paths["a"]) == (Origin("push-0123456789ab", 70), "walk", "two")
     assert made.campaign.timezone == "Asia/Tokyo"
-
-
-def test_one_of_the_probes_own_package(admit):
     made = admit(None, "adarsh-field", form="short", allow_substitutes=True)
     assert made.text == campaigns.text("adarsh-field")
-    with pytest.raises(CampaignError, match="unheard-of: this probe has no campaign of that name"):
-        admit(None, "unheard-of")
-
-
-def test_another_name_than_it_was_pushed_with(admit):
-    with pytest.raises(CampaignError, match="calls itself 'own', pushed as 'other'"):
-        admit(f'{HEAD}experiment = "download"\n[step.parameters]\nbytes = 5\n', "other")
+    for text, name, words in (
+        (None, "unheard-of", "unheard-of: this probe has no campaign of that name"),
+        (good, "other", "calls itself 'own', pushed as 'other'"),
+    ):
+        with pytest.raises(CampaignError, match=words):
+            admit(text, name)
 
 
 def test_files_of_one_folder_and_no_others(admit, tmp_path, monkeypatch):

@@ -61,7 +61,7 @@ def test_a_start_of_mobility_begins_one_run_and_a_stale_one_none():
     assert road.starts == [6.0]  # too late
 
 
-def test_any_of_several_events():
+def test_any_of_several_events_and_something_else_that_measures_is_waited_for():
     road = Road(campaign(step(more='[step.trigger]\non = "event"\nevent = ["handover", "signal_drop"]')))
     assert road.second().reasons == {"s": "waits for handover or signal_drop"}
     road.happens("signal_drop")
@@ -69,6 +69,9 @@ def test_any_of_several_events():
     road.happens("handover")
     road.seconds(2)
     assert road.starts == [2.0, 10.0]
+    road = Road(campaign(step()))
+    road.sight = Sight(paths_up=frozenset("ab"), busy=True)
+    assert "something else" in reasons(road.second())
 
 
 def test_periodic_is_from_start_to_start_and_missed_slots_are_not_made_up_for():
@@ -149,12 +152,6 @@ def test_the_highest_priority_first_and_conditions_of_each_step():
     road.sight = Sight(mobile=True, paths_up=frozenset("ab"))
     road.seconds(30)
     assert [s.item.step for _, s in road.log] == ["low", "high", "high", "low"]
-
-
-def test_something_else_that_measures_is_waited_for():
-    road = Road(campaign(step()))
-    road.sight = Sight(paths_up=frozenset("ab"), busy=True)
-    assert "something else" in reasons(road.second())
 
 
 def test_failures_in_a_row_are_results_and_make_pauses():
@@ -273,24 +270,17 @@ def utc_s(*parts):
 
 
 @given(DAYS, st.integers(1, 31))
-def test_a_plan_begins_anew_once_a_month(today, reset_day):
+def test_a_plan_begins_anew_once_a_month_in_months_without_that_day_on_their_last(today, reset_day):
     last, following = reset_before(today, reset_day), reset_after(today, reset_day)
     assert last <= today < following
     assert 28 <= (following - last).days <= 31
     assert reset_before(following, reset_day) == following
-
-
-@pytest.mark.parametrize(
-    ("today", "day", "last", "following"),
-    [
+    for now, day, before, after in (
         (date(2026, 3, 1), 31, date(2026, 2, 28), date(2026, 3, 31)),
         (date(2028, 2, 29), 30, date(2028, 2, 29), date(2028, 3, 30)),
         (date(2026, 1, 5), 10, date(2025, 12, 10), date(2026, 1, 10)),
-        (date(2026, 12, 31), 1, date(2026, 12, 1), date(2027, 1, 1)),
-    ],
-)
-def test_in_months_without_that_day_on_their_last(today, day, last, following):
-    assert (reset_before(today, day), reset_after(today, day)) == (last, following)
+    ):
+        assert (reset_before(now, day), reset_after(now, day)) == (before, after)
 
 
 def test_the_forecast_goes_on_at_the_pace_so_far():
@@ -305,7 +295,7 @@ def test_the_forecast_goes_on_at_the_pace_so_far():
     assert (later.used_bytes, later.left_bytes) == (0, 10_000)
 
 
-def test_what_was_spent_at_an_unknown_time_counts_as_now():
+def test_what_was_spent_at_an_unknown_time_counts_as_now_and_without_a_clock_nothing_is_spent_twice():
     spending = Spending(Budget(path_bytes=1000, day_bytes=800), ("a",))
     spending.add({"a": 600}, None)
     assert "200 bytes left" in spending.refuses({"a": 300}, utc_s(2026, 6, 1))[0]
@@ -313,13 +303,12 @@ def test_what_was_spent_at_an_unknown_time_counts_as_now():
     held = spending.refuses({"a": 200}, utc_s(2026, 6, 1), {"a": 199})
     assert held == ("a: its SIM's day_bytes have 199 left, the run takes 200", 86400.0)
     assert spending.forecast("a", None).at_reset_bytes is None
-
-
-def test_without_a_clock_nothing_is_spent_twice():
     spending = Spending(Budget(day_bytes=800), ("a",))
     spending.add({"a": 700}, utc_s(2026, 6, 1, 12))
-    refused = spending.refuses({"a": 200}, None)
-    assert refused[1] is None
+    assert spending.refuses({"a": 200}, None)[1] is None
+    each = Spending(Budget(path_bytes=1000, by_role={"b": 10}), ("a", "b"))
+    assert each.refuses({"a": 500, "b": 5}, utc_s(2026, 6, 1)) is None
+    assert each.refuses({"a": 500, "b": 11}, utc_s(2026, 6, 1))[0].startswith("b: the plan has 10")
 
 
 def test_a_days_runs_are_of_the_local_day_its_bytes_of_the_sims():
@@ -329,11 +318,3 @@ def test_a_days_runs_are_of_the_local_day_its_bytes_of_the_sims():
     assert refused == ("the day's 1 runs are made", 1800.0)
     assert spending.refuses({"a": 50}, utc_s(2026, 6, 1, 7)) is None
     assert "day's budget has 100 bytes left" in spending.refuses({"a": 200}, utc_s(2026, 6, 1, 7))[0]
-
-
-def test_single_paths_have_their_own_budgets():
-    budget = Budget(path_bytes=1000, by_role={"b": 10})
-    assert Spending(budget, ("a", "b")).refuses({"a": 500, "b": 5}, utc_s(2026, 6, 1)) is None
-    assert (
-        Spending(budget, ("a", "b")).refuses({"a": 500, "b": 11}, utc_s(2026, 6, 1))[0].startswith("b: the plan has 10")
-    )

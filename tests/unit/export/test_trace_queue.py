@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tandem.export import Later, TraceQueue
 from tandem.export.gateway import Answer
-from tandem.export.receipts import Receipts
 from tandem.export.tcp_counts import read_counts
 from tandem.export.trace_answers import Receiving, RefusedError, UnknownError, read_state
 from tandem.export.wanted import wanted_of
@@ -82,11 +81,14 @@ def test_another_content_under_a_received_name_waits(tmp_path: Path) -> None:
     assert again.next() == wanted
 
 
-def test_only_what_has_a_receipt_is_deleted(tmp_path: Path) -> None:
+def test_only_what_has_a_receipt_of_its_name_and_bytes_is_deleted(tmp_path: Path) -> None:
     manifest(tmp_path, "run-1", 1, "captures/a.pcap", "captures/b.pcap")
     queue = TraceQueue(tmp_path)
     queue.scan()
     receive(queue)
+    copied = (tmp_path / "receipts/captures/a.pcap.json").read_bytes()
+    (tmp_path / "receipts/captures/b.pcap.json").write_bytes(copied)
+    assert queue.receipts.of("captures/b.pcap") is None, "of another file"
     (kept,) = queue.kept()
     assert queue.delete(kept)
     assert not (tmp_path / "captures/a.pcap").exists()
@@ -95,6 +97,11 @@ def test_only_what_has_a_receipt_is_deleted(tmp_path: Path) -> None:
     assert queue.kept() == []
     rows = {row["name"]: (row["state"], row["kept"]) for row in queue.rows()}
     assert rows == {"captures/a.pcap": ("received", False), "captures/b.pcap": ("waiting", True)}
+    (tmp_path / "captures/c.pcap").write_bytes(b"xy")
+    queue.receipts.keep(Receipt("probe-1", "captures/c.pcap", None, 1, SHA, 7))  # of other bytes
+    again = TraceQueue(tmp_path)
+    again.scan()
+    assert again.kept() == []
 
 
 def test_looking_writes_nothing(tmp_path: Path) -> None:
@@ -186,19 +193,6 @@ def test_a_receipt_that_is_none_deletes_nothing(tmp_path_factory: Any, content: 
     queue = TraceQueue(folder)
     queue.scan()
     assert queue.kept() == []
-
-
-def test_a_receipt_of_another_file_or_of_other_bytes_deletes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "captures").mkdir()
-    (tmp_path / "captures/a.pcap").write_bytes(b"xy")
-    receipts = Receipts(tmp_path)
-    receipts.keep(Receipt("probe-1", "captures/a.pcap", None, 1, SHA, 7))
-    assert receipts.of("captures/a.pcap") is not None
-    queue = TraceQueue(tmp_path)
-    queue.scan()
-    assert queue.kept() == []
-    (tmp_path / "receipts/captures/b.pcap.json").write_bytes((tmp_path / "receipts/captures/a.pcap.json").read_bytes())
-    assert receipts.of("captures/b.pcap") is None
 
 
 @given(st.binary(min_size=144, max_size=300))

@@ -129,12 +129,15 @@ def test_a_file_goes_up_and_its_receipt_is_kept(probe: Probe, server: TraceServe
     assert [kept.name for kept in probe.queue.kept()] == ["captures/a.pcap"]
 
 
-def test_gzip_makes_the_stream_shorter(tmp_path: Path, server: TraceServer) -> None:
+def test_gzip_makes_the_stream_shorter_and_an_empty_file_has_a_receipt_too(tmp_path: Path, server: TraceServer) -> None:
     probe = Probe(tmp_path / "probe", server, "gzip")
     content = b"the same again " * 100_000
-    probe.send("a.pcap", content)
+    probe.capture("empty.pcap", b"")
+    probe.capture("a.pcap", content)
+    probe.uploader.start()
+    probe.until("trace_received", 2)
     probe.uploader.stop()
-    assert server.received["captures/a.pcap"] == content
+    assert server.received == {"captures/a.pcap": content, "captures/empty.pcap": b""}
     assert server.body_bytes < len(content) / 20
 
 
@@ -329,8 +332,3 @@ def test_what_deflates_was_brought_up_to_date(probe: Probe, server: TraceServer)
     probe.uploader.wake()
     probe.until("trace_received")
     assert server.received[offer.name] == content
-
-
-def test_an_empty_file_has_a_receipt_too(probe: Probe, server: TraceServer) -> None:
-    probe.send("a.pcap", b"")
-    assert server.received == {"captures/a.pcap": b""}

@@ -81,11 +81,16 @@ def test_pushed_asked_for_told_and_done(kit, own):
     assert told.split() == ["probe-1", "done", "1", "1", "0", "-", one.id]
 
 
-def test_a_refusal_is_seen_with_its_reason(kit, own):
+def test_a_report_that_is_none_is_refused_and_a_refusal_is_seen_with_its_reason(kit, own):
     (row,) = pushed(kit, own, "--probes", "all")
-    body = json.dumps({"state": "refused", "reason": "own.toml:4: the campaign has 2 paths, this probe has 1"})
-    assert kit.gateway("PUT", f"/v1/campaigns/{row['id']}/state", body)[0] == 200
-    assert state_of(kit, row["id"]) == ("refused", "own.toml:4: the campaign has 2 paths, this probe has 1")
+    place = f"/v1/campaigns/{row['id']}/state"
+    for body in ("", "[]", "{", '{"state": "queued"}', '{"state": NaN}', "[" * 60_000, "\u00ff" * 70_000):
+        status, _, answer = kit.gateway("PUT", place, body.encode())
+        assert (status, list(answer)) == (413 if len(body) > 65_536 else 400, ["error"]), body[:30]
+    assert state_of(kit, row["id"]) == ("queued", None)
+    reason = "own.toml:4: the campaign has 2 paths, this probe has 1"
+    assert kit.gateway("PUT", place, json.dumps({"state": "refused", "reason": reason}))[0] == 200
+    assert state_of(kit, row["id"]) == ("refused", reason)
 
 
 def test_withdrawn_before_and_after_the_probe_has_it(kit, own):
@@ -116,14 +121,6 @@ def test_another_probes_campaigns_are_nobody_elses(kit, own):
     assert kit.gateway("GET", "/v1/campaigns", token=token[:-1])[0] == 401
     command("probe", "revoke", "probe-7", "--config", kit.folder / "server.toml")
     assert "its token is revoked; hint" in campaign(kit, "push", own, "--probes", "probe-7")[2]
-
-
-def test_a_report_that_is_none_is_refused(kit, own):
-    (row,) = pushed(kit, own, "--probes", "all")
-    for body in ("", "[]", "{", '{"state": "queued"}', '{"state": NaN}', "[" * 60_000, "\u00ff" * 70_000):
-        status, _, answer = kit.gateway("PUT", f"/v1/campaigns/{row['id']}/state", body.encode())
-        assert (status, list(answer)) == (413 if len(body) > 65_536 else 400, ["error"]), body[:30]
-    assert state_of(kit, row["id"]) == ("queued", None)
 
 
 @given(st.text(min_size=1, max_size=80).filter(lambda text: "/" not in text))

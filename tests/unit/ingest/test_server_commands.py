@@ -16,15 +16,11 @@ from tandem_server.cli.stop import ConfigError
 from tandem_server.endpoint.sessions import Share
 
 
-def test_the_defaults_are_a_whole_configuration(tmp_path):
+def test_the_defaults_are_a_whole_configuration_and_a_probe_may_have_a_share_of_its_own(tmp_path):
     (tmp_path / "server.toml").write_text("")
     config = load(tmp_path / "server.toml")
     assert (config.listen.gateway_port, config.store.kind, config.limits.sessions_per_probe) == (8443, "private", 8)
-    assert config.tls.key == tmp_path / "tls/server.key"
-    assert config.store.binary is None
-
-
-def test_further_addresses_are_of_either_family_and_a_probe_may_have_a_share_of_its_own(tmp_path):
+    assert (config.tls.key, config.store.binary) == (tmp_path / "tls/server.key", None)
     (tmp_path / "server.toml").write_text(
         '[listen]\nfurther_addresses = ["203.0.113.11", "2001:db8::11"]\n'
         "[probes.probe-1]\nbytes_per_day = 5\n[probes.probe-2]\nsessions_at_once = 2\n"

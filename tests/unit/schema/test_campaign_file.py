@@ -166,20 +166,17 @@ def test_a_mistake_is_one_line_that_names_its_place(old, new, what, mend):
         assert int(place[1]) == changed
 
 
-def test_what_is_missing_is_named():
-    assert "has no 'name'" in wrong(GOOD.replace('name = "kind-of"\n', ""))
-    assert "has no 'roles'" in wrong(GOOD.replace('roles = ["wifi", "cellular"]\n', ""))
-    assert "the campaign has no steps" in wrong(GOOD.partition("[[step]]")[0])
-    assert "[[step]] has no 'experiment'" in wrong(GOOD.replace('experiment = "download"\n', ""))
-
-
-def test_two_steps_of_one_name():
-    message = wrong(GOOD.replace('name = "two"', 'name = "one"'))
+def test_what_is_missing_or_there_twice_or_no_toml_is_named():
+    for left_out, words in (
+        ('name = "kind-of"\n', "has no 'name'"),
+        ('roles = ["wifi", "cellular"]\n', "has no 'roles'"),
+        (GOOD[GOOD.index("[[step]]") :], "the campaign has no steps"),
+        ('experiment = "download"\n', "[[step]] has no 'experiment'"),
+    ):
+        assert words in wrong(GOOD.replace(left_out, ""))
     number = line_of(GOOD, 'name = "two"')
-    assert message.startswith(f"c.toml:{number}: step 'one' is there already; hint: ")
-
-
-def test_no_toml_names_the_line():
+    twice = wrong(GOOD.replace('name = "two"', 'name = "one"'))
+    assert twice.startswith(f"c.toml:{number}: step 'one' is there already; hint: ")
     assert re.match(r"c\.toml:3: no TOML: .*; hint: ", wrong('format = "x"\nname = "y"\nseed = = 2\n'))
     assert "more than 64 bits" in wrong(GOOD.replace("seed = 7", f"seed = {2**70}"))
     assert wrong(GOOD.replace("seed = 7", f"seed = {'9' * 5000}")).startswith("c.toml:")
@@ -316,11 +313,8 @@ def test_every_arm_comes_as_often_as_asked_and_the_seed_says_when(seed, kind, re
     assert Counter(sequence) == {(r, a): 1 for r in range(repetitions) for a in range(12)}
     if kind != "shuffled":
         assert [r for r, _ in sequence] == [r for r in range(repetitions) for _ in range(12)]
-
-
-def test_another_seed_is_another_order():
-    assert order(campaign(1), campaign(1).steps[0]) != order(campaign(2), campaign(2).steps[0])
-    assert order(campaign(1, order="listed"), campaign(1, order="listed").steps[0])[:3] == [(0, 0), (0, 1), (0, 2)]
+    assert (sequence == order(campaign(seed + 1, repetitions, kind), step)) == (kind == "listed")
+    assert kind != "listed" or sequence[:3] == [(0, 0), (0, 1), (0, 2)]
 
 
 def test_what_is_drawn_depends_on_repetition_and_arm_alone():
