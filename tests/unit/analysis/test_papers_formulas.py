@@ -50,17 +50,14 @@ def test_many_values_are_drawn_in_parts():
     assert found.high - found.low == pytest.approx(2 * 1.96 * 1.2533 / math.sqrt(4001), rel=0.2)
 
 
-def test_rates_over_windows():
+def test_rates_and_shares_have_intervals_at_their_ends_too():
     assert bootstrap.rate([1, 3], [300, 300], 300) == (2.0, None, None, 2)
     assert bootstrap.rate([1, 0], [100, 0], 300) == (3.0, None, None, 1)
     assert bootstrap.rate([], [], 300) is None
     assert bootstrap.rate([2, 2, 2], [300, 300, 300], 300) == (2.0, 2.0, 2.0, 3)
     with pytest.raises(ValueError, match="one count"):
         bootstrap.rate([1], [1, 2], 300)
-
-
-def test_a_share_has_an_interval_at_its_ends_too():
-    """Wilson's for 0 of 10 at 95 %: up to z²/(n + z²) = 3.8415/13.8415."""
+    # Wilson's for 0 of 10 at 95 %: up to z²/(n + z²) = 3.8415/13.8415.
     assert bootstrap.share(0, 10) == (0.0, 0.0, pytest.approx(3.8415 / 13.8415, abs=1e-4), 10)
     assert bootstrap.share(10, 10)[1:] == (pytest.approx(10 / 13.8415, abs=1e-4), 1.0, 10)
     assert bootstrap.share(0, 0) is None
@@ -117,31 +114,12 @@ def felt(
     return t_r, found.why, found.peak_ms, pytest.approx(found.silent_s)
 
 
-def test_recovery_is_held_and_a_dip_within_a_spike_is_none() -> None:
+def test_recovery_is_held_and_the_next_event_ends_what_is_the_first_ones() -> None:
     assert felt(lambda t: 600 if 20.1 <= t < 32 and not 21 <= t < 21.1 else 50) == (12.0, "", 600, 0)
     assert felt(lambda t: 75.01 if 20 <= t < 22 else 75 if 22 <= t < 23 else 50) == (2.0, "", 75.01, 0)
     assert felt(lambda t: 75 if t > 20 else 50) == (0.0, "", 75, 0)  # exactly the factor never left
     assert felt(lambda t: 50 if t < 25.1 else 600) == (0.0, "", 50, 0)  # nor what rises too late to be the event's
-
-
-def test_silence_is_out_of_range() -> None:
-    assert felt(lambda t: None if 20 <= t < 26 else 900 if 26 <= t < 30 else 50) == (10.0, "", 900, 6.0)
-    assert felt(lambda t: None if 20 <= t < 26 else 50) == (6.0, "", 50, 6.0)
-    assert felt(lambda t: 200 if 20 <= t < 21 else None if 21.5 <= t < 25 else 50) == (5.0, "", 200, 3.6)
-    assert felt(lambda t: None if 20 <= t < 20.8 else 50) == (0.0, "", 50, 0)
-
-
-def test_a_recovery_that_is_not_seen_says_why() -> None:
-    assert felt(lambda t: 50 if t < 20 else 600) == (None, "run_ended", 600, 0)
-    assert felt(lambda t: 50 if t < 20 else 600, end_s=90.0) == (None, "not_recovered", 600, 0)
-    assert felt(lambda t: 50 if t < 24 else None) == (None, "silent_to_end", 50, pytest.approx(36.1))
-    assert felt(lambda _: 50, end_s=24.9) == (None, "run_ended", 50, 0)  # it might have risen yet
-    assert felt(lambda _: 50, end_s=25.0) == (0.0, "", 50, 0)
-    assert felt(lambda t: 600 if 20 <= t < 22 else 50, end_s=22.9) == (None, "run_ended", 600, 0)
-
-
-def test_the_next_event_ends_what_is_the_first_ones() -> None:
-    """A drop at 20 s and a handover at 23.5 s, whose 700 ms are not the drop's."""
+    # A drop at 20 s and a handover at 23.5 s, whose 700 ms are not the drop's.
     both = [300 if 20 <= n / 10 < 22 else 700 if 23.5 <= n / 10 < 31 else 50 for n in range(600)]
     assert felt(lambda t: both[round(t * 10)], next_s=23.5) == (2.0, "", 300, 0)
     assert felt(lambda t: 300 if 20 <= t < 23.5 else 700 if 23.5 <= t < 31 else 50, next_s=23.5) == (
@@ -149,7 +127,17 @@ def test_the_next_event_ends_what_is_the_first_ones() -> None:
     )  # fmt: skip
 
 
-def test_without_samples_before_there_is_no_recovery() -> None:
+def test_silence_is_out_of_range_and_what_is_not_seen_to_recover_says_why() -> None:
+    assert felt(lambda t: None if 20 <= t < 26 else 900 if 26 <= t < 30 else 50) == (10.0, "", 900, 6.0)
+    assert felt(lambda t: None if 20 <= t < 26 else 50) == (6.0, "", 50, 6.0)
+    assert felt(lambda t: 200 if 20 <= t < 21 else None if 21.5 <= t < 25 else 50) == (5.0, "", 200, 3.6)
+    assert felt(lambda t: None if 20 <= t < 20.8 else 50) == (0.0, "", 50, 0)
+    assert felt(lambda t: 50 if t < 20 else 600) == (None, "run_ended", 600, 0)
+    assert felt(lambda t: 50 if t < 20 else 600, end_s=90.0) == (None, "not_recovered", 600, 0)
+    assert felt(lambda t: 50 if t < 24 else None) == (None, "silent_to_end", 50, pytest.approx(36.1))
+    assert felt(lambda _: 50, end_s=24.9) == (None, "run_ended", 50, 0)  # it might have risen yet
+    assert felt(lambda _: 50, end_s=25.0) == (0.0, "", 50, 0)
+    assert felt(lambda t: 600 if 20 <= t < 22 else 50, end_s=22.9) == (None, "run_ended", 600, 0)
     assert recovery(*sampled(lambda t: None if t < 20 else 50), 20.0, math.inf, 60.0).why == "no_sample_before"
     assert recovery(*sampled(lambda t: None if t < 18.1 else 50), 20.0, math.inf, 60.0).why == "just_begun"
 

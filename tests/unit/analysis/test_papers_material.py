@@ -175,9 +175,14 @@ def series(operator: str | None, times: list[float], goodputs: list[float], rtts
     )
 
 
-def test_seconds_are_means_of_what_is_there():
+def test_seconds_are_means_and_those_in_which_one_subflow_is_silent_count_with_its_worse_round_trip():
     assert by_second(np.array([0.1, 0.9, 1.0, 2.5]), np.array([1.0, 3.0, 5.0, np.nan])) == {0: 2.0, 1: 5.0}
     assert means([(-0.6, 1.0), (-0.1, 2.0), (0.0, 3.0), (0.4, 5.0)], 0.5) == [(-0.75, 1.0), (-0.25, 2.0), (0.25, 4.0)]
+    a = dict.fromkeys(range(10), 50.0)
+    assert differences({"A": a, "B": {2: 60.0, 6: 900.0, 7: 80.0}}) == [10, 850, 850, 850, 850, 30, 30, 30]
+    assert differences({"A": {0: 50.0, 9: 50.0}, "B": {0: 60.0, 9: 70.0}}) == [10, 20]  # nothing is known of both
+    t, v = np.array([0.0, 5.0, 9.0, 12.0, 30.0]), np.array([1.0, 2.0, np.nan, 4.0, 5.0])
+    assert around(t, v, 10.0, 5.0, 5.0) == [(-5.0, 2.0), (2.0, 4.0)]
 
 
 def test_subflows_of_one_operator_add_up_and_the_least_rtt_counts():
@@ -192,12 +197,6 @@ def test_subflows_of_one_operator_add_up_and_the_least_rtt_counts():
     assert differences(of_operators(found, "rtt_ms")) == [50.0]
     assert differences({"A": {0: 40.0}, "B": {1: 90.0}}) == [50.0]
     assert differences({"A": {}, "B": {1: 90.0}}) == differences({}) == []
-
-
-def test_seconds_in_which_one_subflow_is_silent_count_with_its_worse_round_trip():
-    a = dict.fromkeys(range(10), 50.0)
-    assert differences({"A": a, "B": {2: 60.0, 6: 900.0, 7: 80.0}}) == [10, 850, 850, 850, 850, 30, 30, 30]
-    assert differences({"A": {0: 50.0, 9: 50.0}, "B": {0: 60.0, 9: 70.0}}) == [10, 20]  # nothing is known of both
 
 
 def test_sums_are_taken_at_each_time_and_hold_over_gaps():
@@ -221,8 +220,3 @@ def test_utilisation_is_over_the_best_seconds():
     ]
     assert utilisation({}, "A", "B") == []
     assert utilisation({"A": {0: 0.0}}, "A", "B") == []
-
-
-def test_around_an_event():
-    t, v = np.array([0.0, 5.0, 9.0, 12.0, 30.0]), np.array([1.0, 2.0, np.nan, 4.0, 5.0])
-    assert around(t, v, 10.0, 5.0, 5.0) == [(-5.0, 2.0), (2.0, 4.0)]

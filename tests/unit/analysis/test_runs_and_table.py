@@ -45,22 +45,19 @@ def test_time_of_300_mb_is_converted_from_the_mean_goodput_and_a_whole_file_keep
     assert run("mptcp", "walk", 4e7, pairing="simultaneous").ratio is None, "capacity that was shared"
 
 
-def test_lines_are_in_order_of_speed_and_apart_by_pairing():
+def test_lines_are_in_order_of_speed_and_rtt_weighted_by_its_bytes():
     lines = table(
         [run("tcp", "drive", 1e7), run("tcp", "still", 1e7), run("tcp", "still", 1e7, pairing="simultaneous")]
     )
     assert [(x.activity, x.pairing) for x in lines] == [
         ("still", "sequential"), ("still", "simultaneous"), ("drive", "sequential"),
     ]  # fmt: skip
-
-
-def test_rtt_is_weighted_by_the_bytes_that_had_it():
     flows = (RunSubflow("a", "A", 3_000, 0.75, 40.0, 9), RunSubflow("b", "B", 1_000, 0.25, 80.0, 9))
     (line,) = table([run("mptcp", "still", 1e7, subflows=flows)])
     assert line.mptcp.rtt_ms == pytest.approx(50.0)
 
 
-def test_curve_is_the_median_over_events_and_empty_where_nothing_was_measured():
+def test_curve_is_the_median_over_events_and_empty_where_there_are_none():
     t = np.arange(0, 100, 0.1)
     value = np.where((t >= 20) & (t < 20.5), 500.0, 50.0)
     value[(t >= 60) & (t < 60.5)] = 300.0
@@ -74,9 +71,6 @@ def test_curve_is_the_median_over_events_and_empty_where_nothing_was_measured():
     last = int(np.flatnonzero(np.isclose(found.offset_s, 8.25))[0])
     assert found.count[last] == 2
     assert np.isnan(found.low[last])
-
-
-def test_no_event_in_any_run_gives_an_empty_curve():
     found = curve([5.0], [])
     assert found.n == 0
     assert np.isnan(found.median).all()
@@ -181,13 +175,10 @@ def series(run: str, path: str | None, values: list[float]) -> SubflowSeries:
     return SubflowSeries(run, "1", "server", path, OPERATORS.get(path or ""), np.arange(len(v)) * 0.1, v, v)
 
 
-def test_rtt_is_the_senders_median_of_the_path():
+def test_rtt_is_the_senders_median_of_the_path_and_a_path_without_a_name_is_that_of_a_run_over_one():
     recorded = Recorded(subflows=[series("m", "a", [40, 50, 90]), series("m", "b", [70, float("nan"), 80])])
     flows = joined([manifest("m", "mptcp", ["a", "b"], 1e6)], recorded)[0].subflows
     assert [(f.rtt_ms_median, f.rtt_samples) for f in flows] == [(50.0, 3), (75.0, 2)]
-
-
-def test_only_a_run_over_one_path_names_a_series_without_one():
     recorded = Recorded(subflows=[series("x", None, [40, 50]), series("m", None, [60])])
     name_by_run(recorded, {"x": ["a"], "m": ["a", "b"]}, OPERATORS)
     assert [(s.path, s.operator) for s in recorded.subflows] == [("a", "A"), (None, None)]
@@ -221,7 +212,7 @@ class Weeks:
         return sum(isinstance(one, Row | Series) for one in gc.get_objects())
 
 
-def test_records_pass_one_by_one_into_columns():
+def test_records_and_their_numbers_pass_one_by_one_into_columns():
     store = Weeks(pieces=8, rows=50)
     found = load(InfluxSource(store), "probe-1", Clock(0), OPERATORS, None, None)
     radio, (flow,) = found.radio["a"], found.subflows
@@ -234,9 +225,6 @@ def test_records_pass_one_by_one_into_columns():
     assert len(store.held) == 16
     assert max(store.held) <= 3  # the piece that was read last, and its last record
     assert all("SELECT *" not in asked for asked in store.asked)
-
-
-def test_numbers_of_records_are_held_as_numbers():
     store = Weeks(pieces=4, rows=50)
     found = InfluxSource(store).numbers("subflow", "probe-1", {"b0"})
     assert (found.dtype, len(found), max(store.held)) == (np.int64, 200, 1)

@@ -49,7 +49,7 @@ def level(*steps: tuple[float, float]) -> Level:
 POLLS = np.arange(0.2, 19, 1.0)
 
 
-def test_a_fall_between_two_polls_is_true_and_stamped_at_the_later_and_what_no_two_polls_saw_is_none():
+def test_falls_between_during_and_beside_polls():
     assert at_polls("A", level((0, -80.0), (5.5, -90.0)), POLLS, POLLS) == [TrueDrop(6.2, "A", -10.0)]
     gap = np.array([0.2, 1.2, 2.2, 6.2, 7.2])
     for seen, polls in (
@@ -58,16 +58,10 @@ def test_a_fall_between_two_polls_is_true_and_stamped_at_the_later_and_what_no_t
         (level((0, -80.0), (4.0, float("nan")), (8.0, -95.0)), POLLS),  # the radio was absent
     ):
         assert at_polls("A", seen, polls, polls) == []
-
-
-def test_a_fall_that_rounding_made_six_is_not_false():
     event = FoundEvent(6.2, "A")
     nearly = at_polls("A", level((0, -80.1), (5.5, -85.9)), POLLS, POLLS, least_db=5.0)
     assert score_drops([], [event], nearly).false_events == []
     assert score_drops([], [event]).false_events == [event]
-
-
-def test_a_fall_during_a_poll_may_be_seen_by_it_or_by_the_next():
     steep = level((0, -80.0), (6.2, -90.0))
     begun, ended = POLLS - 0.05, POLLS + 0.05
     assert at_polls("A", steep, begun, ended) == []
@@ -125,10 +119,14 @@ def test_what_is_detected_missed_false_and_hidden(handovers, cells, events, seen
     assert len(found.missed) == found.true - found.detected
 
 
-def test_the_delay_is_that_of_the_poll_and_what_was_missed_is_named():
+def test_the_delay_is_that_of_the_poll_and_a_handover_while_the_collector_was_off_is_left_out():
     assert score_handovers(ONE, every_second({0: 1, 5: 2}), []).delay_s == [5.0 - 4.2]
     assert score_handovers(ONE, LATE, []).delay_s == [7.5 - 4.2]
     assert score_handovers(ONE, every_second({0: 1, 7: 2}), []).missed[0].to_eci == 2
+    cells = {"A": [CellPoll(float(t), 1 if t < 12 else 2) for t in (*range(10), *range(20, 30))]}
+    off = true((12.0, 1, 2))
+    assert (score_handovers(off, cells, []).true, score_handovers(off, cells, [], starts=[19.5]).true) == (1, 0)
+    assert lives([1.0, 2.0, 5.0], [4.0, 9.0]) == [(1.0, 2.0), (5.0, 5.0)]
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.integers(1, 5)), max_size=30))
@@ -140,13 +138,6 @@ def test_merging_never_makes_more_and_ends_in_the_last_cell(changes):
     merged, hidden = merge(handovers, [float(t) for t in range(101)])
     assert len(merged) + hidden <= len(handovers)
     assert all(m.to_eci in {h.to_eci for h in handovers if h.t_s == m.t_s} for m in merged)
-
-
-def test_a_handover_while_the_collector_was_off_is_left_out():
-    cells = {"A": [CellPoll(float(t), 1 if t < 12 else 2) for t in (*range(10), *range(20, 30))]}
-    off = true((12.0, 1, 2))
-    assert (score_handovers(off, cells, []).true, score_handovers(off, cells, [], starts=[19.5]).true) == (1, 0)
-    assert lives([1.0, 2.0, 5.0], [4.0, 9.0]) == [(1.0, 2.0), (5.0, 5.0)]
 
 
 TRUE = [(0.0, False), (40.0, True), (80.0, False)]
@@ -240,19 +231,13 @@ def test_each_type_lands_in_its_place():
     assert (truth.strange_lines, truth.cut) == (0, False)
 
 
-def test_a_shape_without_its_end_or_its_paths_is_strange():
+def test_a_strange_or_broken_line_is_counted_and_a_cut_last_one_told_apart():
     truth = read([line(0.0, "shape", paths={"a": {}}), line(0.0, "shape", until_s=1.0, paths={"a": 5})])
     assert (truth.shapes, truth.strange_lines) == ([], 2)
-
-
-def test_cut_last_line_is_told_apart_from_a_broken_one_inside():
     whole = line(1.0, "mobility", moving=True)
     assert (lambda t: (t.cut, t.strange_lines, t.mobility))(read([whole, whole[:30]])) == (True, 0, [(1.0, True)])
     inside = read([whole[:30], whole])
     assert (inside.cut, inside.strange_lines) == (False, 1)
-
-
-def test_unknown_types_of_a_newer_bench_are_passed_over():
     assert read([line(1.0, "weather", rain=True)]).strange_lines == 0
 
 

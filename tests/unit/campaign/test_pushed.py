@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from driven import begun
+from hostile import any_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pushing import STEPS, PushedTo, PushingServer, text_of
@@ -257,11 +258,7 @@ def test_whatever_is_lost_each_run_is_made_once(data, tmp_path_factory):
     assert [attempts[run] for run in missing] == [MOST_ATTEMPTS] * len(missing)  # cut off so often, it is given up
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=10),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=12,
-)
+json_values = any_json()
 
 
 @given(st.integers(100, 599), json_values, st.sampled_from(["format", "campaigns", "row", "text", "withdraw", "whole"]))

@@ -153,16 +153,13 @@ def test_threshold(kind, limits, fires) -> None:
         assert made == Number(P1, float(value in fires))
 
 
-def test_a_threshold_keeps_null_and_nan_is_above_nothing() -> None:
+def test_a_threshold_keeps_null_and_with_a_recovery_threshold_fires_until_that_holds() -> None:
     rule = Threshold("A", Condition("gt", (1,)))
     assert rule.execute({"A": number(None)}) == (Number(P1, None),)
     assert rule.execute({"A": number(math.nan)}) == (Number(P1, 0.0),)
     assert rule.execute({"A": (Scalar(3.0),)}) == (Scalar(1.0),)
     with pytest.raises(ExpressionError):
         Threshold("A", Condition("within_range", (1,))).execute({"A": number(1)})
-
-
-def test_with_a_recovery_threshold_what_fired_fires_until_that_holds() -> None:
     rule = Threshold("A", Condition("gt", (80,)), Condition("lt", (70,)))
     both = {"A": (Number(P1, 75), Number(P2, 75))}
     assert rule.execute(both) == (Number(P1, 0.0), Number(P2, 0.0))
@@ -181,12 +178,9 @@ def outcomes(told, nodes=NODES, condition="C"):
     return {r.labels: (r.outcome, dict(r.values)) for r in evaluate(nodes, condition, lambda _: told, 0)}
 
 
-def test_each_label_set_has_an_outcome_with_what_it_came_to() -> None:
+def test_each_label_set_has_an_outcome_and_nulls_are_no_data_of_their_labels() -> None:
     told = answer(({"probe": "p1"}, [[1, 5]]), ({"probe": "p2"}, [[1, 1]]))
     assert outcomes(told) == {P1: ("Alerting", {"B": 5, "C": 1}), P2: ("Normal", {"B": 1, "C": 0})}
-
-
-def test_nulls_are_no_data_of_their_labels_and_no_series_of_the_whole() -> None:
     told = answer(({"probe": "p1"}, [[1, None]]), ({"probe": "p2"}, [[1, 1]]))
     assert outcomes(told)[P1][0] == "NoData"
     assert outcomes(answer()) == {(): ("NoData", {})}
@@ -242,19 +236,21 @@ def of(watch, *rounds, labels=P1, start=0):
 FIRES, FINE = {P1: "Alerting"}, {P1: "Normal"}
 
 
-def test_pending_until_it_has_been_so_for_the_rules_time() -> None:
+def test_pending_until_it_has_been_so_for_the_rules_time_then_told_once_and_its_end_once() -> None:
     assert of(Watch(120), FIRES, FIRES, FIRES, FIRES) == ["Pending", "Pending", "Alerting", "Alerting"]
     assert of(Watch(0), FINE, FIRES, FINE) == ["Normal", "Alerting", "Normal"]
     assert of(Watch(120), FIRES, FIRES, FINE, FIRES, FIRES) == ["Pending", "Pending", "Normal", "Pending", "Pending"]
-
-
-def test_firing_is_told_once_and_its_end_once() -> None:
     watch = Watch(0)
     (change,) = watch.told([Result(P1, "Alerting")], 0)
     assert (change.before, change.after, change.resolved) == ("Normal", "Alerting", False)
     assert watch.told([Result(P1, "Alerting")], 60_000) == []
     (over,) = watch.told([Result(P1, "Normal")], 120_000)
     assert over.resolved
+    watch = Watch(0, keep_firing_s=120)
+    assert of(watch, FIRES, FINE, FIRES, FINE, FINE, FINE) == [
+        *("Alerting", "Recovering", "Alerting", "Recovering", "Recovering", "Normal"),
+    ]  # fmt: skip
+    assert watch.firing == frozenset()
 
 
 def test_a_series_that_vanishes_while_others_are_there_is_resolved_after_two_evaluations() -> None:
@@ -283,11 +279,15 @@ def test_no_data_or_an_error_of_the_whole_is_what_the_rule_says_for_every_label_
     assert names[-1].keys() == {P1, P2}
 
 
-def test_with_the_states_of_their_own_no_data_and_errors_are_further_label_sets() -> None:
+def test_with_the_states_of_their_own_no_data_and_errors_are_label_sets_and_leave_others_alone() -> None:
     watch = Watch(0)
     assert minutes(watch, "NoData", "NoData")[-1] == {(): "NoData"}
     assert minutes(watch, FINE, start=2)[-1] == {P1: "Normal"}  # what had no data is gone after one evaluation
     assert of(Watch(0), FINE, "Error", labels=()) == [None, "Error"]
+    watch = Watch(0, no_data="KeepLast")
+    names = minutes(watch, {P1: "Alerting", P2: "Normal"}, {P1: "NoData", P2: "Alerting"})
+    assert names[-1] == {P1: "Alerting", P2: "Alerting"}
+    assert watch.states[P1].reason == "NoData, KeepLast"
 
 
 def test_through_no_data_the_last_state_is_kept_with_its_values_and_goes_on_counting() -> None:
@@ -299,18 +299,3 @@ def test_through_no_data_the_last_state_is_kept_with_its_values_and_goes_on_coun
     watch = Watch(0, no_data="KeepLast")
     minutes(watch, FIRES, "NoData")
     assert dict(watch.states[P1].values) == {"x": 1.0}
-
-
-def test_no_data_of_one_label_set_leaves_the_other_alone() -> None:
-    watch = Watch(0, no_data="KeepLast")
-    names = minutes(watch, {P1: "Alerting", P2: "Normal"}, {P1: "NoData", P2: "Alerting"})
-    assert names[-1] == {P1: "Alerting", P2: "Alerting"}
-    assert watch.states[P1].reason == "NoData, KeepLast"
-
-
-def test_keep_firing_bridges_a_flap() -> None:
-    watch = Watch(0, keep_firing_s=120)
-    assert of(watch, FIRES, FINE, FIRES, FINE, FINE, FINE) == [
-        *("Alerting", "Recovering", "Alerting", "Recovering", "Recovering", "Normal"),
-    ]  # fmt: skip
-    assert watch.firing == frozenset()

@@ -35,11 +35,8 @@ def told():
     return [rule for group in committed("rules.yaml")["groups"] for rule in group["rules"]]
 
 
-def test_committed_files_are_what_the_alarms_make() -> None:
+def test_committed_files_are_what_the_alarms_make_and_another_is_drift(tmp_path) -> None:
     assert files.drift() == [], "run python -m tandem_dashboards generate"
-
-
-def test_a_changed_a_missing_and_a_left_over_file_are_drift(tmp_path) -> None:
     assert files.write(tmp_path) == sorted(files.texts())
     assert files.drift(tmp_path) == []
     (tmp_path / "rules.yaml").write_text("apiVersion: 1\n")
@@ -134,7 +131,7 @@ def test_only_what_watches_for_silence_takes_no_data_for_an_alarm() -> None:
     assert sum(len(keys) for keys in by.values()) == len(alarms())
 
 
-def test_rules_read_back_are_the_rules() -> None:
+def test_rules_read_back_are_the_rules_and_one_that_cannot_be_read_is_named() -> None:
     read = {one.uid: one for one in rules(committed("rules.yaml"))}
     for group in GROUPS.values():
         for alarm in group:
@@ -142,6 +139,10 @@ def test_rules_read_back_are_the_rules() -> None:
             assert {n: q.text for n, q in one.queries.items()} == {n: q.select.text for n, q in alarm.asked.items()}
             assert {n: node for n, node in one.nodes.items() if n in alarm.reckoned} == dict(alarm.reckoned)
             assert (one.for_s, one.interval_s) == (alarm.tolerance.for_s, 60)
+    broken = files.rules_document()
+    broken["groups"][0]["rules"][0] = {**rule(alarms()[0]), "data": [{"refId": "A"}]}
+    with pytest.raises(ExpressionError, match="tandem-probe-silent"):
+        rules(broken)
 
 
 @pytest.mark.parametrize(
@@ -166,13 +167,6 @@ def test_durations() -> None:
             seconds(text)
 
 
-def test_a_rule_that_cannot_be_read_is_named() -> None:
-    broken = files.rules_document()
-    broken["groups"][0]["rules"][0] = {**rule(alarms()[0]), "data": [{"refId": "A"}]}
-    with pytest.raises(ExpressionError, match="tandem-probe-silent"):
-        rules(broken)
-
-
 HERE = Path(__file__).resolve().parents[3] / "dashboards/provisioning"
 
 
@@ -180,7 +174,7 @@ def read(name):
     return yaml.safe_load((HERE / name).read_text(encoding="utf-8"))
 
 
-def test_the_data_source_is_the_one_that_boards_and_alarms_name():
+def test_the_data_source_and_folder_are_those_that_boards_and_alarms_name():
     (source,) = read("datasources/tandem.yaml")["datasources"]
     assert (source["uid"], source["type"]) == (DATASOURCE_UID, DATASOURCE_TYPE)
     assert (source["user"], source["access"], source["editable"]) == (READER, "proxy", False)
@@ -194,6 +188,10 @@ def test_the_data_source_is_the_one_that_boards_and_alarms_name():
     assert named == {DATASOURCE_UID}
     rules = [rule for group in read("alerting/rules.yaml")["groups"] for rule in group["rules"]]
     assert {query["datasourceUid"] for rule in rules for query in rule["data"]} == {DATASOURCE_UID, "__expr__"}
+    (provider,) = read("dashboards/tandem.yaml")["providers"]
+    assert (provider["folder"], provider["type"], provider["allowUiUpdates"]) == ("Tandem", "file", False)
+    assert provider["options"]["path"] == "$TANDEM_BOARDS"
+    assert {group["folder"] for group in read("alerting/rules.yaml")["groups"]} == {"Tandem"}
 
 
 def test_no_password_stands_in_a_file():
@@ -202,10 +200,3 @@ def test_no_password_stands_in_a_file():
     assert source["secureJsonData"] == {"password": "$TANDEM_READER_PASSWORD"}
     assert "password" not in source
     assert len(re.findall(r"^\s+password:", text, re.MULTILINE)) == 1
-
-
-def test_boards_and_alarms_are_in_one_folder():
-    (provider,) = read("dashboards/tandem.yaml")["providers"]
-    assert (provider["folder"], provider["type"], provider["allowUiUpdates"]) == ("Tandem", "file", False)
-    assert provider["options"]["path"] == "$TANDEM_BOARDS"
-    assert {group["folder"] for group in read("alerting/rules.yaml")["groups"]} == {"Tandem"}

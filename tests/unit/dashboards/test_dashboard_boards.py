@@ -26,11 +26,8 @@ def plain(value):
     return json.loads(json.dumps(value, cls=JSONEncoder))
 
 
-def test_what_is_committed_is_what_the_boards_make():
+def test_what_is_committed_is_what_the_boards_make_and_another_file_is_drift(tmp_path, capsys):
     assert generate.drift() == [], "run: python -m tandem_dashboards generate"
-
-
-def test_a_changed_a_missing_and_a_leftover_file_are_drift(tmp_path, capsys):
     generate.write(tmp_path)
     name = f"{BOARDS[0]}.json"
     assert generate.drift(tmp_path) == []
@@ -67,11 +64,21 @@ def _chart(*where):
     return time_series("Chart", "What it shows.", select(mean("rsrp_dbm"), of="radio", where=where))
 
 
-def test_a_variable_that_the_board_has_not_is_refused():
+def test_variables_and_boards_that_there_are_not_are_named():
     with pytest.raises(BoardError, match=r"panel 'Chart' uses \$probe, which is no variable before it; there are none"):
         Board("tandem-x", "X", "x", (), (Row("One", (_chart(chosen("probe")),)),))
     with pytest.raises(BoardError, match=r"variable 'operator' uses \$probe"):
         Board("tandem-x", "X", "x", (variables.operator(), variables.probe()), ())
+    with pytest.raises(BoardError, match="there is no board 'nothing'; there are"):
+        registry.load("nothing")
+    with pytest.raises(QueryError, match="several columns"):
+        variables.of_query("x", "X", select("number", "run", of="run_begun"), "runs")
+    with pytest.raises(QueryError, match="at most once"):
+        variables.of_query("x", "X", "SELECT a FROM b WHERE $timeFilter AND $timeFilter", "runs")
+    asked = select(mean("rsrp_dbm"), of="radio", by=["path"])
+    assert series(asked, "$tag_path ($col)").alias == "$tag_path ($col)"
+    with pytest.raises(QueryError, match="is not grouped by 'path-rsrp'; it is by path"):
+        series(asked, "$tag_path-rsrp")
 
 
 def test_a_table_names_columns_that_its_queries_have():
@@ -86,11 +93,6 @@ def test_a_table_names_columns_that_its_queries_have():
         table("T", "What it shows.", asked, asked, show={"probe": Look()}, joined_by="probe")
 
 
-def test_a_board_that_there_is_not_is_named():
-    with pytest.raises(BoardError, match="there is no board 'nothing'; there are"):
-        registry.load("nothing")
-
-
 def test_an_annotation_that_grafana_would_misread_is_refused():
     asked = select("number", "run", "kind", of="run_begun")
     assert Annotation("Runs", asked, "run", "kind").select.text.startswith('SELECT "number"')
@@ -100,17 +102,3 @@ def test_an_annotation_that_grafana_would_misread_is_refused():
         Annotation("Runs", select("number", tag("kind"), of="run_begun", by=["run"]), "kind", "number")
     with pytest.raises(UnknownNameError, match="no event kind 'handovers'"):
         events("Handovers", ["handovers"])
-
-
-def test_an_alias_names_tags_that_the_query_groups_by():
-    asked = select(mean("rsrp_dbm"), of="radio", by=["path"])
-    assert series(asked, "$tag_path ($col)").alias == "$tag_path ($col)"
-    with pytest.raises(QueryError, match="is not grouped by 'path-rsrp'; it is by path"):
-        series(asked, "$tag_path-rsrp")
-
-
-def test_a_variable_of_several_columns_is_refused():
-    with pytest.raises(QueryError, match="several columns"):
-        variables.of_query("x", "X", select("number", "run", of="run_begun"), "runs")
-    with pytest.raises(QueryError, match="at most once"):
-        variables.of_query("x", "X", "SELECT a FROM b WHERE $timeFilter AND $timeFilter", "runs")

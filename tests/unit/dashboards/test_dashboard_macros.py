@@ -44,11 +44,6 @@ def test_a_query_is_expanded(text, expected):
     assert expanded(text, PLAIN, SPAN, 10_000) == expected
 
 
-def test_a_format_that_is_not_known_is_refused():
-    with pytest.raises(FormatError, match=r"\$\{probe:sqlstring\}: the format 'sqlstring' is not known"):
-        replaced("${probe:sqlstring}", PLAIN, SPAN)
-
-
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=4))
 def test_a_hostile_value_stays_a_value(values):
     query = replaced('"probe" =~ /^${probe:regex}$/', {"probe": Chosen(tuple(values), True)}, SPAN)
@@ -68,7 +63,7 @@ def test_windows_are_as_wide_as_grafana_makes_them_and_a_width_is_one_unit():
     assert {ms: interval_text(ms) for ms in written} == written
 
 
-def test_times():
+def test_times_and_a_format_that_is_not_known():
     assert range_of("now-6h", "now", 100_000_000) == Range(78_400_000, 100_000_000)
     assert range_of("1000", "1970-01-01T00:00:02+00:00", 0) == Range(1000, 2000)
     assert duration_ms("1.5m") == 90_000
@@ -80,6 +75,8 @@ def test_times():
     ):
         with pytest.raises(TimeError, match=message):
             range_of(since, until, 10**12)
+    with pytest.raises(FormatError, match=r"\$\{probe:sqlstring\}: the format 'sqlstring' is not known"):
+        replaced("${probe:sqlstring}", PLAIN, SPAN)
 
 
 TWO = [
@@ -88,15 +85,12 @@ TWO = [
 ]
 
 
-def test_answers_become_series_with_names():
+def test_answers_become_series_with_names_or_one_table_or_a_list():
     frames = as_series(TWO, "$tag_path ($tag_operator) $col $m $tag_none", "A")
     assert [frame.name for frame in frames] == ["a () x radio $tag_none", "b (O) x radio $tag_none"]
     assert frames[0].columns == {"Time": [1, 2], "Value": [None, 5]}
     assert as_series(TWO)[1].name == "radio.x { path: b, operator: O }"
     assert rows_of(TWO) == 2
-
-
-def test_answers_become_one_table():
     (frame,) = as_table(TWO)
     assert frame.columns == {
         "Time": [1, 2, 1],
@@ -105,15 +99,15 @@ def test_answers_become_one_table():
         "x": [None, 5, 7.5],
     }
     assert as_table([]) == []
-
-
-def test_a_variable_lists_what_an_answer_has():
     shown = [{"name": "radio", "columns": ["key", "value"], "values": [["path", "b"], ["path", "a"]]}]
     assert listed(shown) == ["b", "a"]
     runs = [{"name": "run", "columns": ["time", "run"], "values": [[2, "r2"], [1, "r1"], [1, "r2"], [0, None]]}]
     assert listed(runs) == ["r2", "r1"]
     # Grafana lists every column: why a variable's query has one.
     assert listed([{"name": "run", "columns": ["time", "run", "n"], "values": [[2, "r2", 1.0]]}]) == ["r2", "1"]
+    cut = {"results": [{"series": [{"name": "a", "columns": ["time"], "values": [[1]], "partial": True}]}]}
+    with pytest.raises(AskError, match="cut the answer short"):
+        series_of(200, json.dumps(cut).encode())
 
 
 JSON = st.recursive(
@@ -163,9 +157,3 @@ def test_an_answer_whose_rows_do_not_fit_is_refused(series):
     else:
         with pytest.raises(AwayError, match="no InfluxDB"):
             series_of(200, body)
-
-
-def test_an_answer_cut_short_is_an_error():
-    cut = {"results": [{"series": [{"name": "a", "columns": ["time"], "values": [[1]], "partial": True}]}]}
-    with pytest.raises(AskError, match="cut the answer short"):
-        series_of(200, json.dumps(cut).encode())

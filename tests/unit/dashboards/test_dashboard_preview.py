@@ -106,7 +106,7 @@ class Checked(HTMLParser):
         self.tags.append((tag, dict(attrs)))
 
 
-def test_every_kind_of_panel_is_drawn():
+def test_every_kind_of_panel_is_drawn_and_silence_said():
     html = drawn([(SPAN.from_ms + n * 10_000, 40.0 + n) for n in range(20)])
     body = html[html.index("<main") : html.index("</main>") + len("</main>")].replace("<br>", "<br/>")
     Tree.fromstring(body)  # noqa: S314 made here, of a page made here
@@ -117,9 +117,6 @@ def test_every_kind_of_panel_is_drawn():
     assert "&lt;b&gt;a&lt;/b&gt;" in html
     assert "<b>a</b>" not in html
     assert "<ul><li>one</li><li>two</li></ul>" in html
-
-
-def test_silence_is_said():
     board = whole_board()
     html = page(board, SPAN, {}, [Answer(q, q.text, 0, 0.0, None, []) for q in questions_of(board)])
     assert html.count("No data") == 14

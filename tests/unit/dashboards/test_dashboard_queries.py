@@ -92,7 +92,7 @@ GRAFANA_IDS = {
 }  # fmt: skip
 
 
-def test_every_field_of_the_schema_has_an_axis():
+def test_every_field_of_the_schema_has_an_axis_as_people_expect_it():
     def fits(field, shown):
         words = shown.title and shown.title == shown.title.strip() and "_" not in shown.title
         return words and shown.unit in GRAFANA_IDS and (shown.minimum, shown.maximum) == (field.minimum, field.maximum)
@@ -101,9 +101,6 @@ def test_every_field_of_the_schema_has_an_axis():
     assert {(m, f.name): shown[m, f.name] for m, f in FIELDS if not fits(f, shown[m, f.name])} == {}
     named = Counter((m, one.title, one.unit) for (m, _), one in shown.items())
     assert [name for name, times in named.items() if times > 1] == []
-
-
-def test_axis_is_as_people_expect():
     expected = {
         ("radio", "rsrp_dbm"): Axis("RSRP", "dBm", -157, -30),
         ("radio", "enb_id"): Axis("eNodeB identity", "none", 0, 2**28 - 1),
@@ -113,38 +110,26 @@ def test_axis_is_as_people_expect():
         ("health", "cpu_seconds"): Axis("CPU seconds", "s", 0, None),
     }
     assert {key: axis(*key) for key in expected} == expected
-
-
-def test_no_unit_is_kept_that_the_schema_does_not_use():
     assert set(GRAFANA_UNITS) == {f.unit for _, f in FIELDS if f.unit}
-
-
-def test_unknown_unit_is_refused_and_says_where_to_add_it():
     with pytest.raises(
         UnknownUnitError, match=r"'speed_furlong_per_fortnight' has the unit 'furlong/fortnight'.*GRAFANA_UNITS"
     ):
         unit(Field("speed_furlong_per_fortnight", "float", "furlong/fortnight", "made up"))
 
 
-def test_what_raw_records_and_rollups_share_is_asked_by_resolution():
+def test_what_raw_records_and_rollups_share_or_only_rollups_have_is_asked():
     asked = select(mean("rsrp_dbm"), of="radio", by=["probe"], policy=RESOLUTION)
     assert 'FROM "${resolution:raw}"."radio"' in asked.text
     with pytest.raises(UnknownNameError, match=r"radio \(raw and rolled up\) has no field 'rsrp_dbm_min'"):
         select(mean("rsrp_dbm_min"), of="radio", policy=RESOLUTION)
     with pytest.raises(UnknownNameError, match=r"has no tag 'boot'; it has probe, path, operator, rat"):
         select(mean("rsrp_dbm"), of="radio", by=["boot"], policy=RESOLUTION)
-
-
-def test_what_only_rollups_have_keeps_the_units_and_grades_of_its_field():
     asked = select(greatest("rsrp_dbm_max"), total("records"), of="radio", policy=ROLLED)
     as_shown = shown(asked.output("rsrp_dbm_max"))
     assert (as_shown.unit, len(as_shown.steps)) == ("dBm", 3)
     assert shown(asked.output("records")).unit == "none"
     with pytest.raises(UnknownNameError, match=r"radio \(rolled up\) has no field 'rsrp_code'"):
         select(last("rsrp_code"), of="radio", policy="hour")
-
-
-def test_what_is_not_rolled_up_says_why():
     with pytest.raises(UnknownNameError, match=r"position is not rolled up \(coverage has it"):
         select(last("latitude_deg"), of="position", policy=RESOLUTION)
 

@@ -28,10 +28,19 @@ def test_readings_of_a_run_are_drawn_as_they_came_and_silence_is_a_gap(panel):
     assert (custom["spanNulls"], custom["insertNulls"]) == (False, 1000)
 
 
-def test_every_query_of_the_run_board_is_held_to_the_run_its_pair_or_its_probe():
+def test_queries_are_held_to_a_run_or_a_while_and_links_lead_to_the_run_that_was_clicked():
     for panel in registry.load("run").panels():
         for query in panel.queries:
             assert re.search(r"\$\{(run|pair|probe):regex\}", query.select.text), panel.title
+    (row,) = (row for row in BOARD.rows if row.title == "Now")
+    for panel in row.panels:
+        for query in panel.queries:
+            assert re.search(r"time >= now\(\) - \d+[sm]\b", query.select.text)
+    text = BOARD.to_text()
+    urls = {u for u in re.findall(r'"url": "([^"]+)"', text) if "/d/tandem-run" in u}
+    assert urls
+    assert all("var-run=${__data.fields.run:percentencode}" in url for url in urls)
+    assert json.loads(text)["refresh"] == "5s"
 
 
 @pytest.mark.parametrize(("apart_ms", "strokes"), [(1000, 1), (1001, 4)])
@@ -58,18 +67,3 @@ def test_what_is_many_is_asked_for_one_run_or_one_day_only(title):
             assert '"run" =~ /^${run:regex}$/' in query.select.text or panel.time_from == "24h"
         elif "now()" not in query.select.text:
             assert "${resolution:raw}" in query.select.text
-
-
-def test_now_is_a_while_and_not_the_last_value_for_ever():
-    (row,) = (row for row in BOARD.rows if row.title == "Now")
-    for panel in row.panels:
-        for query in panel.queries:
-            assert re.search(r"time >= now\(\) - \d+[sm]\b", query.select.text)
-
-
-def test_links_lead_to_the_run_that_was_clicked():
-    text = BOARD.to_text()
-    urls = {u for u in re.findall(r'"url": "([^"]+)"', text) if "/d/tandem-run" in u}
-    assert urls
-    assert all("var-run=${__data.fields.run:percentencode}" in url for url in urls)
-    assert json.loads(text)["refresh"] == "5s"

@@ -68,15 +68,12 @@ def test_rows_part_by_modem_technology_area_and_state():
     assert {k.operator for k in found} == {"op-a", "op-b"}
 
 
-def test_a_poll_that_failed_is_none_and_a_stale_one_has_no_level():
+def test_a_poll_that_failed_is_none_and_each_thing_is_in_one_hour():
     polls = [poll(0), poll(1, None, answered=False), poll(2, None), poll(3, None, served=False), poll(9)]
     (fields,) = rows(polls).values()
     assert (fields["polls"], fields["rsrp_dbm_count"], fields["polls_unserved"]) == (4, 2, 1)
     # Each until the next, that which failed included, and 2.5 s at most; the failed one stands for nothing.
     assert fields["time_s"] == 1 + 1 + 2.5 + 2.5
-
-
-def test_each_thing_is_in_one_hour():
     polls = [poll(t) for t in (-1, 0, 1799, 3599, 3600, 3601)]
     hours = [count(START + k * HOUR_NS, polls, [], [], [], still()) for k in (-1, 0, 1)]
     assert [sum(row.counted["polls"] for row in hour.values()) for hour in hours] == [1, 3, 2]
@@ -115,10 +112,14 @@ def health(t, mobile, kind=None):
     return Telling(t * S_NS, mobile, kind)
 
 
-def test_a_telling_holds_until_the_next_and_not_for_ever():
+def test_a_telling_holds_until_the_next_and_a_span_has_the_state_of_most_of_it():
     states = States([health(0, False), health(10, False)])
     found = [states.at(t * S_NS) for t in (-1, 0, 9, 10, 10 + HOLDS_S, 11 + HOLDS_S)]
     assert found == ["", "still", "still", "still", "still", ""]
+    states = States([health(t, t >= 20, "low" if t >= 20 else None) for t in range(0, 60, 10)])
+    assert states.most(0, 30 * S_NS) == "still"
+    assert states.most(10 * S_NS, 60 * S_NS) == "low"
+    assert states.most(5 * S_NS, 5 * S_NS) == "still"
 
 
 def test_events_tell_the_second_and_health_the_class():
@@ -131,7 +132,7 @@ def test_events_tell_the_second_and_health_the_class():
     assert states.at(200 * S_NS) == "still"
 
 
-def test_a_short_movement_has_no_class_and_does_not_take_the_next_ones():
+def test_a_class_told_much_later_or_after_a_short_movement_is_not_that_of_the_beginning():
     told = [
         Telling(10 * S_NS, True, None, begins=True),
         Telling(30 * S_NS, False, None, ends=True),
@@ -140,20 +141,10 @@ def test_a_short_movement_has_no_class_and_does_not_take_the_next_ones():
     ]
     states = States(told)
     assert [states.at(t * S_NS) for t in (15, 35, 45)] == ["moving", "still", "low"]
-
-
-def test_a_class_told_much_later_is_not_that_of_the_beginning():
     told = [health(t, True, "low" if t > CLASS_WITHIN_S else None) for t in range(0, 200, 10)]
     states = States(told)
     assert states.at(0) == "moving"
     assert states.at(10 * S_NS) == "low"
-
-
-def test_a_span_has_the_state_of_most_of_it():
-    states = States([health(t, t >= 20, "low" if t >= 20 else None) for t in range(0, 60, 10)])
-    assert states.most(0, 30 * S_NS) == "still"
-    assert states.most(10 * S_NS, 60 * S_NS) == "low"
-    assert states.most(5 * S_NS, 5 * S_NS) == "still"
 
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.booleans(), st.sampled_from([None, "low", "high"]))), st.randoms())
@@ -219,13 +210,10 @@ def north_by(metres):
     return metres / 111_194.93
 
 
-def test_a_straight_way_is_as_long_as_it_is():
+def test_a_straight_way_is_as_long_as_it_is_and_a_receiver_that_stands_goes_nowhere():
     way = steps(fixes([(50 + north_by(12 * i), 8.0) for i in range(101)]))
     assert sum(step.metres for step in way) == pytest.approx(1200, abs=STEP_M)
     assert sum(step.end_utc_ns - step.start_utc_ns for step in way) == 100 * S_NS
-
-
-def test_a_receiver_that_stands_goes_nowhere_though_it_wanders():
     places = [(50 + north_by(3 * ((i * 7) % 5 - 2)), 8.0) for i in range(3600)]
     assert sum(step.metres for step in steps(fixes(places))) == 0
 
@@ -267,13 +255,10 @@ def test_a_pair_is_held_against_its_best_path_and_their_sum():
     assert set(found.fields) == {field.name for field in PAIR.fields}
 
 
-def test_what_shares_its_paths_has_no_benefit():
+def test_what_shares_its_paths_has_no_benefit_and_a_run_that_the_network_failed_had_nothing():
     found = pair_point([replace(r, pairing="simultaneous") for r in RUNS], OPERATORS, {})
     assert found.fields["gain"] == 1.5
     assert not {"benefit", "benefit_raw", "sum_ratio", "primary_share"} & set(found.fields)
-
-
-def test_a_run_that_the_network_failed_had_nothing():
     failed = [RUNS[0], RUNS[1], run("r3", "tcp", "b", None, ok=False)]
     found = pair_point(failed, OPERATORS, {})
     assert (found.fields["worst_goodput_bit_per_s"], found.fields["failed"]) == (0.0, 1)

@@ -150,24 +150,18 @@ def read(
     return transfer, failure
 
 
-def test_an_outage_at_the_end_of_a_timed_download_counts():
+def test_a_timed_download_ends_with_its_outage_or_when_it_is_given_up():
     transfer, failure = read(HEAD + b"\r\n" + b"x" * 1000, expected_s=0.5)
     assert failure is None
     assert transfer.received == 1000
     assert transfer.first_byte_ns is not None
     assert transfer.last_byte_ns == transfer.first_byte_ns
     assert transfer.over_ns == transfer.first_byte_ns + 500_000_000
-
-
-def test_a_timed_download_that_stalls_lasts_until_it_is_given_up():
     transfer, failure = read(HEAD + b"\r\n" + b"x", expected_s=5.0, stall_s=0.3)
     assert "stalled" in failure["reason"]
     assert transfer.over_ns is not None
     assert transfer.last_byte_ns is not None
     assert transfer.over_ns - transfer.last_byte_ns > 300_000_000
-
-
-def test_a_download_of_bytes_ends_with_the_last_of_them():
     transfer, failure = read(HEAD + b"Content-Length: 3\r\n\r\nabc", expected_bytes=3)
     assert (failure, transfer.received, transfer.over_ns) == (None, 3, None)
     assert transfer.last_byte_ns is not None
@@ -198,8 +192,10 @@ def test_the_body_begins_after_the_head(body):
     assert head == http_head.Head(200, 12, len(GOOD))
 
 
-def test_without_a_length_the_body_ends_with_the_connection():
+def test_a_head_without_a_length_and_a_line_break_that_cannot_enter_a_request():
     assert http_head.parse(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n") == http_head.Head(200, None, 38)
+    with pytest.raises(ValueError, match="line break"):
+        http_head.request("/", "host", {"X": "a\r\nY: b"})
 
 
 @pytest.mark.parametrize(
@@ -227,11 +223,6 @@ def test_any_bytes_are_a_head_or_refused(raw):
     except http_head.HeadError:
         return
     assert head is None or 0 < head.size <= len(raw)
-
-
-def test_a_line_break_cannot_enter_a_request():
-    with pytest.raises(ValueError, match="line break"):
-        http_head.request("/", "host", {"X": "a\r\nY: b"})
 
 
 @given(st.integers(100, 599), st.binary(max_size=400))

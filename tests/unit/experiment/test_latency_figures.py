@@ -48,14 +48,11 @@ def test_absolute_times_between_clocks_that_are_synchronised(ahead):
     assert found["down_ms"]["mean"] == pytest.approx(30, abs=0.01)
 
 
-def test_loss_by_its_direction():
+def test_loss_by_its_direction_and_a_stream_of_nothing_is_none():
     found = figures(stream([10] * 6, [10] * 6, lost_up=(1, 5), lost_down=(2,)), APART)
     # the last that was answered is number 4: of 5 questions the server had 4
     assert (found["sent"], found["received"], found["lost_up"], found["lost_down"]) == (6, 3, 1, 1)
     assert found["lost_share"] == 0.5
-
-
-def test_a_stream_of_nothing_is_none():
     silent = Stream(sent_ns=[1, 2, None])
     found = figures(silent, APART)
     assert (found["sent"], found["not_sent"], found["lost_share"], found["lost_up"]) == (2, 1, 1.0, None)

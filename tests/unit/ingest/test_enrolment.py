@@ -6,6 +6,7 @@ import os
 import subprocess
 
 import pytest
+from hostile import any_json
 from hypothesis import given
 from hypothesis import strategies as st
 from serve_on_loopback import command, whole_server
@@ -178,11 +179,7 @@ def test_what_is_no_enrolment_is_refused(hub):
     assert hub.https(hub.gateway_port, "POST", "/v1/enrol", b" " * 40_000, token="")[0] == 413
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=8,
-)
+json_values = any_json()
 named = st.fixed_dictionaries(
     {},
     optional={

@@ -5,6 +5,7 @@ import time
 from array import array
 
 import pytest
+from fake_database import FakeDatabase
 from hypothesis import given
 from hypothesis import strategies as st
 from serve_on_loopback import Server, await_ready, command, end, lay_out, start
@@ -91,21 +92,8 @@ def test_what_two_processes_counted_adds_up(server):
         assert max(row[5] for row in rows.values()) == 1
 
 
-class Away:
-    """Takes nothing while ``away``."""
-
-    def __init__(self):
-        self.away, self.lines = False, []
-
-    def write(self, lines):
-        if self.away:
-            raise StoreDown("away")
-        self.lines += lines
-        return []
-
-
 def test_a_minute_that_the_database_did_not_take_comes_later(monkeypatch):
-    store, meter = Away(), Meter()
+    store, meter = FakeDatabase(), Meter()
     series = GatewaySeries(store, meter, 1)
     meter.answered("probe-1", 200, 7)
     store.away = True
@@ -152,7 +140,7 @@ def test_a_fault_that_nobody_thought_of_ends_one_round_and_not_the_series(tmp_pa
         for series, turn in (
             (RollingSeries(registry, store, Kept(), settle_s=0.03), "_round"),
             (derived.DerivedSeries(registry, store), "turn"),
-            (GatewaySeries(Away(), Meter(), 1, period_s=1), "write"),
+            (GatewaySeries(FakeDatabase(), Meter(), 1, period_s=1), "write"),
         ):
             again = threading.Event()
             monkeypatch.setattr(series, turn, faulty(again))
@@ -161,7 +149,7 @@ def test_a_fault_that_nobody_thought_of_ends_one_round_and_not_the_series(tmp_pa
 
 
 def test_hours_that_get_their_points_late_are_told():
-    store, meter, told = Away(), Meter(), []
+    store, meter, told = FakeDatabase(), Meter(), []
     series = GatewaySeries(store, meter, 1, late=lambda hours, _: told.append(hours))
     for probe in ("probe-1", "probe 2"):
         meter.answered(probe, 200, 7)
@@ -175,7 +163,7 @@ def test_hours_that_get_their_points_late_are_told():
 
 
 def test_two_starts_of_a_process_in_one_minute_leave_two_points():
-    store = Away()
+    store = FakeDatabase()
     for _ in range(2):
         meter = Meter()
         meter.answered("probe-1", 503, 0)

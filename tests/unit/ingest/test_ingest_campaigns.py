@@ -170,13 +170,17 @@ def test_a_mistake_is_one_line_with_its_hint(kit, own, monkeypatch):
         assert (status, out, err.count("\n"), reason in err) == (2, "", 1, True), (args, err)
 
 
-def test_the_papers_campaigns_are_found_by_name(kit):
+def test_the_papers_campaigns_are_found_by_name_and_others_by_the_probe(kit, monkeypatch):
     assert campaign_source.shipped() == campaigns.names()
     (row,) = pushed(kit, "chen-sizes", "--probes", "all", "--form", "pilot")
     assert read_text(kit.gateway("GET", f"/v1/campaigns/{row['id']}")[2]) == campaigns.text("chen-sizes")
     assert (row["name"], row["form"]) == ("chen-sizes", "pilot")
     assert "(pilot form)" in campaign(kit, "list")[1]
     campaign(kit, "withdraw", "chen-sizes")
+    monkeypatch.setattr(campaign_source, "shipped", list)
+    (row,) = pushed(kit, "its-own", "--probes", "all", "--path", "any=wlan")
+    assert kit.gateway("GET", f"/v1/campaigns/{row['id']}")[2] == {"format": FORMAT, "id": row["id"], "text": None}
+    campaign(kit, "withdraw", "its-own")
 
 
 def test_push_says_where_progress_is_seen_and_status_how_far_it_is(kit):
@@ -205,10 +209,3 @@ def test_no_probe_is_enrolled(kit, own, tmp_path):
     status, out, err = command("campaign", "push", own, "--probes", "all", "--config", tmp_path / "server.toml")
     assert (status, out) == (2, "")
     assert err == "tandem-server: --probes all: no probe is enrolled; hint: tandem-server probe add NAME\n"
-
-
-def test_where_only_the_schema_is_installed_the_probe_finds_the_name(kit, monkeypatch):
-    monkeypatch.setattr(campaign_source, "shipped", list)
-    (row,) = pushed(kit, "its-own", "--probes", "all", "--path", "any=wlan")
-    assert kit.gateway("GET", f"/v1/campaigns/{row['id']}")[2] == {"format": FORMAT, "id": row["id"], "text": None}
-    campaign(kit, "withdraw", "its-own")

@@ -5,6 +5,7 @@ import sqlite3
 import threading
 
 import pytest
+from fake_database import FakeDatabase
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,26 +13,6 @@ from tandem_server.ingest.budget import Budget, Busy
 from tandem_server.ingest.group_commit import GroupCommit
 from tandem_server.ingest.late_notes import LATE_S, LateNotes, late_hours
 from tandem_server.store import LinesRefused, Rejected, StoreDown
-
-
-class Writes:
-    """A database that takes what is not bad, and holds its writes back until it is let."""
-
-    def __init__(self):
-        self.stored, self.calls, self.begun, self.let = [], [], threading.Event(), threading.Event()
-        self.down = self.blames = False
-        self.let.set()
-
-    def write(self, lines, **_):
-        self.begun.set()
-        self.let.wait()
-        self.calls.append(list(lines))
-        if self.down:
-            raise StoreDown("away")
-        if any(line == "odd" for line in lines):
-            raise LinesRefused("says not which")
-        self.stored += [line for line in lines if not line.startswith("bad")]
-        return [Rejected(i, f"why {line}") for i, line in enumerate(lines) if line.startswith("bad")]
 
 
 def together(commit, requests):
@@ -47,25 +28,38 @@ LINES = st.lists(st.sampled_from(["good-1", "good-2", "bad-1", "bad-2"]), max_si
 
 @given(st.lists(LINES, max_size=12), st.integers(1, 60))
 def test_each_is_told_of_its_own_lines(requests, most_bytes):
-    database = Writes()
+    database = FakeDatabase()
     answers = together(GroupCommit(database.write, wait_s=0.0, most_bytes=most_bytes), requests)
     for lines, rejected in zip(requests, answers, strict=True):
         assert [(one.index, one.reason) for one in rejected] == [
             (i, f"why {x}") for i, x in enumerate(lines) if x[0] == "b"
         ]
-    assert sorted(database.stored) == sorted(x for lines in requests for x in lines if x[0] == "g")
+    assert sorted(database.lines) == sorted(x for lines in requests for x in lines if x[0] == "g")
     for call in database.calls:
         assert sum(map(len, call)) <= most_bytes or call in requests
 
 
-def test_they_go_together():
-    database = Writes()
+def test_requests_go_together_and_one_that_the_database_blames_costs_the_others_nothing():
+    database = FakeDatabase()
     assert together(GroupCommit(database.write), [["a"], ["b"], ["c"]]) == [[], [], []]
     assert database.calls == [["a", "b", "c"]]
+    database = FakeDatabase()
+    answers = together(GroupCommit(database.write), [["a"], ["b", "odd"], ["c", "bad"]])
+    assert answers[0] == []
+    assert isinstance(answers[1], LinesRefused)
+    assert answers[2] == [Rejected(1, "why bad")]
+    assert sorted(database.lines) == ["a", "c"]
+    database = FakeDatabase()
+    database.away = True
+    commit = GroupCommit(database.write, most_bytes=2)
+    assert all(isinstance(one, StoreDown) for one in together(commit, [["a"], ["b"], ["c"], ["d"]]))
+    database.away = False
+    assert together(commit, [["a"], ["b"], ["c"], ["d"]]) == [[], [], [], []]
+    assert sorted(database.lines) == ["a", "b", "c", "d"]
 
 
 def test_nobody_is_told_before_the_write_has_ended():
-    database = Writes()
+    database = FakeDatabase()
     database.let.clear()
 
     async def run():
@@ -81,25 +75,6 @@ def test_nobody_is_told_before_the_write_has_ended():
 
     asyncio.run(run())
     assert database.calls == [["a"], ["b"]]
-
-
-def test_lines_of_one_that_the_database_blames_without_a_name_cost_the_others_nothing():
-    database = Writes()
-    answers = together(GroupCommit(database.write), [["a"], ["b", "odd"], ["c", "bad"]])
-    assert answers[0] == []
-    assert isinstance(answers[1], LinesRefused)
-    assert answers[2] == [Rejected(1, "why bad")]
-    assert sorted(database.stored) == ["a", "c"]
-
-
-def test_while_the_database_is_away_all_are_told_and_later_all_are_stored():
-    database = Writes()
-    database.down = True
-    commit = GroupCommit(database.write, most_bytes=2)
-    assert all(isinstance(one, StoreDown) for one in together(commit, [["a"], ["b"], ["c"], ["d"]]))
-    database.down = False
-    assert together(commit, [["a"], ["b"], ["c"], ["d"]]) == [[], [], [], []]
-    assert sorted(database.stored) == ["a", "b", "c", "d"]
 
 
 def test_a_budget_is_never_exceeded_and_always_given_back():

@@ -22,18 +22,12 @@ def reasons(body, window=WINDOW):
     return dict(sift(body, "probe-1", window).rejected)
 
 
-def test_a_good_line_goes_in_as_it_is():
+def test_a_good_line_goes_in_as_it_is_under_the_tokens_probe_with_the_tables_types():
     sifted = sift(GOOD + "\n", "probe-1", WINDOW)
     assert (sifted.lines, sifted.origins, sifted.rejected) == ([GOOD], [0], [])
-
-
-def test_the_probe_tag_is_the_tokens_whatever_the_line_says():
     for line in (GOOD.replace("probe-1", "somebody"), GOOD.replace(",probe=probe-1", "")):
         (stored,) = sift(line, "probe-1", WINDOW).lines
         assert parse(stored).tags["probe"] == "probe-1"
-
-
-def test_types_are_the_tables_so_that_no_conflict_can_arise():
     (stored,) = sift(GOOD.replace("-90.0", "-90i"), "probe-1", WINDOW).lines
     assert "rsrp_dbm=-90.0" in stored
 
@@ -57,14 +51,11 @@ def test_a_bad_line_is_named_and_the_others_pass():
         assert (number, reason in why) == (2, True), line
 
 
-def test_the_window_moves_with_retention():
+def test_the_window_moves_with_retention_and_a_request_has_at_most_so_many_lines():
     window = TimeWindow.at(NOW, 600.0, 30)
     old = GOOD.replace(str(NOW), str(NOW - 31 * 86_400 * 10**9))
     assert "the oldest kept" in reasons(old, window)[0]
     assert reasons(old) == {}
-
-
-def test_a_request_has_at_most_so_many_lines():
     assert len(sift("\n".join([GOOD] * LINES_LIMIT) + "\n", "probe-1", WINDOW).lines) == LINES_LIMIT
     with pytest.raises(TooMuch):
         sift("\n".join([GOOD] * (LINES_LIMIT + 1)), "probe-1", WINDOW)

@@ -47,7 +47,7 @@ def test_the_request_says_sizes_and_places_and_leaves_out_the_first_subflow():
     ]  # fmt: skip
 
 
-def test_connection_and_subflows_are_told():
+def test_connection_and_subflows_are_told_by_the_kernels_own_stride():
     pairs = ends("10.64.1.2", "203.0.113.10") + ends("2001:db8::1", "2001:db8::2", 443)
     info = v094.decode_info(header(2), meta(), tcp_info() + tcp_info(90_000, 88), pairs)
     assert info.meta == (1, 2, 204_000, 3, 12, 44, 5_000_000, 9_000_000_000)
@@ -57,9 +57,6 @@ def test_connection_and_subflows_are_told():
     assert (first.tcp.rtt_us, first.tcp.min_rtt_us, first.tcp.bytes_received) == (40_000, 39_000, 77)
     assert (second.tcp.rtt_us, second.tcp.bytes_received, second.tcp.delivery_rate) == (90_000, 88, 8_000)
     assert (first.tcp.busy_time_us, first.tcp.bytes_sent, first.tcp.bytes_retrans) == (9, None, None), "not before 4.19"
-
-
-def test_a_kernel_with_a_shorter_tcp_info_is_read_by_its_own_stride():
     info = v094.decode_info(
         header(2, tcp_bytes=160), meta(), tcp_info()[:160] + tcp_info(5000)[:160], ends("1.2.3.4", "5.6.7.8") * 2
     )
@@ -100,7 +97,7 @@ def test_any_sizes_over_any_bytes_decode_or_are_refused(sizes, array, meta_bytes
     assert len(info.subflows) * (sizes[0] or 1) == sizes[1]
 
 
-def test_connections_by_the_kernels_file():
+def test_connections_and_counters_by_the_kernels_files():
     one, six, hidden = v094.parse_connections(HEADING + LINE + SIX + HIDDEN)
     assert (one.local_token, one.remote_token) == (0x2D0B85BA, 0x39F8CCC5)
     assert (one.local, one.remote) == (Address("192.168.1.102", 59551), Address("130.104.230.45", 80))
@@ -110,6 +107,10 @@ def test_connections_by_the_kernels_file():
     assert v094.token_of((one, six), 7) == 1
     assert v094.token_of((one, six), 8) is None
     assert v094.parse_connections(HEADING) == v094.parse_connections("") == ()
+    text = "MPCapableSYNRX                  \t3\nMPJoinSynTx                     \t-1\n"
+    assert v094.parse_counters(text) == {"MPCapableSYNRX": 3, "MPJoinSynTx": -1}
+    with pytest.raises(AbiError):
+        v094.parse_counters("MPCapableSYNRX 1 2\n")
 
 
 @pytest.mark.parametrize(
@@ -155,22 +156,12 @@ def test_what_the_kernel_prints_is_read_back(hosts, port, words, inode):
         assert (made.local_token, made.remote_token) == (own, theirs)
 
 
-def test_counters_by_the_kernels_file():
-    text = "MPCapableSYNRX                  \t3\nMPJoinSynTx                     \t-1\n"
-    assert v094.parse_counters(text) == {"MPCapableSYNRX": 3, "MPJoinSynTx": -1}
-    with pytest.raises(AbiError):
-        v094.parse_counters("MPCapableSYNRX 1 2\n")
-
-
-def test_it_is_told_from_the_stock_kernel(tmp_path):
+def test_it_is_told_from_the_stock_kernel_also_where_its_sysctls_are_hidden(tmp_path):
     assert not v094.present(tmp_path)
     (tmp_path / "proc/sys/net/mptcp").mkdir(parents=True)
     (tmp_path / "proc/sys/net/mptcp/enabled").write_text("1\n")
     assert not v094.present(tmp_path), "the stock kernel's name"
     (tmp_path / "proc/sys/net/mptcp/mptcp_enabled").write_text("1\n")
     assert v094.present(tmp_path)
-
-
-def test_it_is_known_in_a_namespace_where_its_sysctls_are_hidden(tmp_path):
     (tmp_path / "proc/net/mptcp_net").mkdir(parents=True)
     assert v094.present(tmp_path)

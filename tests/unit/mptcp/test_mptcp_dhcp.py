@@ -105,11 +105,8 @@ def kinds(made: Lease, until_s: float) -> list[tuple[float, int]]:
     return asked
 
 
-def test_the_address_is_asked_for_at_once_and_anybody_later():
+def test_the_address_is_asked_for_at_once_and_kept_and_asked_for_again_after_half_of_its_time():
     assert kinds(lease(), 40) == [(0, 3), (1, 3), (3, 1), (7, 1), (15, 1), (31, 1)]
-
-
-def test_what_is_given_is_kept_and_asked_for_again_after_half_of_its_time():
     made = lease()
     made.question(0)
     assert made.take(parse(answer(5, options=FULL)), 1.0) == Given("192.168.8.100", 23, "192.168.8.1")

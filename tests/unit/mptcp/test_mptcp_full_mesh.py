@@ -1,7 +1,7 @@
 """Paths on a v0.94 kernel: which interfaces its full mesh uses. A tree of files; nothing here ran on that kernel."""
 
 import contextlib
-from collections.abc import Collection
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from v094_tree import NOMULTIPATH, Tree
 
 from tandem.mptcp import link_flags, routing, sysctls
-from tandem.mptcp import paths as module
 from tandem.mptcp import paths as paths_module
 from tandem.mptcp.full_mesh import FullMesh
 from tandem.mptcp.iproute import Interface, IpError
@@ -138,49 +137,22 @@ def test_the_paths_of_a_probe_are_the_interfaces_that_it_uses(tree, manager, mon
     assert not any("mptcp" in words for words in calls)
 
 
-class Manager:
-    """A path manager that has room for one endpoint."""
-
-    name = "double"
-
-    def __init__(self) -> None:
-        self.made: dict[int, Endpoint] = {}
-        self.set = Limits(1, 0)
-
-    def endpoints(self) -> dict[int, Endpoint]:
-        return dict(self.made)
-
-    def add(self, endpoint: Endpoint) -> None:
-        if self.made:
-            raise IpError("ip mptcp endpoint add: too many")
-        self.made[endpoint.id] = endpoint
-
-    def remove(self, number: int) -> None:
-        del self.made[number]
-
-    def limits(self) -> Limits:
-        return self.set
-
-    def set_limits(self, limits: Limits) -> None:
-        self.set = limits
-
-    def only_endpoints(self, interfaces: Collection[str]) -> None:
-        self.kept = set(interfaces)
-
-    def restore(self) -> None:
-        self.restored = True
-
-
 def test_what_was_made_before_the_refusal_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     there = {f"wwan{n}": Interface(f"wwan{n}", True, (f"10.6{n}.0.2",), point_to_point=True) for n in (0, 1)}
-    monkeypatch.setattr(module, "interfaces", lambda: there)
+    monkeypatch.setattr(paths_module, "interfaces", lambda: there)
     monkeypatch.setattr(routing, "ip", lambda *_: "")
     monkeypatch.setattr(routing, "ip_json", lambda *_: [])
-    monkeypatch.setattr(module.Nat, "remove", lambda _: None)
-    manager = Manager()
+    monkeypatch.setattr(paths_module.Nat, "remove", lambda _: None)
+    made: dict[int, Endpoint] = {}
+
+    def add(endpoint: Endpoint) -> None:
+        if made:
+            raise IpError("ip mptcp endpoint add: too many")
+        made[endpoint.id] = endpoint
+
+    manager = Mock(add=add, remove=made.pop, endpoints=lambda: dict(made), limits=lambda: Limits(1, 0))
     paths = Paths([Path("a", "wwan0"), Path("b", "wwan1")], manager)
     with pytest.raises(IpError, match="too many"):
         paths.apply()
-    assert manager.made == {}
-    assert manager.set == Limits(1, 0)
-    assert paths.addresses == {}
+    assert (made, paths.addresses) == ({}, {})
+    assert manager.set_limits.call_args == ((Limits(1, 0),),)

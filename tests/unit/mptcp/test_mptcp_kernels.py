@@ -45,12 +45,16 @@ def test_the_out_of_tree_kernel_is_known_by_its_files_and_named_by_its_linux(tmp
     assert "has not run on that kernel" in found.untried
 
 
-def test_the_stock_kernel_and_one_without_multipath_tcp(tmp_path):
+def test_plain_and_other_kernels_are_named_with_what_they_lack(tmp_path):
     found = here(stock(tmp_path))
     assert (found.name, found.protocol, found.untried, found.scheduler()) == ("upstream", 1, None, "stock")
     none = here(tmp_path / "elsewhere")
     assert (none.name, none.scheduler(), none.schedulers(), none.counters()) == ("upstream", None, {}, {})
     assert none.notes()[0].startswith("this kernel has no Multipath TCP")
+    lack = Upstream().lack
+    assert "net.mptcp.enabled=1" in lack(OSError(errno.ENOPROTOOPT, ""), socket.AF_INET)
+    assert "CONFIG_MPTCP_IPV6" in lack(OSError(errno.EINVAL, ""), socket.AF_INET6)
+    assert lack(OSError(errno.EMFILE, ""), socket.AF_INET) is None
 
 
 @pytest.mark.parametrize("kernel", ["upstream", "v0.94"])
@@ -103,13 +107,6 @@ def test_where_it_is_off_that_is_said_and_tcp_goes_on(tmp_path, monkeypatch):
     assert kernel.lack(OSError(errno.EMFILE, ""), socket.AF_INET) is None
 
 
-def test_the_stock_kernels_lack_is_said_as_before():
-    lack = Upstream().lack
-    assert "net.mptcp.enabled=1" in lack(OSError(errno.ENOPROTOOPT, ""), socket.AF_INET)
-    assert "CONFIG_MPTCP_IPV6" in lack(OSError(errno.EINVAL, ""), socket.AF_INET6)
-    assert lack(OSError(errno.EMFILE, ""), socket.AF_INET) is None
-
-
 def test_schedulers_and_counters_are_what_its_files_have(tree, tmp_path):
     kernel = V094(tree.root)
     assert (kernel.scheduler(), kernel.schedulers()) == ("minsrtt", {"minsrtt": "default"})
@@ -125,7 +122,7 @@ def test_schedulers_and_counters_are_what_its_files_have(tree, tmp_path):
     assert kernel.counters() == {}
 
 
-def test_a_coupled_controller_is_there_once_its_module_is(tree):
+def test_a_coupled_controller_is_there_once_its_module_is_and_before_is_refused_with_the_command(tree):
     kernel = V094(tree.root)
     assert kernel.controllers() == {"cubic", "reno"}
     assert [kernel.brings.get(n) for n in ("lia", "olia", "vegas")] == [
@@ -135,6 +132,9 @@ def test_a_coupled_controller_is_there_once_its_module_is(tree):
     ]
     tree.write("proc/sys/net/ipv4/tcp_available_congestion_control", "cubic reno lia olia")
     assert {"lia", "olia"} <= kernel.controllers()
+    paper = load("mohan-congestion")
+    with pytest.raises(CampaignError, match=r"controller olia \(the server's kernel has none: modprobe mptcp_olia\)"):
+        settled(paper, allow=False, kernel=V094(tree.root), there=lambda wanted: dict.fromkeys(wanted, False))
 
 
 def test_what_that_kernel_lacks_and_what_spoils_a_measurement_is_said(tree, tmp_path):
@@ -221,9 +221,3 @@ def test_each_of_the_papers_campaigns_runs_there_as_it_is_and_is_refused_on_the_
         refusal = r"scheduler minsrtt \(this kernel has stock; minsrtt takes the v0\.94 kernel\)"
         with pytest.raises(CampaignError, match=refusal):
             settled(paper, allow=False, kernel=new, there=there)
-
-
-def test_a_controller_whose_module_is_not_loaded_is_refused_there_with_the_command(tree):
-    paper = load("mohan-congestion")
-    with pytest.raises(CampaignError, match=r"controller olia \(the server's kernel has none: modprobe mptcp_olia\)"):
-        settled(paper, allow=False, kernel=V094(tree.root), there=lambda wanted: dict.fromkeys(wanted, False))

@@ -162,7 +162,7 @@ def test_what_does_not_fit_into_the_sockets_buffer_is_told_as_missed() -> None:
     assert heard.read() == ([b"one", b"two"], True)
 
 
-def test_an_end_has_what_it_is_given():
+def test_an_end_has_what_it_is_given_and_an_acknowledgement_is_an_errno(monkeypatch):
     told = attributes(packed(End("10.71.1.1", 80, 101, 3)))
     assert told == {
         1: struct.pack("=H", socket.AF_INET),
@@ -176,27 +176,22 @@ def test_an_end_has_what_it_is_given():
         4: socket.inet_pton(socket.AF_INET6, "fd00:2::1"),
     }
 
-
-@given(st.binary(max_size=20), st.integers(1, 99), st.integers(1, 20))
-def test_a_request_is_one_message(content, command, kind):
-    ((family, body),) = messages(request(28, command, nested(kind, content), acknowledge=True))
-    assert (family, body[:2]) == (28, bytes([command, 1]))
-    assert netlink.generic(body) == (command, {kind: content})
-
-
-def test_an_acknowledgement_is_an_errno():
     def answer(code: int) -> bytes:
         return struct.pack("=IHHIIi", 36, 2, 0, 1, 0, -code) + bytes(16)
 
     assert (error_of(answer(0)), error_of(answer(22))) == (0, 22)
     with pytest.raises(NetlinkError):
         error_of(struct.pack("=IHHII", 16, 28, 0, 1, 0))
-
-
-def test_a_kernel_without_the_family_takes_no_orders(monkeypatch):
     monkeypatch.setattr(pm_commands, "FAMILY", "no_such_family")
     with pytest.raises(LookupError, match="no such family"):
         PmCommands()
+
+
+@given(st.binary(max_size=20), st.integers(1, 99), st.integers(1, 20))
+def test_a_request_is_one_message(content, command, kind):
+    ((family, body),) = messages(request(28, command, nested(kind, content), acknowledge=True))
+    assert (family, body[:2]) == (28, bytes([command, 1]))
+    assert netlink.generic(body) == (command, {kind: content})
 
 
 NEW_LINK, DELETE_LINK, NEW_ADDRESS = 16, 17, 20

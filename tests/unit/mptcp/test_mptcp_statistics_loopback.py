@@ -49,14 +49,11 @@ def test_the_way_without_full_info_reads_the_same():
         assert old.subflows[0].id == "1"
 
 
-def test_a_closed_socket_is_its_own_error():
+def test_a_closed_socket_and_an_unknown_interface_are_named():
     with pair(TCP, "tcp") as (client, _):
         reader = Reader(client)
         client.close()
         with pytest.raises(StatisticsError):
             reader.read()
-
-
-def test_an_unknown_interface_is_refused_before_connecting():
     with pytest.raises(OSError, match="No such device"):
         sockets.connect("tcp", ("127.0.0.1", 9), sockets.Source("tmp5-none"), 1)

@@ -59,13 +59,12 @@ def test_an_order_that_is_refused_leaves_no_guard(manager: Manager) -> None:
     assert manager.file.read_text() == "101\n"
 
 
-def test_the_v094_kernel_refuses_and_leaves_nothing_to_undo() -> None:
+def test_the_v094_kernel_refuses_and_an_order_to_an_endpoint_that_is_gone_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(IpError, match=r"v0\.94"):
         FullMesh().set_backup(101, True)
     assert FullMesh().undo_backup(101) == []
-
-
-def test_an_order_to_an_endpoint_that_is_gone_is_not_kept_for_when_it_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, asked = UpstreamKernel(), []
 
     def ip(*words: str) -> str:

@@ -61,15 +61,12 @@ def test_another_event_of_the_path_extends_and_an_earlier_end_does_not() -> None
     assert told(one.tick(26 * S + 1)) == [("a", "restore")]
 
 
-def test_of_two_bad_paths_the_one_that_is_bad_for_longer_stays_out() -> None:
+def test_of_two_bad_paths_the_one_that_is_bad_for_longer_or_without_service_stays_out() -> None:
     one = steering()
     one.noted(drop("a", 10.0, speed="high"))
     (declined,) = one.noted(drop("b", 11.0, speed="low"))
     assert (declined.path, declined.action, one.backup) == ("b", "declined", "a")
     assert told(one.noted(drop("b", 12.0, speed="high"))) == [("a", "restore"), ("b", "backup")]
-
-
-def test_a_path_whose_service_is_lost_changes_place_with_one_that_only_dropped() -> None:
     one = steering()
     one.noted(drop("a"))
     made = one.noted(event("service_lost", "b", 11.0))
@@ -100,14 +97,11 @@ def test_the_only_path_that_carries_is_never_backup(kind: str) -> None:
     assert told(one.noted(drop("a", 14.0))) == [("a", "backup")]
 
 
-def test_a_backup_path_is_restored_as_soon_as_the_other_goes_down() -> None:
+def test_a_path_is_restored_as_soon_as_it_is_the_only_one_and_at_the_end_of_the_run() -> None:
     one = steering()
     one.noted(drop("a"))
     assert told(one.noted(event("path_down", "b", 11.0))) == [("a", "restore")]
     assert one.backup is None
-
-
-def test_when_both_lost_service_the_first_that_is_back_is_used() -> None:
     one = steering()
     one.noted(event("service_lost", "a"))
     one.noted(event("service_lost", "b", 11.0))
@@ -116,9 +110,6 @@ def test_when_both_lost_service_the_first_that_is_back_is_used() -> None:
     one.noted(event("service_back", "b", 13.0))
     one.tick(60 * S)
     assert one.backup is None
-
-
-def test_the_end_of_the_run_restores_and_one_path_is_never_steered() -> None:
     one = steering()
     one.noted(drop())
     assert told(one.end(11 * S)) == [("a", "restore")]

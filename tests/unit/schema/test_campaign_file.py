@@ -295,13 +295,20 @@ def campaign(seed=1, repetitions=5, order="blocks"):
     return parse(FILE.format(seed=seed, repetitions=repetitions, order=order), "f")
 
 
-def test_arms_are_all_combinations_over_the_base():
+def test_arms_are_all_combinations_and_what_is_drawn_depends_on_repetition_and_arm_alone():
     made = campaign()
     found = arms(made, made.steps[0])
     assert len(found) == made.steps[0].arm_count == 12
     assert found[0].parameters == {"bytes": 10, "kind": "mptcp"}
     assert found[0].shape == {"a": {"rtt_ms": 20.0}, "b": {"down_loss_percent": 0.0}}
     assert len({(a.parameters["kind"], str(a.parameters["bytes"]), str(a.shape)) for a in found}) == 12
+    made = campaign()
+    shuffled = campaign(order="shuffled")
+    drawn = {(i.repetition, i.arm): (i.parameters["bytes"], i.seed) for i in items(made, made.steps[0])}
+    assert drawn == {(i.repetition, i.arm): (i.parameters["bytes"], i.seed) for i in items(shuffled, shuffled.steps[0])}
+    sizes = [size for size, _ in drawn.values() if size != 10]
+    assert all(isinstance(s, int) and 100 <= s <= 1000 for s in sizes)
+    assert len(set(sizes)) > 10
 
 
 @given(st.integers(0, 2**31), st.sampled_from(["blocks", "shuffled", "listed"]), st.integers(1, 6))
@@ -315,16 +322,6 @@ def test_every_arm_comes_as_often_as_asked_and_the_seed_says_when(seed, kind, re
         assert [r for r, _ in sequence] == [r for r in range(repetitions) for _ in range(12)]
     assert (sequence == order(campaign(seed + 1, repetitions, kind), step)) == (kind == "listed")
     assert kind != "listed" or sequence[:3] == [(0, 0), (0, 1), (0, 2)]
-
-
-def test_what_is_drawn_depends_on_repetition_and_arm_alone():
-    made = campaign()
-    shuffled = campaign(order="shuffled")
-    drawn = {(i.repetition, i.arm): (i.parameters["bytes"], i.seed) for i in items(made, made.steps[0])}
-    assert drawn == {(i.repetition, i.arm): (i.parameters["bytes"], i.seed) for i in items(shuffled, shuffled.steps[0])}
-    sizes = [size for size, _ in drawn.values() if size != 10]
-    assert all(isinstance(s, int) and 100 <= s <= 1000 for s in sizes)
-    assert len(set(sizes)) > 10
 
 
 @given(st.sampled_from(["uniform", "log_uniform"]), st.integers(1, 10**6), st.integers(1, 10**6), st.integers())

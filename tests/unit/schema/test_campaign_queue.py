@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from hostile import any_json, said
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,11 +39,7 @@ pushes = st.builds(
     st.integers(0, 2**63 - 1),
     st.booleans(),
 )
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
-    max_leaves=20,
-)
+json_values = any_json()
 counts = st.dictionaries(st.sampled_from(["made", "of", "ok", "failed", "cut_off"]), st.integers(0, 2**40), max_size=3)
 ONE = Pushed("push-0123456789ab", "own", "own.toml", "pilot", None, {"wifi": "wlan"}, False, 50, 7)
 
@@ -56,12 +53,7 @@ def test_a_queue_is_read_as_it_was_told_in_its_turn(queue):
 def test_whatever_comes_is_a_queue_or_a_queue_error(content):
     for read in (read_queue, read_text, read_report):
         for told in (content, {"format": FORMAT, "campaigns": content, "text": content, "state": content}):
-            fault = ""
-            try:
-                read(told)
-            except QueueError as error:
-                fault = str(error)
-            assert "\n" not in fault
+            assert "\n" not in said(QueueError, read, told)
 
 
 @given(st.sampled_from(sorted(pushed_told(ONE))), json_values)
@@ -95,12 +87,22 @@ def test_a_fault_is_named(change, reason):
         read_queue({"format": FORMAT, "campaigns": [{**pushed_told(ONE), **change}]})
 
 
-def test_too_many_and_twice_the_same():
+def test_too_many_or_twice_the_same_and_a_text_is_text_or_the_probes_own():
     row = pushed_told(ONE)
     with pytest.raises(QueueError, match="occurs twice"):
         read_queue({"format": FORMAT, "campaigns": [row, row]})
     with pytest.raises(QueueError, match=f"at most {MOST_QUEUED}"):
         read_queue({"format": FORMAT, "campaigns": [row] * (MOST_QUEUED + 1)})
+    assert read_text({"format": FORMAT, "text": None}) is None
+    assert read_text({"format": FORMAT, "text": "x"}) == "x"
+    for content, reason in (
+        ({"format": FORMAT}, "neither text nor null"),
+        ({"format": FORMAT, "text": "\ud800"}, "surrogate"),
+        ({"format": FORMAT, "text": "é" * 500_001}, "longer than"),
+        ({"format": "other", "text": "x"}, "format is 'other'"),
+    ):
+        with pytest.raises(QueueError, match=reason):
+            read_text(content)
 
 
 @given(st.sampled_from(sorted(set(STATES) - {"queued", "refused"})), st.dictionaries(names, counts, max_size=4), counts)
@@ -125,16 +127,3 @@ def test_a_report_is_read_as_it_was_told(state, steps, runs):
 def test_a_report_that_is_none(content, reason):
     with pytest.raises(QueueError, match=reason):
         read_report(content)
-
-
-def test_a_text_is_text_or_the_probes_own():
-    assert read_text({"format": FORMAT, "text": None}) is None
-    assert read_text({"format": FORMAT, "text": "x"}) == "x"
-    for content, reason in (
-        ({"format": FORMAT}, "neither text nor null"),
-        ({"format": FORMAT, "text": "\ud800"}, "surrogate"),
-        ({"format": FORMAT, "text": "é" * 500_001}, "longer than"),
-        ({"format": "other", "text": "x"}, "format is 'other'"),
-    ):
-        with pytest.raises(QueueError, match=reason):
-            read_text(content)

@@ -89,14 +89,6 @@ def test_words_are_of_a_field_or_tag_of_the_schema_and_fit_it():
     assert [key for key, words in STATES.items() if not fit(key, words)] == []
 
 
-def test_a_yes_or_no_of_which_nothing_more_is_known_is_yes_or_no():
-    assert meaning("sim_usage", "whole_period", False) == Meaning("no", "quiet")
-    assert meaning("dash", "fallback", True) == meaning("run", "fallback", True) == Meaning("fell back to TCP", "fair")
-    assert meanings("radio", "pci") == {}
-    with pytest.raises(KeyError):
-        meanings("radio", "nothing")
-
-
 def test_limits_and_usual_ranges_lie_within_what_the_schema_admits_and_limits_say_their_source():
     def ends(low, high):
         return -math.inf if low is None else low, math.inf if high is None else high
@@ -124,10 +116,15 @@ def test_limits_and_usual_ranges_lie_within_what_the_schema_admits_and_limits_sa
     assert wrong == []
 
 
-def test_every_field_has_a_title_and_a_range():
+def test_every_field_has_a_title_and_a_range_and_a_yes_or_no_is_yes_or_no():
     assert [field for field in FIELDS if not title(*field)] == []
     for field in FIELDS:
         usual(*field)
+    assert meaning("sim_usage", "whole_period", False) == Meaning("no", "quiet")
+    assert meaning("dash", "fallback", True) == meaning("run", "fallback", True) == Meaning("fell back to TCP", "fair")
+    assert meanings("radio", "pci") == {}
+    with pytest.raises(KeyError):
+        meanings("radio", "nothing")
 
 
 def test_values_are_graded_and_where_less_is_better_the_order_turns():
@@ -153,15 +150,7 @@ def test_what_is_better_never_has_a_worse_grade(limits, one, other):
     assert low <= high if limits.more_is_better else low >= high
 
 
-def test_steps_ascend_as_grafana_wants_them():
-    for limits in (*SCALES.values(), *SHARES.values()):
-        values = [limit for limit, _ in limits.steps]
-        assert values[0] is None
-        assert values[1] <= values[2], limits
-        assert [limits.tone(v) for v in values[2:]] == [tone for _, tone in limits.steps[2:]], limits
-
-
-def test_colours_and_marks_are_each_of_one_meaning():
+def test_colours_and_marks_are_each_of_one_meaning_and_steps_ascend():
     every = [*COLOURS.values(), *PATH_COLOURS]
     assert all(re.fullmatch("#[0-9A-F]{6}", colour.web) for colour in every)
     assert len({colour.web for colour in every}) == len(every)
@@ -169,11 +158,13 @@ def test_colours_and_marks_are_each_of_one_meaning():
     marks = [COLOURS[tone].mark for tone in ("good", "fair", "poor", "notice")]
     assert len(set(marks)) == 4
     assert all(mark.isascii() for mark in marks)
-
-
-def test_paths_keep_their_colours_in_whatever_order_they_are_told():
     names = ["b", "a", "wlan0"]
     assert all(path_colours(order) == path_colours(names) for order in itertools.permutations(names))
+    for limits in (*SCALES.values(), *SHARES.values()):
+        values = [limit for limit, _ in limits.steps]
+        assert values[0] is None
+        assert values[1] <= values[2], limits
+        assert [limits.tone(v) for v in values[2:]] == [tone for _, tone in limits.steps[2:]], limits
 
 
 def test_what_ends_is_good_again_and_words_of_another_version_are_told_as_they_are():
@@ -191,10 +182,15 @@ ENDLESS_TAGS = {"boot", "run", "subflow", "pair"}
 WORDS = {"radio": RADIO_STATES, "modem_health": MODEM_STATES, "probe_state": PROBE_STATES, "campaign": CAMPAIGN_STATES}
 
 
-def test_every_measurement_is_rolled_up_or_it_is_said_why_not() -> None:
+def test_every_measurement_is_rolled_up_or_it_is_said_why_not_without_a_gap() -> None:
     known = set(MEASUREMENTS) | set(SERVER_MEASUREMENTS)
     assert set(ROLLUPS) | set(NOT_ROLLED) == known, "add it to ROLLUPS, or to NOT_ROLLED with the reason"
     assert not set(ROLLUPS) & set(NOT_ROLLED)
+    assert RESOLUTIONS[0] is FINEST
+    bounds = [one.below_s for one in RESOLUTIONS]
+    assert bounds[-1] is None
+    assert bounds[:-1] == sorted(b for b in bounds if b is not None)
+    assert [one.rolled for one in RESOLUTIONS[1:]] == [one.policy for one in RESOLUTIONS[1:]]
 
 
 def test_fields_and_tags_are_those_of_the_raw_measurement() -> None:
@@ -220,11 +216,3 @@ def test_no_name_stands_for_two_things() -> None:
         held = {one.field for one in rollup.fields}
         assert (set(names) & raw) == held, f"{name}: a further column has the name of a raw field that means another"
         assert not set(names) & set(rollup.raw.tags), f"{name}: a field with the name of a tag cannot be asked for"
-
-
-def test_resolutions_follow_one_another_without_a_gap() -> None:
-    assert RESOLUTIONS[0] is FINEST
-    bounds = [one.below_s for one in RESOLUTIONS]
-    assert bounds[-1] is None
-    assert bounds[:-1] == sorted(b for b in bounds if b is not None)
-    assert [one.rolled for one in RESOLUTIONS[1:]] == [one.policy for one in RESOLUTIONS[1:]]

@@ -139,12 +139,9 @@ def test_what_breaks_the_table_is_refused_by_name(measurement, tags, fields, rea
         check(measurement, tags, fields)
 
 
-def test_common_tags_and_fields_and_derived_types_are_taken():
+def test_derived_types_and_common_tags_are_taken_and_absent_quantities_left_out():
     fields = {"eci": Cell.HOME, "rsrp_dbm": np.float64(-90.5), "rsrq_db": -10, "seq": 1, "monotonic_ns": 0}
     check("radio", {"probe": "p", "boot": "b", "path": "a"}, fields)
-
-
-def test_absent_quantities_are_left_out_of_a_record():
     record = Record.make("radio", {"path": "a", "rat": None, "driver": ""}, {"rsrp_dbm": -90.0, "pci": None}, 1)
     assert (record.tags, record.fields) == ({"path": "a"}, {"rsrp_dbm": -90.0})
 

@@ -82,13 +82,18 @@ def test_two_paths_are_as_the_papers_own_form(one, other, factor):
     assert ideal_delay([one, other]) == pytest.approx(k / (k + 1) * min(one, other))
 
 
-def test_delay_benefit_of_three_paths_at_its_corners():
-    """D = 1, 2 and 6 s: Σ 1/D = 6/6 + 3/6 + 1/6 = 10/6, so the ideal is 0.6 s; to D_max the third case goes on over 5 s."""
+def test_delay_benefit_of_three_paths_at_its_corners_and_equal_delays_have_no_third_case():
+    # D = 1, 2 and 6 s: Σ 1/D = 6/6 + 3/6 + 1/6 = 10/6, so the ideal is 0.6 s; to D_max the third case goes on over 5 s.
     assert ideal_delay([2.0, 6.0, 1.0]) == pytest.approx(0.6)
     told = {x: delay_benefit([2.0, 6.0, 1.0], x) for x in (0.4, 0.6, 0.8, 1.0, 3.5, 6.0, 11.0)}
     expected = {0.4: 1, 0.6: 1, 0.8: 0.5, 1.0: 0, 3.5: -0.5, 6.0: -1, 11.0: -1}
     assert {x: b.clipped for x, b in told.items()} == pytest.approx(expected)
     assert {x: b.raw for x, b in told.items()} == pytest.approx({**expected, 0.4: 1.5, 11.0: -2})
+    assert delay_benefit([2.0, 2.0], 1.0) == (1.0, 1.0)
+    assert delay_benefit([2.0, 2.0], 2.0) == (0.0, 0.0)
+    assert delay_benefit([2.0, 2.0], math.nextafter(2.0, 3)) == (None, -1.0)
+    assert ideal_delay([2.0] * 4) == pytest.approx(0.5)
+    assert delay_benefit([2.0] * 4, 2.5) == (None, -1.0)
 
 
 def test_the_bound_of_goodput_and_the_limit_and_share_of_the_most_loaded_path():
@@ -101,14 +106,6 @@ def test_the_bound_of_goodput_and_the_limit_and_share_of_the_most_loaded_path():
         None,
         None,
     ]
-
-
-def test_equal_delays_have_no_third_case():
-    assert delay_benefit([2.0, 2.0], 1.0) == (1.0, 1.0)
-    assert delay_benefit([2.0, 2.0], 2.0) == (0.0, 0.0)
-    assert delay_benefit([2.0, 2.0], math.nextafter(2.0, 3)) == (None, -1.0)
-    assert ideal_delay([2.0] * 4) == pytest.approx(0.5)
-    assert delay_benefit([2.0] * 4, 2.5) == (None, -1.0)
 
 
 @given(delays, st.floats(0.01, 3), st.floats(0.01, 3))

@@ -48,10 +48,13 @@ def instant(text):
     return datetime.strptime(plain, "%Y-%m-%d %H:%M").replace(tzinfo=UTC).timestamp() - east * 3600
 
 
-def test_the_local_day_of_a_change_has_23_or_25_hours():
+def test_days_of_a_change_have_23_or_25_hours_and_each_record_gets_the_nearest_within_a_second() -> None:
     local = zones.zone(LA)
     assert zones.to_midnight(instant("2026-03-08 00:00 PST"), local) == 23 * 3600
     assert zones.to_midnight(instant("2026-11-01 00:00 PDT"), local) == 25 * 3600
+    rows_ns = [10 * S, 11 * S, 15 * S]
+    times_ns = [8 * S, 9 * S, int(10.4 * S), int(10.5 * S), int(10.6 * S), 13 * S, 16 * S, 16 * S + 1]
+    assert nearest(times_ns, rows_ns, ["a", "b", "c"]) == [None, "a", "a", "a", "b", None, "c", None]
 
 
 def test_a_name_that_is_none_is_told_with_what_is_near_and_the_machines_zone_is_its_link(tmp_path, monkeypatch):
@@ -74,12 +77,6 @@ def test_a_name_that_is_none_is_told_with_what_is_near_and_the_machines_zone_is_
 
 
 S = 10**9
-
-
-def test_each_record_gets_the_nearest_within_a_second() -> None:
-    rows_ns = [10 * S, 11 * S, 15 * S]
-    times_ns = [8 * S, 9 * S, int(10.4 * S), int(10.5 * S), int(10.6 * S), 13 * S, 16 * S, 16 * S + 1]
-    assert nearest(times_ns, rows_ns, ["a", "b", "c"]) == [None, "a", "a", "a", "b", None, "c", None]
 
 
 @given(st.lists(st.integers(0, 50), max_size=30), st.lists(st.integers(0, 50), max_size=30), st.integers(0, 10))

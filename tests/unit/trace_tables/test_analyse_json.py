@@ -100,8 +100,8 @@ def test_local_is_where_the_capture_was_made_and_the_direction_that_of_more_good
     assert (connection["bytes"], subflow["bytes"]) == (3000, 3000)
 
 
-def test_what_does_not_exist_is_null(tmp_path):
-    """One packet: it lasts no time, so that there is no goodput a second, and no share of nothing."""
+def test_a_join_alone_and_what_does_not_exist_are_null(tmp_path):
+    # One packet: it lasts no time, so that there is no goodput a second, and no share of nothing.
     wire = Wire()
     wire.end(CLIENT, 40_000, SERVER, 443)(S, 1000, 0, SYN)
     path = tmp_path / "syn.pcap"
@@ -111,6 +111,15 @@ def test_what_does_not_exist_is_null(tmp_path):
     assert connection["subflows"][0]["share"] is None
     assert connection["subflows"][0]["rtt_ms"] == {"min": None, "median": None, "p95": None}
     assert connection["subflows"][0]["rtt_method"] is None
+    # The capture of a run's second path only: no packet of it tells the version.
+    scene = Multipath()
+    _, s = scene.join(0)
+    s(50 * MS, S0 + 1, C0 + 1, ACK, 500)
+    path = tmp_path / "second.pcap"
+    path.write_bytes(pcap(scene.wire.packets))
+    (connection,) = told(path)
+    assert connection["version"] is None
+    assert run(path).stdout.splitlines()[2].split()[2] == "MPTCP"
 
 
 def test_folders_are_searched_and_named_twice_counts_once(tmp_path):
@@ -134,18 +143,6 @@ def test_the_table_for_people(tmp_path):
                                   "2.00", "kB", str(path), "captured", "at", "the", "opener"]  # fmt: skip
     assert "10.0.0.1:40000 → 192.0.2.9:443" in first
     assert second.endswith("joined after 140.0 ms  backup")
-
-
-def test_a_join_alone_is_multipath_of_an_unknown_version(tmp_path):
-    """The capture of a run's second path only: no packet of it tells the version."""
-    scene = Multipath()
-    _, s = scene.join(0)
-    s(50 * MS, S0 + 1, C0 + 1, ACK, 500)
-    path = tmp_path / "second.pcap"
-    path.write_bytes(pcap(scene.wire.packets))
-    (connection,) = told(path)
-    assert connection["version"] is None
-    assert run(path).stdout.splitlines()[2].split()[2] == "MPTCP"
 
 
 def test_what_limits_the_figures_is_said(tmp_path):

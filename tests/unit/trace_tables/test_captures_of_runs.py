@@ -71,11 +71,8 @@ def test_the_queue_of_both_paths_is_what_came_before_the_gap_was_filled(folder, 
     assert np.allclose(np.diff(queue.t_s), 0.1)
 
 
-def test_one_path_alone_has_none(folder):
+def test_one_path_or_what_has_no_token_or_fell_back_has_no_queue(folder):
     assert queues(folder, listed()[:1], plain_manifest()) == ([], [])
-
-
-def test_what_has_no_token_or_fell_back_or_is_single_path_has_none(folder):
     for m in (
         plain_manifest(environment={}),
         plain_manifest(result={"fallback": True}),
@@ -156,12 +153,6 @@ SEEN = {
 }
 
 
-def test_by_tokens_and_ports():
-    made, lines = joined(PAIR, SEEN)
-    assert made == {("run-m", "a"): 2, ("run-m", "b"): 0, ("run-a", "a"): 1, ("run-b", "b"): 1}
-    assert lines == []
-
-
 @pytest.mark.parametrize(
     ("other", "why"),
     [
@@ -180,25 +171,22 @@ def test_what_does_not_fit_in_everything_is_not_it(other, why):
     assert lines[0].startswith(f"run-a: not joined to its packets: {why}")
 
 
-def test_two_that_fit_are_none():
+def test_what_is_not_sure_is_not_joined():
     made, (line,) = joined([PAIR[1]], {"a": [plain(1, 5001), plain(2, 5001)]})
     assert (made, line.partition(": ")[2][:34]) == ({}, "not joined to its packets: 2 conne")
     made, (line,) = joined([PAIR[0]], {"a": [multi(1, 0xA1, 0xB1), multi(2, 0xA1, 0xB2)]})
     assert (made, line) == ({}, "run-m: not joined to its packets: 2 connections in the captures have its token")
-
-
-def test_one_that_two_runs_could_mean_is_neithers():
     made, lines = joined([tcp("run-a", "a", 5001), tcp("run-c", "a", 5001), PAIR[0]], SEEN)
     assert made == {("run-m", "a"): 2, ("run-m", "b"): 0}
     assert lines == [
         f"{name}: not joined to its packets on path a: another run could be meant as well"
         for name in ("run-a", "run-c")
     ]
-
-
-def test_without_its_handshake_the_other_paths_are_not_known_either():
     made, (line,) = joined([PAIR[0]], {"b": SEEN["b"]})
     assert (made, line) == ({}, "run-m: not joined to its packets: 0 connections in the captures have its token")
+    made, lines = joined(PAIR, SEEN)
+    assert made == {("run-m", "a"): 2, ("run-m", "b"): 0, ("run-a", "a"): 1, ("run-b", "b"): 1}
+    assert lines == []
 
 
 @pytest.mark.parametrize("result", [{}, {"sender": None}, {"sender": {"connections": [{"subflows": [{"path": "a"}]}]}}])
