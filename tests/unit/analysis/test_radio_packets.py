@@ -137,16 +137,13 @@ def test_what_does_not_come_back_says_why(seconds, events, why, during):
     assert row["during_s"] == pytest.approx(during)
 
 
-def test_only_connections_that_have_data_then_are_joined():
+def test_only_connections_with_data_are_joined_and_bins_without_packets_are_nothing_carried():
     data = binned((lambda t: 1000 if 10 <= t < 20 else 0, always(50.0)))
     made = joined(
         radio((9.9, "a", -6.0), (13.0, "a", -6.0), (20.0, "a", -6.0), (15.0, "c", -6.0)), flows(("a", 0)), data, RULE
     )
     assert [row["t_s"] for row in records(made)] == [13.0]
     assert (made.account["joined"], made.account["without_connection"]) == (1, 3)
-
-
-def test_bins_without_packets_are_nothing_carried():
     full = binned((always(1000), always(50.0)))
     there = (full.place < 200) | (full.place >= 210)
     columns = (full.flow, full.place, full.goodput_bytes, full.rtt_mean_ms, full.rtt_max_ms)
@@ -174,14 +171,11 @@ def test_it_is_the_figures_recovery_of_the_bins_middles():
     assert compared > 20
 
 
-def test_nothing_gives_a_table_with_its_columns():
+def test_the_table_and_the_spec_have_every_column_with_its_unit_and_meaning():
     made = joined(radio(), flows(), Binned(WIDTH_NS, 0, *(np.empty(0, dtype=np.int64),) * 2, *(np.empty(0),) * 3), RULE)
     assert (list(records(made)), len(made)) == ([], 0)
     assert set(made.rows) == {name for name, *_ in COLUMNS}
     assert as_csv(made) == ",".join(name for name, *_ in COLUMNS) + "\n"
-
-
-def test_the_spec_has_every_column_with_its_unit_and_meaning():
     lines = (Path(__file__).parents[3] / "server/spec/radio-packets.md").read_text().splitlines()
     told = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")][1:]
     assert [(name, unit, what) for name, _, unit, what in told] == [(n, unit, what) for n, _, unit, what in COLUMNS]

@@ -267,10 +267,17 @@ def test_what_is_missing_is_refused_or_replaced_and_told():
     assert settled(campaign(COUPLED, "allow_substitutes = true\n" + NEEDY), allow=False, **lack) == instead
 
 
-def test_who_sends_needs_the_controller():
+def test_who_sends_needs_the_controller_and_its_scheduler_counts():
     text = step(more='[step.parameters]\nmode = "oneway"\ncongestion_control = "lia"').replace("download", "bandwidth")
     with pytest.raises(CampaignError, match="lia \\(the probe's kernel"):
         settled(campaign(text, NEEDY), allow=False, kernel=kernel(controllers=["reno"]), there=has(lia=True))
+    made = campaign(COUPLED, NEEDY)
+    asked = {"kernel": kernel(), "there": has()}
+    assert settled(made, allow=False, sends=lambda: "minsrtt", **asked) == {}
+    with pytest.raises(CampaignError, match="the server's kernel, which sends, has roundrobin"):
+        settled(made, allow=False, sends=lambda: "roundrobin", **asked)
+    instead = settled(made, allow=True, sends=lambda: "roundrobin", **asked)
+    assert instead == {"scheduler": {"asked": "minsrtt", "used": "roundrobin"}}
 
 
 def test_a_scheduler_that_can_be_had_is_set_for_the_run_and_nothing_is_substituted():
@@ -286,16 +293,6 @@ def test_a_scheduler_that_can_be_had_is_set_for_the_run_and_nothing_is_substitut
     assert settings(campaign(COUPLED), {}, here) == {}
     with pytest.raises(ValueError, match="no more"):
         settings(made, {}, kernel("roundrobin"))
-
-
-def test_the_servers_scheduler_counts_for_it_sends():
-    made = campaign(COUPLED, NEEDY)
-    asked = {"kernel": kernel(), "there": has()}
-    assert settled(made, allow=False, sends=lambda: "minsrtt", **asked) == {}
-    with pytest.raises(CampaignError, match="the server's kernel, which sends, has roundrobin"):
-        settled(made, allow=False, sends=lambda: "roundrobin", **asked)
-    instead = settled(made, allow=True, sends=lambda: "roundrobin", **asked)
-    assert instead == {"scheduler": {"asked": "minsrtt", "used": "roundrobin"}}
 
 
 NOW = Moment("boot", 1.0)

@@ -109,14 +109,11 @@ def test_a_reset_that_a_write_meets_is_told_as_a_reset():
     assert failure == {"reason": "reset", "retry": True}
 
 
-def test_the_deadline_ends_it(endpoint):
+def test_the_deadline_or_being_told_to_stop_ends_it(endpoint):
     endpoint.script.upload = "deaf"
     up, failure = send(endpoint, 50_000_000, deadline_s=0.3)
     assert failure == {"reason": "deadline passed", "retry": True}
     assert up.acked_ns is None
-
-
-def test_told_to_stop(endpoint):
     endpoint.script.rate = 1e5
     stop = Stop()
     threading.Timer(0.2, stop.request).start()

@@ -165,22 +165,6 @@ def test_a_connection_that_breaks_is_gone_on_from_where_it_ended(probe: Probe, s
     assert sum(method == "POST" for method, _ in server.requests) == len(places), "an offer is made once"
 
 
-def test_a_corrupted_chunk_alone_is_sent_again(probe: Probe, server: TraceServer) -> None:
-    content, corrupted = noise(6 * CHUNK_BYTES), []
-
-    def corrupts(_sha: str, offset: int, piece: bytes) -> bytes:
-        if offset >= 2 * CHUNK_BYTES and not corrupted:
-            corrupted.append(offset)
-            return bytes([piece[0] ^ 1]) + piece[1:]
-        return piece
-
-    server.on_bytes = corrupts
-    probe.send("a.pcap", content)
-    assert server.received["captures/a.pcap"] == content
-    assert ("PATCH", 422) in server.requests
-    assert 2 * CHUNK_BYTES in server.offsets
-
-
 def test_a_chunk_that_is_always_corrupted_is_not_sent_for_ever(probe: Probe, server: TraceServer) -> None:
     server.on_bytes = lambda _sha, _offset, piece: bytes([piece[0] ^ 1]) + piece[1:]
     probe.capture("a.pcap", noise(CHUNK_BYTES))
@@ -273,29 +257,6 @@ def test_a_receipt_for_something_else_is_none(probe: Probe, server: TraceServer)
     server.until(lambda: "receipt" in str(probe.uploader.trouble))
     assert probe.queue.receipts.of("captures/a.pcap") is None
     assert probe.queue.kept() == []
-
-
-def test_while_something_is_measured_nothing_more_goes(probe: Probe, server: TraceServer) -> None:
-    content, reached = noise(64 * CHUNK_BYTES), threading.Event()  # more than the buffers of both ends hold
-
-    def waits(_sha: str, offset: int, piece: bytes) -> bytes:
-        if offset >= CHUNK_BYTES and not reached.is_set():
-            probe.policy.is_held = True
-            reached.set()
-        return piece
-
-    server.on_bytes = waits
-    probe.capture("a.pcap", content)
-    probe.uploader.start()
-    assert reached.wait(60)
-    server.until(lambda: probe.uploader.now is None)
-    sent = server.body_bytes
-    assert sent < len(content)
-    assert server.received == {}
-    probe.policy.is_held = False
-    probe.uploader.wake()
-    probe.until("trace_received")
-    assert server.received["captures/a.pcap"] == content
 
 
 def test_over_a_metered_path_no_more_than_it_may_cost(probe: Probe, server: TraceServer) -> None:

@@ -36,17 +36,6 @@ def header(subflows: int, tcp_bytes=192, meta_bytes=48, ends_bytes=56) -> bytes:
     return struct.pack("<5I", *sizes) + bytes(4 if pointer == 8 else 0) + bytes(4 * pointer)
 
 
-def test_the_request_says_sizes_and_places_and_leaves_out_the_first_subflow():
-    made = bytearray(v094.INFO_BYTES)
-    v094.info_request(made, 0x1000, 0x2000, 0x3000, 4)
-    assert struct.unpack_from("<5I", made) == (192, 4 * 192, 48, 56, 4 * 56)
-    pointer = struct.calcsize("P")
-    places = made[-4 * pointer :]
-    assert [int.from_bytes(places[i : i + pointer], "little") for i in range(0, 4 * pointer, pointer)] == [
-        0x1000, 0, 0x2000, 0x3000,
-    ]  # fmt: skip
-
-
 def test_connection_and_subflows_are_told_by_the_kernels_own_stride():
     pairs = ends("10.64.1.2", "203.0.113.10") + ends("2001:db8::1", "2001:db8::2", 443)
     info = v094.decode_info(header(2), meta(), tcp_info() + tcp_info(90_000, 88), pairs)

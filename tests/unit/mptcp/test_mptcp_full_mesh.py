@@ -58,15 +58,12 @@ def test_a_mark_that_a_killed_collector_or_somebody_set_on_a_path_is_missing_and
         manager.remove(101)
 
 
-def test_a_mark_that_somebody_else_made_stays(tree, manager):
+def test_a_mark_that_somebody_else_made_stays_and_an_interface_that_has_gone_is_no_endpoint(tree, manager):
     tree.change("eth0", NOMULTIPATH, NOMULTIPATH)
     manager.add(A)
     manager.only_endpoints(ALL)
     manager.restore()
     assert "eth0" in off(tree)
-
-
-def test_an_interface_that_has_gone_is_no_endpoint(tree, manager):
     manager.add(A)
     tree.interface("wwan0", None)
     assert manager.endpoints() == {}
@@ -77,15 +74,12 @@ def test_an_interface_that_has_gone_is_no_endpoint(tree, manager):
         manager.add(A)
 
 
-def test_the_full_mesh_is_chosen_and_the_path_manager_of_before_comes_back(tree, manager):
+def test_the_full_mesh_is_chosen_and_put_back_and_a_kernel_without_it_refused_with_the_mend(tree, manager, monkeypatch):
     tree.write("proc/sys/net/mptcp/mptcp_path_manager", "ndiffports")
     manager.only_endpoints([])
     assert sysctls.read(["net.mptcp.mptcp_path_manager"]) == {"net.mptcp.mptcp_path_manager": "fullmesh"}
     manager.restore()
     assert sysctls.read(["net.mptcp.mptcp_path_manager"]) == {"net.mptcp.mptcp_path_manager": "ndiffports"}
-
-
-def test_a_kernel_without_full_mesh_is_refused_with_the_mend(tree, manager, monkeypatch):
     tree.write("proc/sys/net/mptcp/mptcp_path_manager", "default")
     setting = sysctls.Setting(
         "net.mptcp.mptcp_path_manager", "fullmesh", "default", "default", "No such file or directory"

@@ -229,13 +229,18 @@ def bins(*spells: tuple[float, int]) -> list[float]:
 STEADY = bins((60, 100))
 
 
-def test_a_recovery_lasts_until_the_goodput_is_back_and_holds() -> None:
+def test_a_recovery_lasts_until_the_goodput_is_back_or_hidden_by_an_order() -> None:
     received = {"a": bins((10, 100), (4, 20), (1, 100), (1, 0), (44, 90)), "b": STEADY}
     (one,) = recoveries([drop("a", 10.0)], received, 0, 0.5)
     assert one.recovery_s == pytest.approx(6.0)
     assert one.kept == pytest.approx((4 * 20 + 100) / 600)
     assert one.whole == pytest.approx((1000 + 180 + 4 * 90) / 2000)
     assert not one.steered
+    received = {"a": bins((10, 100), (15, 10), (35, 100)), "b": STEADY}
+    (alone,) = recoveries([drop("a", 10.0)], received, 0, 0.5)
+    assert (alone.recovery_s, alone.steered) == (pytest.approx(15.0), False)
+    (cut,) = recoveries([drop("a", 10.0)], received, 0, 0.5, [("a", 22 * S, 30 * S)])
+    assert (cut.recovery_s, cut.whole, cut.steered) == (None, alone.whole, False)
 
 
 def test_an_event_whose_path_was_left_out_teaches_what_the_whole_transfer_kept() -> None:
@@ -261,14 +266,6 @@ def test_an_event_whose_path_was_left_out_teaches_what_the_whole_transfer_kept()
 def test_what_says_nothing_is_left_out(events: list[RadioEvent], steered: list[tuple[str, int, int]]) -> None:
     received = {"a": bins((10, 100), (50, 10)), "b": STEADY}
     assert recoveries(events, received, 0, 0.5, steered) == []
-
-
-def test_an_order_that_comes_before_the_recovery_hides_how_long_it_took() -> None:
-    received = {"a": bins((10, 100), (15, 10), (35, 100)), "b": STEADY}
-    (alone,) = recoveries([drop("a", 10.0)], received, 0, 0.5)
-    assert (alone.recovery_s, alone.steered) == (pytest.approx(15.0), False)
-    (cut,) = recoveries([drop("a", 10.0)], received, 0, 0.5, [("a", 22 * S, 30 * S)])
-    assert (cut.recovery_s, cut.whole, cut.steered) == (None, alone.whole, False)
 
 
 def test_a_recovery_that_the_end_or_the_next_event_cuts_off_is_left_out() -> None:

@@ -1,6 +1,5 @@
 """A run's captures of one path each, read together: the data-level queue over all paths."""
 
-import ipaddress
 import json
 from dataclasses import replace
 
@@ -8,7 +7,7 @@ import folders
 import numpy as np
 import pytest
 import scenes
-from captures import CLIENT2, EPOCH, S, pcap, token
+from captures import EPOCH, S, pcap, token
 from folders import run, tables
 from scenes import plain_download, two_subflows
 
@@ -39,13 +38,9 @@ def plain_manifest(name: str = "run-1", **more) -> dict:
 @pytest.fixture
 def folder(tmp_path):
     """Captures of path a and of path b of one connection, analysed."""
-    packets = scenes.two_subflows().wire.packets
-    second = ipaddress.ip_address(CLIENT2).packed
-    on_b = [second in (packet.content[12:16], packet.content[16:20]) for packet in packets]
     caps = tmp_path / "probe" / "captures"
     caps.mkdir(parents=True)
-    for path, wanted in (("a", False), ("b", True)):
-        own = [packet for packet, other in zip(packets, on_b, strict=True) if other is wanted]
+    for path, own in zip("ab", scenes.by_path(scenes.two_subflows().wire.packets), strict=True):
         (caps / f"run-1-{path}.pcap").write_bytes(pcap(own))
     run(tmp_path / "probe", "--out", tmp_path / "traces")
     return tmp_path

@@ -41,7 +41,7 @@ def test_bytes_new_duplicate_and_filling(made):
     assert one(made, "totals", subflow=None, direction="to_opener")["goodput_bytes"] == 5500
 
 
-def test_rtt_at_the_receiver_is_by_timestamps(made):
+def test_rtt_is_by_timestamps_at_the_receiver_and_by_acknowledgements_at_the_sender(made):
     down = one(made, "totals", subflow=0, direction="to_opener")
     # SYN/ACK echoes the SYN: 40 ms. 140 was first sent at 40.1 ms and comes back at 80 ms: 39.9. 181 of 81.05 at 121: 39.95.
     # 222 comes back with a segment that fills a hole, which counts for nothing. 265 of 165.05 comes at 210: 44.95.
@@ -55,14 +55,8 @@ def test_rtt_at_the_receiver_is_by_timestamps(made):
     assert (down["rtt_median_ns"], down["rtt_p95_ns"]) == (39_950_000, 44_950_000)
     assert down["queueing_delay_ns"] == mean - 39_900_000
     assert down["rtt_normalised"] == pytest.approx(mean / (40 * MS + 100_000))
-
-
-def test_rtt_at_the_sender_is_by_acknowledgements(made):
     up = one(made, "totals", subflow=0, direction="from_opener")
     assert (up["rtt_method"], up["rtt_samples"], up["rtt_min_ns"]) == ("ack", 1, 39_800_000)
-
-
-def test_the_near_end_makes_no_sample_of_what_was_sent_twice(made):
     delays = {row["packet"]: row["ack_rtt_ns"] for row in made["packets"] if row["ack_rtt_ns"] is not None}
     # 5: the request; 7: both segments; 16: the last. The one that covers the filled hole (13) makes none.
     assert delays == {5: 39_800_000, 7: 50_000, 16: 50_000}
@@ -80,23 +74,17 @@ def test_bins_lie_on_whole_multiples(made):
     assert [row["reorder_queue_last_bytes"] for row in bins] == [0, 0, 0]
 
 
-def test_windows_are_scaled(made):
+def test_windows_are_scaled_and_bytes_in_flight_and_beyond_a_gap_told(made):
     bins = of(made, "bins", subflow=0, direction="to_opener")
     assert [row["receive_window_min_bytes"] for row in bins] == [512 << 7, 496 << 7, 512 << 7]
     assert [row["receive_window_last_bytes"] for row in bins] == [512 << 7, 512 << 7, 512 << 7]
     assert one(made, "totals", subflow=0, direction="from_opener")["receive_window_last_bytes"] == 256 << 8
-
-
-def test_bytes_in_flight_at_the_receiver_are_told_by_echoes(made):
     by_packet = {
         row["packet"]: row["in_flight_echo_bytes"] for row in made["packets"] if row["direction"] == "to_opener"
     }
     # 5, 6: the sender had seen the handshake's acknowledgement. 8, 10: that of 2000 bytes.
     assert [by_packet[number] for number in (5, 6, 8, 10)] == [1000, 2000, 2000, 3000]
     assert of(made, "bins", subflow=0, direction="to_opener")[1]["in_flight_max_bytes"] == 3000
-
-
-def test_the_queue_beyond_the_gap(made):
     queue = {row["packet"]: row["reorder_queue_bytes"] for row in made["packets"] if row["direction"] == "to_opener"}
     assert [queue[number] for number in (6, 8, 10, 12, 14)] == [0, 1000, 2000, 0, 0]
 

@@ -3,21 +3,11 @@
 import gzip
 import random
 
-from captures import CLIENT2, EPOCH, Packet, framed, ipaddress, pcap, pcapng
+from captures import EPOCH, Packet, framed, pcap, pcapng
 from reading import core, rows
-from scenes import Multipath, plain_download, two_subflows
+from scenes import Multipath, by_path, plain_download, two_subflows
 
 TABLES = ("connections", "subflows", "totals", "bins", "events", "packets", "problems")
-
-
-def by_path(packets: list[Packet]) -> tuple[list[Packet], list[Packet]]:
-    """Those of the first subflow and those of the second; the packets begin with their IP header."""
-    second = ipaddress.ip_address(CLIENT2).packed
-    on_second = [second in (packet.content[12:16], packet.content[16:20]) for packet in packets]
-    return (
-        [packet for packet, other in zip(packets, on_second, strict=True) if not other],
-        [packet for packet, other in zip(packets, on_second, strict=True) if other],
-    )
 
 
 def tables(made) -> dict:
