@@ -10,7 +10,7 @@ from tandem_server.analysis.around import curve
 from tandem_server.analysis.capacity import mean_held, offered_bit_per_s
 from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.influx_source import InfluxSource
-from tandem_server.analysis.ledger import account, ranges_missing
+from tandem_server.analysis.ledger import account
 from tandem_server.analysis.mobility_table import DOWNLOAD_BYTES, table
 from tandem_server.analysis.recorded import Recorded, SubflowSeries, load, name_by_run
 from tandem_server.analysis.runs import Run, RunSubflow, join
@@ -114,12 +114,6 @@ def test_what_is_lost_is_what_was_made_and_neither_rejected_nor_dropped_nor_is_i
         assert (counts.in_database, counts.lost, counts.missing) == expected, made
     counts = account(7, 7, 0, 0, 0, None)
     assert (counts.in_database, counts.lost) == (None, None)
-
-
-@given(st.sets(st.integers(1, 60)), st.integers(0, 60))
-def test_gaps_and_numbers_part_the_whole(found, last):
-    gaps = {n for a, b in ranges_missing(found, 1, last) for n in range(a, b + 1)}
-    assert gaps == set(range(1, last + 1)) - found
 
 
 S = 10**9

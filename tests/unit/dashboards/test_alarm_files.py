@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from grafana_foundation_sdk.models import alerting
+from hostile import said
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -145,18 +146,18 @@ def test_rules_read_back_are_the_rules_and_one_that_cannot_be_read_is_named() ->
         rules(broken)
 
 
-@pytest.mark.parametrize(
-    ("asked", "reckoned", "what"),
-    [
+def test_an_alarm_that_makes_no_sense_is_refused() -> None:
+    rows = [
         ({"A": now("seen", "expected")}, {"B": last("A")}, "x"),
         ({"A": now("seen", "expected")}, {"A": last("A"), "fires": above("A", 1)}, "x"),
         ({"A 1": now("seen", "expected")}, {"fires": above("A", 1)}, "x"),
         ({"A": now("seen", "expected")}, {"fires": above("A", 1)}, "costs $HOME"),
-    ],
-)
-def test_an_alarm_that_makes_no_sense_is_refused(asked, reckoned, what) -> None:
-    with pytest.raises(AlarmError):
-        Alarm("probe-silent", "t", "info", asked, reckoned, what, "x", "x", "/d/tandem-probe")
+    ]
+    assert [
+        (asked, reckoned, what)
+        for asked, reckoned, what in rows
+        if not said(AlarmError, Alarm, "probe-silent", "t", "info", asked, reckoned, what, "x", "x", "/d/tandem-probe")
+    ] == []
 
 
 def test_durations() -> None:

@@ -19,9 +19,8 @@ PLAIN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_query_is_expanded():
+    rows = [
         ("x =~ /^${probe:regex}$/", "x =~ /^p1$/"),
         ("x =~ /^${path:regex}$/", r"x =~ /^(a|b\/c)$/"),
         ("x =~ /^$path$/", r"x =~ /^(a|b\/c)$/"),
@@ -38,10 +37,8 @@ PLAIN = {
         ("time($__interval) $__interval_ms $interval", "time(10s) 10000 10s"),
         ("WHERE $timeFilter", "WHERE time >= 1000000ms and time <= 4600000ms"),
         ("${path:csv} ${path:pipe} ${path:queryparam}", "a,b/c a|b/c var-path=a&var-path=b%2Fc"),
-    ],
-)
-def test_a_query_is_expanded(text, expected):
-    assert expanded(text, PLAIN, SPAN, 10_000) == expected
+    ]
+    assert [(text, expected) for text, expected in rows if expanded(text, PLAIN, SPAN, 10_000) != expected] == []
 
 
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=4))

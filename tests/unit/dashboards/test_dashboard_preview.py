@@ -149,9 +149,8 @@ def test_any_answer_is_drawn(values):
     assert names <= KNOWN
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "decimals", "text"),
-    [
+def test_figures_are_written_with_their_units():
+    rows = [
         (12_345_678, "bps", None, "12.3 Mb/s"),
         (999, "decbytes", None, "999 B"),
         (-97.25, "dBm", 1, "-97.2 dBm"),
@@ -164,10 +163,10 @@ def test_any_answer_is_drawn(values):
         (26_300_000, "none", None, "26300000"),
         (0, "bps", None, "0 b/s"),
         (0.000012, "none", None, "0.000012"),
-    ],
-)
-def test_figures_are_written_with_their_units(value, unit, decimals, text):
-    assert written(value, unit, decimals) == text
+    ]
+    assert [
+        (value, unit, decimals, text) for value, unit, decimals, text in rows if written(value, unit, decimals) != text
+    ] == []
 
 
 def test_tables_are_joined_as_grafana_does():

@@ -1,9 +1,11 @@
 """A query is checked against the schema when it is made."""
 
+import re
 from collections import Counter
 from itertools import pairwise
 
 import pytest
+from hostile import said
 
 from tandem.schema.metrics import COMMON_FIELDS, MEASUREMENTS, Field
 from tandem.schema.rollups import RESOLUTIONS
@@ -44,9 +46,8 @@ def test_a_query_of_a_query_keeps_the_units_and_has_no_time_filter_of_its_own():
         select(x.total("received_bytes"), of=inner, by=["operator"])
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
+def test_a_name_that_the_schema_has_not_is_refused_by_name():
+    rows = [
         (lambda: select(x.mean("rsrp"), of="radio"), "radio has no field 'rsrp'; did you mean 'rsrp_"),
         (lambda: select(x.mean("rsrp_dbm"), of="radios"), "no measurement 'radios'; did you mean 'radio'"),
         (lambda: select(x.mean("rsrp_dbm"), of="radio", by=["modem"]), "radio has no tag 'modem'; it has probe"),
@@ -54,16 +55,12 @@ def test_a_query_of_a_query_keeps_the_units_and_has_no_time_filter_of_its_own():
         (lambda: select(x.last("state"), of="radio", where=[equal("rat2", "4g")]), "radio has no field 'rat2'"),
         (lambda: select("seq", of="probe_state"), "probe_state has no field 'seq'"),
         (lambda: tag_values("pth", "radio"), "radio has no tag 'pth'"),
-    ],
-)
-def test_a_name_that_the_schema_has_not_is_refused_by_name(make, message):
-    with pytest.raises(UnknownNameError, match=message):
-        make()
+    ]
+    assert [(make, message) for make, message in rows if not re.search(message, said(UnknownNameError, make))] == []
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
+def test_a_query_that_makes_no_sense_is_refused():
+    rows = [
         (lambda: select(x.mean("state"), of="radio"), r"radio.state is no number \(str\): mean"),
         (lambda: select(x.mean("stale"), of="radio"), r"radio.stale is no number \(bool\)"),
         (lambda: select(x.value("state") * 2, of="radio"), "is no number"),
@@ -76,11 +73,8 @@ def test_a_name_that_the_schema_has_not_is_refused_by_name(make, message):
             lambda: select("rsrp_dbm", of=select("rsrp_dbm", of="radio"), policy="hour"),
             "belongs to the inner query",
         ),
-    ],
-)
-def test_a_query_that_makes_no_sense_is_refused(make, message):
-    with pytest.raises(QueryError, match=message):
-        make()
+    ]
+    assert [(make, message) for make, message in rows if not re.search(message, said(QueryError, make))] == []
 
 
 FIELDS = [(m.name, f) for m in MEASUREMENTS.values() for f in (*COMMON_FIELDS, *m.fields)]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
+from hostile import said
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted_endpoint import Script, ScriptedEndpoint
@@ -195,9 +196,8 @@ def test_a_head_without_a_length_and_a_line_break_that_cannot_enter_a_request():
         http_head.request("/", "host", {"X": "a\r\nY: b"})
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
+def test_what_is_not_understood_is_refused():
+    rows = [
         b"SSH-2.0-OpenSSH_9.2\r\n",
         b"HTTP/2 200 OK\r\n\r\n",
         b"HTTP/1.1 2000 OK\r\n\r\n",
@@ -206,11 +206,8 @@ def test_a_head_without_a_length_and_a_line_break_that_cannot_enter_a_request():
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nX: " + b"x" * http_head.LONGEST,
-    ],
-)
-def test_what_is_not_understood_is_refused(raw):
-    with pytest.raises(http_head.HeadError):
-        http_head.parse(raw)
+    ]
+    assert [raw for raw in rows if not said(http_head.HeadError, http_head.parse, raw)] == []
 
 
 @given(st.binary(max_size=200) | st.binary(max_size=200).map(lambda b: b"HTTP/1.1 " + b + b"\r\n\r\n"))

@@ -1,9 +1,9 @@
 """The table of AS, the error queue's words, and what cannot be compared."""
 
 import ipaddress
+import re
 import struct
 
-import pytest
 from hostile import said
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,12 +32,13 @@ def test_as_by_looking_through_all_prefixes(prefixes, address):
     assert table.of(str(ip)) == (max(holding)[1] if holding else None)
 
 
-@pytest.mark.parametrize(
-    "line", ["8.8.8.8/33,1", "8.8.8.0/24", "8.8.8.0/24,x", "8.8.8.0/24,0", "8.8.8.0/24,4294967296", ",1"]
-)
-def test_a_bad_line_of_the_table_is_named(line):
-    with pytest.raises(as_table.TableError, match=r"^line 2: .*mend"):
-        as_table.read(f"1.0.0.0/8,1\n{line}\n".encode())
+def test_a_bad_line_of_the_table_is_named():
+    rows = ["8.8.8.8/33,1", "8.8.8.0/24", "8.8.8.0/24,x", "8.8.8.0/24,0", "8.8.8.0/24,4294967296", ",1"]
+    assert [
+        line
+        for line in rows
+        if not re.match("line 2: .*mend", said(as_table.TableError, as_table.read, f"1.0.0.0/8,1\n{line}\n".encode()))
+    ] == []
 
 
 @given(st.binary(max_size=80))

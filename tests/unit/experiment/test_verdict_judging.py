@@ -1,6 +1,5 @@
 """From what was seen to verdicts: what the lab cannot play, or not without luck."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,9 +19,8 @@ def join(**more):
     return found.verdict, found.where
 
 
-@pytest.mark.parametrize(
-    ("seen", "expected"),
-    [
+def test_primary():
+    rows = [
         ({"syns": (1, 0, 2)}, ("stripped", "syn")),
         ({"syns": (1, 1, 1)}, ("stripped", "syn-ack")),
         ({"syns": (), "server": "none"}, ("stripped", "syn or syn-ack")),
@@ -36,15 +34,12 @@ def join(**more):
         ({"handshake": True, "data": False}, ("fallback", "data")),
         ({"handshake": True, "data": True, "alive": False}, ("reset", "data")),
         ({"handshake": True, "data": True, "alive": True}, ("native", None)),
-    ],
-)
-def test_primary(seen, expected):
-    assert primary(**seen) == expected
+    ]
+    assert [(seen, expected) for seen, expected in rows if primary(**seen) != expected] == []
 
 
-@pytest.mark.parametrize(
-    ("seen", "expected"),
-    [
+def test_join():
+    rows = [
         ({"over": None}, ("untested", None)),
         ({"error": "timeout"}, ("untested", None)),
         ({"counters": {"MPJoinSynTx": 0}}, ("untested", None)),
@@ -53,10 +48,8 @@ def test_primary(seen, expected):
         ({"seen": True, "repeated": True}, ("dropped", "syn or syn-ack")),
         ({"seen": True, "established": True, "alive": False}, ("reset", "data")),
         ({"seen": True, "established": True, "alive": True}, ("native", None)),
-    ],
-)
-def test_join(seen, expected):
-    assert join(**seen) == expected
+    ]
+    assert [(seen, expected) for seen, expected in rows if join(**seen) != expected] == []
 
 
 def test_a_wrong_checksum_is_named_and_what_cannot_be_told_is_none():

@@ -4,6 +4,7 @@ import contextlib
 import struct
 
 import pytest
+from hostile import said
 from hypothesis import given
 from hypothesis import strategies as st
 from v094_tree import end, meta, tcp_info
@@ -53,19 +54,19 @@ def test_connection_and_subflows_are_told_by_the_kernels_own_stride():
     assert info.subflows[0].tcp.busy_time_us is None
 
 
-@pytest.mark.parametrize(
-    ("told", "tcp", "pairs"),
-    [
+def test_sizes_that_contradict_each_other_are_refused():
+    rows = [
         (header(1)[:20], tcp_info(), ends("1.2.3.4", "5.6.7.8")),
         (header(2), tcp_info(), ends("1.2.3.4", "5.6.7.8") * 2),
         (header(1, meta_bytes=44), tcp_info(), ends("1.2.3.4", "5.6.7.8")),
         (header(1, ends_bytes=40), tcp_info(), ends("1.2.3.4", "5.6.7.8")),
         (header(1, tcp_bytes=100), tcp_info(), ends("1.2.3.4", "5.6.7.8")),
-    ],
-)
-def test_sizes_that_contradict_each_other_are_refused(told, tcp, pairs):
-    with pytest.raises(AbiError):
-        v094.decode_info(told, meta(), tcp, pairs)
+    ]
+    assert [
+        (told, tcp, pairs)
+        for told, tcp, pairs in rows
+        if not said(AbiError, v094.decode_info, told, meta(), tcp, pairs)
+    ] == []
 
 
 @given(st.binary(max_size=80), st.binary(max_size=60), st.binary(max_size=400), st.binary(max_size=200))
@@ -102,9 +103,8 @@ def test_connections_and_counters_by_the_kernels_files():
         v094.parse_counters("MPCapableSYNRX 1 2\n")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_another_file_is_refused():
+    rows = [
         "sl nothing\n",
         HEADING + "0: 1 2\n",
         HEADING + LINE.replace("6601A8C0:", "6601A8:"),
@@ -112,11 +112,8 @@ def test_connections_and_counters_by_the_kernels_files():
         HEADING + LINE.replace("E89F", "+89F"),
         HEADING + LINE.replace("21895", "21_895"),
         HEADING + LINE.replace("00000010:", "1000000010:"),
-    ],
-)
-def test_another_file_is_refused(text):
-    with pytest.raises(AbiError):
-        v094.parse_connections(text)
+    ]
+    assert [text for text in rows if not said(AbiError, v094.parse_connections, text)] == []
 
 
 @given(st.text(max_size=300))

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from hostile import said
 
 from tandem.mptcp import ordering, sysctls
 from tandem.mptcp.ordering import Ordering
@@ -24,12 +25,9 @@ def test_what_the_kernel_does_not_have_is_recorded_not_fatal():
     assert sysctls.read(["net.mptcp.blackhole_timeout"]) == {"net.mptcp.blackhole_timeout": None}
 
 
-@pytest.mark.parametrize(
-    "name", ["kernel.panic", "net", "net.ipv4/../../kernel.panic", "net..x", "net.ipv4.tcp_rmem\n"]
-)
-def test_other_names_are_refused(name):
-    with pytest.raises(ValueError, match="no network sysctl"):
-        sysctls.apply({name: 1})
+def test_other_names_are_refused():
+    rows = ["kernel.panic", "net", "net.ipv4/../../kernel.panic", "net..x", "net.ipv4.tcp_rmem\n"]
+    assert [name for name in rows if "no network sysctl" not in said(ValueError, sysctls.apply, {name: 1})] == []
 
 
 PATHS = (Path("a", "eth1"), Path("b", "eth2"))

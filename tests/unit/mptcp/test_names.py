@@ -218,12 +218,9 @@ def test_a_truncated_answer_keeps_what_is_whole():
         dns.decode(two_told[:2] + b"\x81\x80" + two_told[4:])
 
 
-@pytest.mark.parametrize(
-    "text", ["", ".", "a..b", "-a.example", "a b", "ä.example", "x" * 64, "a." * 130, "a.example\0"]
-)
-def test_what_is_no_name_is_refused(text):
-    with pytest.raises(dns.DnsError):
-        dns.query(1, text, dns.A)
+def test_what_is_no_name_is_refused():
+    rows = ["", ".", "a..b", "-a.example", "a b", "ä.example", "x" * 64, "a." * 130, "a.example\0"]
+    assert [text for text in rows if not said(dns.DnsError, dns.query, 1, text, dns.A)] == []
 
 
 @given(st.binary(max_size=120))

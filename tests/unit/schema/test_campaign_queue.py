@@ -66,9 +66,8 @@ def test_one_wrong_value_is_named_or_taken(key, value):
     assert pushed_told(read) == row
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
+def test_a_fault_is_named():
+    rows = [
         ({"id": "../../etc"}, "is none"),
         ({"id": "push-0123456789ab\n"}, "printable"),
         ({"id": "push-0123456789AB"}, "is none"),
@@ -80,11 +79,12 @@ def test_one_wrong_value_is_named_or_taken(key, value):
         ({"pushed_utc_ns": 2**63}, "'pushed_utc_ns'"),
         ({"form": 1}, "'form' is no text"),
         ({"label": "a\nb"}, "'label' is no text"),
-    ],
-)
-def test_a_fault_is_named(change, reason):
-    with pytest.raises(QueueError, match=reason):
-        read_queue({"format": FORMAT, "campaigns": [{**pushed_told(ONE), **change}]})
+    ]
+    assert [
+        (change, reason)
+        for change, reason in rows
+        if reason not in said(QueueError, read_queue, {"format": FORMAT, "campaigns": [{**pushed_told(ONE), **change}]})
+    ] == []
 
 
 def test_too_many_or_twice_the_same_and_a_text_is_text_or_the_probes_own():
@@ -112,9 +112,8 @@ def test_a_report_is_read_as_it_was_told(state, steps, runs):
     assert set(SETTLED) < set(STATES)
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
+def test_a_report_that_is_none():
+    rows = [
         ({"state": "queued"}, "is none of taken"),
         ({"state": "refused"}, "has no reason"),
         ({"state": "done", "reason": "x" * 1001}, "1000 characters"),
@@ -122,8 +121,5 @@ def test_a_report_is_read_as_it_was_told(state, steps, runs):
         ({"state": "done", "runs": {"Ok": 1}}, "'Ok' is no name"),
         ({"state": "done", "steps": {"s": 5}}, "counts are no object"),
         ([], "no JSON object"),
-    ],
-)
-def test_a_report_that_is_none(content, reason):
-    with pytest.raises(QueueError, match=reason):
-        read_report(content)
+    ]
+    assert [(content, reason) for content, reason in rows if reason not in said(QueueError, read_report, content)] == []

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from hostile import said
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -85,9 +86,8 @@ def test_the_fast_reader_agrees_with_the_plain_one(line):
         assert fast == _parse_any(line)
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
+def test_a_broken_line_is_refused_by_name():
+    rows = [
         ("", "no measurement name"),
         ("radio", "no fields"),
         ("radio,path= rsrp_dbm=1", "tag 'path' is empty"),
@@ -97,11 +97,8 @@ def test_the_fast_reader_agrees_with_the_plain_one(line):
         ('radio state="connected', "without its closing quote"),
         ("radio rsrp_dbm=NaN", "is no number"),
         ("radio rsrp_dbm=1 12ms", "is not a time"),
-    ],
-)
-def test_a_broken_line_is_refused_by_name(line, reason):
-    with pytest.raises(RecordError, match=reason):
-        parse(line)
+    ]
+    assert [(line, reason) for line, reason in rows if reason not in said(RecordError, parse, line)] == []
 
 
 def test_a_tag_that_line_protocol_cannot_carry_is_refused():
@@ -114,9 +111,8 @@ class Cell(enum.IntEnum):
     HOME = 7
 
 
-@pytest.mark.parametrize(
-    ("measurement", "tags", "fields", "reason"),
-    [
+def test_what_breaks_the_table_is_refused_by_name():
+    rows = [
         ("weather", {}, {"x": 1}, "unknown measurement 'weather'"),
         ("radio", {"colour": "red"}, {"rsrp_dbm": -90.0}, "unknown tag 'colour'"),
         ("radio", {}, {}, "no field"),
@@ -132,11 +128,12 @@ class Cell(enum.IntEnum):
         ("radio", {}, {"state": 3}, "is not text"),
         ("radio", {}, {"rsrp_dbm": -90.0, "seq": 0}, "below 1"),
         ("usage", {}, {"sent_bytes": 2**63}, "64 bits"),
-    ],
-)
-def test_what_breaks_the_table_is_refused_by_name(measurement, tags, fields, reason):
-    with pytest.raises(RecordError, match=reason):
-        check(measurement, tags, fields)
+    ]
+    assert [
+        (measurement, tags, fields, reason)
+        for measurement, tags, fields, reason in rows
+        if reason not in said(RecordError, check, measurement, tags, fields)
+    ] == []
 
 
 def test_derived_types_and_common_tags_are_taken_and_absent_quantities_left_out():

@@ -1,8 +1,10 @@
 """Cordero's formulas: their boundaries as the paper has them, their shape for any values."""
 
 import math
+import re
 
 import pytest
+from hostile import said
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -130,9 +132,8 @@ def test_one_path_more_makes_the_ideal_faster(each, more):
     assert ideal_delay([*each, more]) < ideal_delay(each) < min(each)
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
+def test_what_is_no_measurement_is_refused():
+    rows = [
         lambda: delay_benefit([1.0], 1.0),
         lambda: delay_benefit([1.0, 0.0], 1.0),
         lambda: delay_benefit([1.0, 2.0], math.nan),
@@ -141,8 +142,5 @@ def test_one_path_more_makes_the_ideal_faster(each, more):
         lambda: goodput_bound(-1.0),
         lambda: most_loaded_limit(0.0),
         lambda: most_loaded_limit(math.nan),
-    ],
-)
-def test_what_is_no_measurement_is_refused(bad):
-    with pytest.raises(ValueError, match=r"is no|needs"):
-        bad()
+    ]
+    assert [bad for bad in rows if not re.search("is no|needs", said(ValueError, bad))] == []
