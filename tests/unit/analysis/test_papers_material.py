@@ -35,52 +35,38 @@ def facts(**manifest):
 
 
 def test_by_how_much_path_2_was_made_worse():
+    one, lossy = {"path1": "a", "path2": "b"}, {"down_loss_percent": 0.1}
+    slow = {"a": {"rtt_ms": 20}, "b": {"rtt_ms": 50}}
     rows = [
         ({}, {}, 0, 0),
-        ({}, {"a": {"rtt_ms": 20}, "b": {"rtt_ms": 50}}, 30, 0),
-        ({"path1": "b", "path2": "a"}, {"a": {"rtt_ms": 20}, "b": {"rtt_ms": 50}}, -30, 0),
-        (
-            {"path1": "a", "path2": "b"},
-            {"a": {"down_loss_percent": 0.1}, "b": {"down_loss_percent": 0.1, "rtt_ms": 50}},
-            50,
-            0,
-        ),
-        ({"path1": "a", "path2": "b"}, {"b": {"down_loss_percent": 15}}, 0, 15),
+        ({}, slow, 30, 0),
+        ({"path1": "b", "path2": "a"}, slow, -30, 0),
+        (one, {"a": lossy, "b": {**lossy, "rtt_ms": 50}}, 50, 0),
+        (one, {"b": {"down_loss_percent": 15}}, 0, 15),
         ({}, {"b": {"rtt_ms": "much"}}, 0, 0),
     ]
-    assert [
-        (roles, shape, rtt, loss)
-        for roles, shape, rtt, loss in rows
-        if (setting(roles, shape).rtt_gap_ms(), setting(roles, shape).loss_gap_percent()) != (rtt, loss)
-    ] == []
-
-
-def test_one_path_has_no_gap():
+    told = [setting(roles, shape) for roles, shape, *_ in rows]
+    gaps = [(of.rtt_gap_ms(), of.loss_gap_percent()) for of in told]
+    assert gaps == [(rtt, loss) for *_, rtt, loss in rows]
     assert setting(paths=("a",)).rtt_gap_ms() is None
 
 
 def test_a_download_of_two_paths():
+    def flow(path, count, share, rtt, **more):
+        return {"path": path, "bytes": count, "share": share, "rtt_ms_median": rtt, **more}
+
     flows = [
-        {
-            "path": "a",
-            "bytes": 750,
-            "share": 0.75,
-            "rtt_ms_median": 40.0,
-            "handshake_rtt_ms": 30.0,
-            "bytes_retrans": 250,
-        },
-        {"path": "b", "bytes": 150, "share": 0.15, "rtt_ms_median": 80.0, "bytes_retrans": 0},
-        {"path": "b", "bytes": 100, "share": 0.10, "rtt_ms_median": 99.0},
+        flow("a", 750, 0.75, 40.0, handshake_rtt_ms=30.0, bytes_retrans=250),
+        flow("b", 150, 0.15, 80.0, bytes_retrans=0),
+        flow("b", 100, 0.10, 99.0),
     ]
     sender = {"connections": [{"subflows": [{"path": "a", "rtt_ms_min": 30.0}, {"path": "b", "rtt_ms_min": 60.0}]}]}
     run = facts(kind="mptcp", paths=["a", "b"], result={"goodput_bit_per_s": 8e6, "subflows": flows, "sender": sender})
     d = measured.download(setting(), run)
-    assert d.shares == {"a": 0.75, "b": 0.25}
-    assert d.loss == {"a": 0.25, "b": 0.0}
+    assert (d.shares, d.loss) == ({"a": 0.75, "b": 0.25}, {"a": 0.25, "b": 0.0})
     assert d.rtt() == pytest.approx(0.75 * 40 + 0.25 * 80)
     assert d.queueing_ms() == pytest.approx(0.75 * 10 + 0.25 * 20)
-    assert d.handshake_ms == {"a": 30.0}
-    assert d.primary == "a"
+    assert (d.handshake_ms, d.primary) == ({"a": 30.0}, "a")
 
 
 def test_what_a_result_does_not_tell_is_absent():

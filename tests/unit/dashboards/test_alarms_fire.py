@@ -18,12 +18,10 @@ from tandem.schema.line_protocol import Point, encode_point
 from tandem.schema.metrics import MEASUREMENTS
 from tandem.schema.record import check, check_server
 from tandem_dashboards.alarms.files import rules_document
-from tandem_dashboards.alarms.live import ask_alarms
 from tandem_dashboards.alarms.message import Told, message
 from tandem_dashboards.alarms.reading import rules
 from tandem_dashboards.alarms.rules import alarms
 from tandem_dashboards.cli import main
-from tandem_dashboards.influx import Influx
 from tandem_server.store import PrivateInflux
 from tandem_server.store.private import account_password
 
@@ -196,15 +194,6 @@ def test_without_grafana_the_command_line_says_what_would_fire(running, capsys) 
     assert capsys.readouterr().err.count("\n") == 1
     assert main(["alarms", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["alarms"]) == len(RULES)
-
-
-def test_every_query_of_every_alarm_is_asked_as_the_reader_without_an_error(running) -> None:
-    private, *_ = running
-    password = (private.folder / "reader.password").read_text().strip()
-    with Influx(private.url, private.database, "reader", password) as database:
-        answers = ask_alarms(database, time.time_ns() // 10**6)
-    assert len(answers) == sum(len(alarm.asked) for alarm in alarms())
-    assert [answer for answer in answers if answer.error] == []
 
 
 def test_every_alarm_has_its_case() -> None:
