@@ -72,20 +72,13 @@ def test_windows_and_frequencies_of_five_minutes():
     assert up_to_and_over([-6.0, -8.0, -8.1, 9.0]) == (2, 2)  # drops of eight decibels are small ones
 
 
-def test_handovers_that_follow_a_drop():
+def test_handovers_follow_drops_and_events_of_both_links_overlap_and_are_apart():
     assert following([10.0], [10.0]) == 1  # one poll showed both
     assert following([10.0], [5.0]) == 1
     assert following([10.0], [4.999]) == 0
     assert following([10.0], [10.001]) == 0
     assert following([10.0, 12.0, 40.0], [9.0]) == 2
     assert following([], [9.0]) == 0
-
-
-def event(t: float, operator: str) -> NetworkEvent:
-    return NetworkEvent(t, operator, "handover")
-
-
-def test_events_of_both_links_overlap_and_are_apart():
     assert overlap([event(0, "A"), event(6.999, "B")]) == (2, 2)
     assert overlap([event(0, "A"), event(7, "B")]) == (2, 0)
     assert overlap([event(0, "A"), event(1, "A")]) == (2, 0)
@@ -93,6 +86,10 @@ def test_events_of_both_links_overlap_and_are_apart():
     assert overlap([]).share is None
     events = [event(0, "A"), event(10, "B"), event(14, "A"), event(30, "A")]
     assert [[e.t_s for e in apart(events, gap)] for gap in (10, 4)] == [[0, 30], [0, 10, 14, 30]]
+
+
+def event(t: float, operator: str) -> NetworkEvent:
+    return NetworkEvent(t, operator, "handover")
 
 
 def series(*pairs: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:

@@ -166,7 +166,7 @@ def test_failures_in_a_row_are_results_and_make_pauses():
 # --- budgets -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_days_runs_and_bytes():
+def test_a_days_runs_and_bytes_as_they_were_measured():
     road = Road(campaign(step(repetitions=9), "[budget]\nday_runs = 2"))
     said = road.seconds(20)
     assert len(road.log) == 2
@@ -178,9 +178,6 @@ def test_a_days_runs_and_bytes():
     road = Road(campaign(step(repetitions=9), "[budget]\nday_bytes = 2500"))
     assert "a: the day's budget has 500 bytes left, the run takes 1000" in reasons(road.seconds(30)[-1])
     assert len(road.log) == 2
-
-
-def test_what_was_measured_counts_not_what_was_thought():
     road = Road(campaign(step(repetitions=9), "[budget]\npath_bytes = 5000"), measured=2000)
     assert "a: the plan has 1000 bytes left" not in reasons(road.seconds(30)[-1])
     assert len(road.log) == 3  # 2000 + 2000, and 1000 are thought to fit
@@ -214,16 +211,13 @@ def cut(road):
     road.restart()
 
 
-def test_a_run_that_takes_the_power_away_is_not_made_for_ever():
+def test_after_power_cuts_it_goes_on_without_a_clock_and_not_for_ever():
     road = Road(campaign(step(repetitions=2)))
     for _ in range(MOST_ATTEMPTS + 3):
         road.seconds(2)
         cut(road)
     numbers = [s.item.number for _, s in road.log]
     assert numbers == [0] * MOST_ATTEMPTS + [1] * MOST_ATTEMPTS
-
-
-def test_without_a_clock_the_campaign_goes_on_after_a_power_cut():
     made = campaign(step(repetitions=3, more='[step.trigger]\non = "periodic"\nevery_s = 300'))
     road = Road(made, utc=False)
     road.seconds(10)
@@ -283,7 +277,7 @@ def test_a_plan_begins_anew_once_a_month_in_months_without_that_day_on_their_las
         assert (reset_before(now, day), reset_after(now, day)) == (before, after)
 
 
-def test_the_forecast_goes_on_at_the_pace_so_far():
+def test_the_forecast_goes_on_at_the_pace_so_far_and_a_days_runs_are_of_the_local_day():
     spending = Spending(Budget(path_bytes=10_000, reset_day=1), ("a",))
     spending.add({"a": 2000}, utc_s(2026, 6, 1, 12))
     spending.add({"a": 2000}, utc_s(2026, 6, 10, 12))
@@ -293,6 +287,12 @@ def test_the_forecast_goes_on_at_the_pace_so_far():
     assert plan.exceeds
     later = spending.forecast("a", utc_s(2026, 7, 1))
     assert (later.used_bytes, later.left_bytes) == (0, 10_000)
+    spending = Spending(Budget(day_bytes=800, day_runs=1), ("a",), zone("America/Los_Angeles"))
+    spending.add({"a": 700}, utc_s(2026, 6, 1, 6))  # 23:00 of 31 May there
+    refused = spending.refuses({"a": 50}, utc_s(2026, 6, 1, 6, 30))
+    assert refused == ("the day's 1 runs are made", 1800.0)
+    assert spending.refuses({"a": 50}, utc_s(2026, 6, 1, 7)) is None
+    assert "day's budget has 100 bytes left" in spending.refuses({"a": 200}, utc_s(2026, 6, 1, 7))[0]
 
 
 def test_what_was_spent_at_an_unknown_time_counts_as_now_and_without_a_clock_nothing_is_spent_twice():
@@ -309,12 +309,3 @@ def test_what_was_spent_at_an_unknown_time_counts_as_now_and_without_a_clock_not
     each = Spending(Budget(path_bytes=1000, by_role={"b": 10}), ("a", "b"))
     assert each.refuses({"a": 500, "b": 5}, utc_s(2026, 6, 1)) is None
     assert each.refuses({"a": 500, "b": 11}, utc_s(2026, 6, 1))[0].startswith("b: the plan has 10")
-
-
-def test_a_days_runs_are_of_the_local_day_its_bytes_of_the_sims():
-    spending = Spending(Budget(day_bytes=800, day_runs=1), ("a",), zone("America/Los_Angeles"))
-    spending.add({"a": 700}, utc_s(2026, 6, 1, 6))  # 23:00 of 31 May there
-    refused = spending.refuses({"a": 50}, utc_s(2026, 6, 1, 6, 30))
-    assert refused == ("the day's 1 runs are made", 1800.0)
-    assert spending.refuses({"a": 50}, utc_s(2026, 6, 1, 7)) is None
-    assert "day's budget has 100 bytes left" in spending.refuses({"a": 200}, utc_s(2026, 6, 1, 7))[0]

@@ -113,15 +113,12 @@ def test_addresses_come_from_the_environment_and_nothing_else_is_taken_for_it() 
     assert not re.search(r"[\w.]+@[\w.]+|password|token:", whole)
 
 
-def test_each_alarm_has_its_tolerance_and_each_tolerance_its_alarm() -> None:
+def test_each_alarm_has_its_tolerance_and_only_what_watches_for_silence_fires_without_data() -> None:
     assert [a.key for a in alarms()].count("server-dead") == 1
     assert {a.key for a in alarms()} == set(TOLERANCES)
     assert len({a.title for a in alarms()}) == len(alarms())
     assert TOLERANCES["probe-not-measuring"].limit == PROBE_STATES.index("online_not_measuring")
     assert TOLERANCES["modem-lost"].limit == MODEM_STATES.index("lost")
-
-
-def test_only_what_watches_for_silence_takes_no_data_for_an_alarm() -> None:
     by = {
         state: {r["labels"]["alarm"] for r in told() if r["noDataState"] == state}
         for state in ("Alerting", "OK", "KeepLast")

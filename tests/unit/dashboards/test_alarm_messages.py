@@ -70,15 +70,12 @@ def test_a_text_is_rendered_or_refused(text) -> None:
         return
 
 
-def test_durations_as_prometheus_writes_them() -> None:
+def test_durations_and_figures_as_prometheus_writes_them() -> None:
     rows = [
         (0, "0s"), (1, "1s"), (59.5, "59.5s"), (60, "1m 0s"), (3723.9, "1h 2m 3s"), (93_784, "1d 2h 3m 4s"), (0.5, "500ms"),
         (-61, "-1m 1s"), (float("inf"), "+Inf"),
     ]  # fmt: skip
     assert [(value, wanted) for value, wanted in rows if humanize_duration(value) != wanted] == []
-
-
-def test_figures_as_prometheus_writes_them() -> None:
     assert [humanize_1024(v) for v in (0, 1, 1000, 1024, 1.5 * 2**30)] == ["0", "1", "1000", "1ki", "1.5Gi"]
     assert [humanize_percentage(v) for v in (0.853, 1, 0.12345)] == ["85.3%", "100%", "12.35%"]
     assert printed("%.2f %v", 1.005, "x") == "1.00 x"

@@ -46,7 +46,7 @@ def test_a_query_of_a_query_keeps_the_units_and_has_no_time_filter_of_its_own():
         select(x.total("received_bytes"), of=inner, by=["operator"])
 
 
-def test_a_name_that_the_schema_has_not_is_refused_by_name():
+def test_a_name_that_the_schema_has_not_and_a_query_that_makes_no_sense_are_refused():
     rows = [
         (lambda: select(x.mean("rsrp"), of="radio"), "radio has no field 'rsrp'; did you mean 'rsrp_"),
         (lambda: select(x.mean("rsrp_dbm"), of="radios"), "no measurement 'radios'; did you mean 'radio'"),
@@ -57,9 +57,6 @@ def test_a_name_that_the_schema_has_not_is_refused_by_name():
         (lambda: tag_values("pth", "radio"), "radio has no tag 'pth'"),
     ]
     assert [(make, message) for make, message in rows if not re.search(message, said(UnknownNameError, make))] == []
-
-
-def test_a_query_that_makes_no_sense_is_refused():
     rows = [
         (lambda: select(x.mean("state"), of="radio"), r"radio.state is no number \(str\): mean"),
         (lambda: select(x.mean("stale"), of="radio"), r"radio.stale is no number \(bool\)"),

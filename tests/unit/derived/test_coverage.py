@@ -171,13 +171,15 @@ def cell(area):
     return (*sides[1], *sides[0])
 
 
-def test_places_have_the_geohash_that_the_world_gives_them():
+def test_places_have_the_worlds_geohash_and_what_is_known_less_well_a_larger_area():
     rows = [(57.64911, 10.40744, "u4pruydqqvj"), (42.605, -5.603, "ezs42"), (-25.382708, -49.265506, "6gkzwgjzn820")]
     assert [
         (latitude, longitude, area)
         for latitude, longitude, area in rows
         if geohash(latitude, longitude, len(area)) != area
     ] == []
+    rows = [(0, 6), (5, 6), (610, 6), (612, 5), (1112, 5), (4800, 5), (5000, 4), (19_500, 4), (55_600, 3), (10**7, 1)]
+    assert [(error_m, letters) for error_m, letters in rows if letters_for(error_m) != letters] == []
 
 
 @given(st.floats(-90, 90), st.floats(-180, 180), st.integers(1, 12))
@@ -185,11 +187,6 @@ def test_a_place_lies_in_its_area(latitude, longitude, letters):
     south, north, west, east = cell(geohash(latitude, longitude, letters))
     assert south - 1e-9 <= latitude <= north + 1e-9
     assert west - 1e-9 <= longitude <= east + 1e-9
-
-
-def test_what_is_known_less_well_is_a_larger_area():
-    rows = [(0, 6), (5, 6), (610, 6), (612, 5), (1112, 5), (4800, 5), (5000, 4), (19_500, 4), (55_600, 3), (10**7, 1)]
-    assert [(error_m, letters) for error_m, letters in rows if letters_for(error_m) != letters] == []
 
 
 @given(st.floats(0, 2e6))
@@ -268,7 +265,7 @@ def test_what_shares_its_paths_has_no_benefit_and_a_run_that_the_network_failed_
     assert (worse.fields["gain"], worse.fields["benefit"]) == (0, -1)
 
 
-def test_what_is_no_whole_pair_has_no_point():
+def test_what_is_no_whole_pair_has_no_point_and_the_sum_of_the_paths_stands_for_all_at_once():
     rows = [
         RUNS[1:],
         RUNS[:1],
@@ -277,9 +274,6 @@ def test_what_is_no_whole_pair_has_no_point():
         [run("r1", "mptcp", "a", None), *RUNS[1:]],
     ]
     assert [runs for runs in rows if pair_point(runs, OPERATORS, {}) is not None] == []
-
-
-def test_the_sum_of_the_paths_stands_for_all_at_once():
     rows = [([10e6, 5e6], 12.5e6, 0.5), ([10e6, 5e6], 4e6, -0.6), ([8e6], 8e6, None), ([0.0, 0.0], 0.0, None)]
     assert [
         (separate, x, raw)

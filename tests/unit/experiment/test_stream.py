@@ -90,16 +90,13 @@ def ends():
     there.close()
 
 
-def test_a_read_wakes_and_what_comes_later_is_read(ends):
+def test_a_read_wakes_and_a_write_where_it_is_asked_for(ends):
     here, there = ends
     stream.wake(here, 0.05)
     with pytest.raises(BlockingIOError):
         here.recv(10)
     there.sendall(b"late")
     assert here.recv(10) == b"late"
-
-
-def test_a_write_wakes_when_it_is_asked_for(ends):
     here, _ = ends
     stream.wake(here, 0.05, sending=True)
     with pytest.raises(BlockingIOError):

@@ -19,7 +19,7 @@ def join(**more):
     return found.verdict, found.where
 
 
-def test_primary():
+def test_verdicts_of_a_first_subflow_and_of_a_join():
     rows = [
         ({"syns": (1, 0, 2)}, ("stripped", "syn")),
         ({"syns": (1, 1, 1)}, ("stripped", "syn-ack")),
@@ -36,9 +36,6 @@ def test_primary():
         ({"handshake": True, "data": True, "alive": True}, ("native", None)),
     ]
     assert [(seen, expected) for seen, expected in rows if primary(**seen) != expected] == []
-
-
-def test_join():
     rows = [
         ({"over": None}, ("untested", None)),
         ({"error": "timeout"}, ("untested", None)),

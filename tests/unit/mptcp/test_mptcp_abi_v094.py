@@ -54,7 +54,7 @@ def test_connection_and_subflows_are_told_by_the_kernels_own_stride():
     assert info.subflows[0].tcp.busy_time_us is None
 
 
-def test_sizes_that_contradict_each_other_are_refused():
+def test_sizes_that_contradict_each_other_and_another_file_are_refused():
     rows = [
         (header(1)[:20], tcp_info(), ends("1.2.3.4", "5.6.7.8")),
         (header(2), tcp_info(), ends("1.2.3.4", "5.6.7.8") * 2),
@@ -67,6 +67,16 @@ def test_sizes_that_contradict_each_other_are_refused():
         for told, tcp, pairs in rows
         if not said(AbiError, v094.decode_info, told, meta(), tcp, pairs)
     ] == []
+    rows = [
+        "sl nothing\n",
+        HEADING + "0: 1 2\n",
+        HEADING + LINE.replace("6601A8C0:", "6601A8:"),
+        HEADING + LINE.replace(" 0 6601", " 2 6601"),
+        HEADING + LINE.replace("E89F", "+89F"),
+        HEADING + LINE.replace("21895", "21_895"),
+        HEADING + LINE.replace("00000010:", "1000000010:"),
+    ]
+    assert [text for text in rows if not said(AbiError, v094.parse_connections, text)] == []
 
 
 @given(st.binary(max_size=80), st.binary(max_size=60), st.binary(max_size=400), st.binary(max_size=200))
@@ -101,19 +111,6 @@ def test_connections_and_counters_by_the_kernels_files():
     assert v094.parse_counters(text) == {"MPCapableSYNRX": 3, "MPJoinSynTx": -1}
     with pytest.raises(AbiError):
         v094.parse_counters("MPCapableSYNRX 1 2\n")
-
-
-def test_another_file_is_refused():
-    rows = [
-        "sl nothing\n",
-        HEADING + "0: 1 2\n",
-        HEADING + LINE.replace("6601A8C0:", "6601A8:"),
-        HEADING + LINE.replace(" 0 6601", " 2 6601"),
-        HEADING + LINE.replace("E89F", "+89F"),
-        HEADING + LINE.replace("21895", "21_895"),
-        HEADING + LINE.replace("00000010:", "1000000010:"),
-    ]
-    assert [text for text in rows if not said(AbiError, v094.parse_connections, text)] == []
 
 
 @given(st.text(max_size=300))

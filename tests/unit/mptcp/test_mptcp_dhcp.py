@@ -38,15 +38,12 @@ SERVER = bytes([54, 4, 192, 168, 8, 1])
 FULL = ROUTER + SERVER + bytes([1, 4, 255, 255, 254, 0, 51, 4, 0, 0, 1, 0, 58, 4, 0, 0, 0, 100])
 
 
-def test_an_answer_is_understood():
+def test_an_answer_is_understood_and_what_is_none_a_named_error():
     told = Answer("given", 1, MAC, "192.168.8.100", 23, "192.168.8.1", "192.168.8.1", 256, 100)
     assert parse(answer(5, options=b"\0\0" + FULL)) == told
     assert parse(answer(6, address=NONE)).kind == "refused"
     bare = parse(answer(2))
     assert (bare.kind, bare.prefix, bare.router, bare.lease_s) == ("offer", 24, None, None)
-
-
-def test_what_is_no_answer_is_a_named_error():
     rows = [
         b"",
         answer(5)[:239],

@@ -18,16 +18,13 @@ def tree(tmp_path, monkeypatch):
     monkeypatch.setattr(sysctls, "ROOT", tmp_path)
 
 
-def test_what_the_kernel_does_not_have_is_recorded_not_fatal():
+def test_other_names_are_refused_and_what_the_kernel_does_not_have_is_recorded():
+    rows = ["kernel.panic", "net", "net.ipv4/../../kernel.panic", "net..x", "net.ipv4.tcp_rmem\n"]
+    assert [name for name in rows if "no network sysctl" not in said(ValueError, sysctls.apply, {name: 1})] == []
     setting = sysctls.apply({"net.mptcp.blackhole_timeout": 0})["net.mptcp.blackhole_timeout"]
     assert (setting.before, setting.now, setting.error) == (None, None, "No such file or directory")
     assert sysctls.restore({"x": setting}) == {}
     assert sysctls.read(["net.mptcp.blackhole_timeout"]) == {"net.mptcp.blackhole_timeout": None}
-
-
-def test_other_names_are_refused():
-    rows = ["kernel.panic", "net", "net.ipv4/../../kernel.panic", "net..x", "net.ipv4.tcp_rmem\n"]
-    assert [name for name in rows if "no network sysctl" not in said(ValueError, sysctls.apply, {name: 1})] == []
 
 
 PATHS = (Path("a", "eth1"), Path("b", "eth2"))

@@ -85,9 +85,16 @@ def test_a_fault_is_named():
         for change, reason in rows
         if reason not in said(QueueError, read_queue, {"format": FORMAT, "campaigns": [{**pushed_told(ONE), **change}]})
     ] == []
-
-
-def test_too_many_or_twice_the_same_and_a_text_is_text_or_the_probes_own():
+    rows = [
+        ({"state": "queued"}, "is none of taken"),
+        ({"state": "refused"}, "has no reason"),
+        ({"state": "done", "reason": "x" * 1001}, "1000 characters"),
+        ({"state": "done", "runs": {"ok": -1}}, "'ok' is no whole number"),
+        ({"state": "done", "runs": {"Ok": 1}}, "'Ok' is no name"),
+        ({"state": "done", "steps": {"s": 5}}, "counts are no object"),
+        ([], "no JSON object"),
+    ]
+    assert [(content, reason) for content, reason in rows if reason not in said(QueueError, read_report, content)] == []
     row = pushed_told(ONE)
     with pytest.raises(QueueError, match="occurs twice"):
         read_queue({"format": FORMAT, "campaigns": [row, row]})
@@ -110,16 +117,3 @@ def test_a_report_is_read_as_it_was_told(state, steps, runs):
     report = Report(state, None, steps, runs)
     assert read_report(json.loads(json.dumps(report_told(report)))) == report
     assert set(SETTLED) < set(STATES)
-
-
-def test_a_report_that_is_none():
-    rows = [
-        ({"state": "queued"}, "is none of taken"),
-        ({"state": "refused"}, "has no reason"),
-        ({"state": "done", "reason": "x" * 1001}, "1000 characters"),
-        ({"state": "done", "runs": {"ok": -1}}, "'ok' is no whole number"),
-        ({"state": "done", "runs": {"Ok": 1}}, "'Ok' is no name"),
-        ({"state": "done", "steps": {"s": 5}}, "counts are no object"),
-        ([], "no JSON object"),
-    ]
-    assert [(content, reason) for content, reason in rows if reason not in said(QueueError, read_report, content)] == []

@@ -86,7 +86,7 @@ def test_the_fast_reader_agrees_with_the_plain_one(line):
         assert fast == _parse_any(line)
 
 
-def test_a_broken_line_is_refused_by_name():
+def test_a_broken_line_or_tag_is_refused_by_name():
     rows = [
         ("", "no measurement name"),
         ("radio", "no fields"),
@@ -99,9 +99,6 @@ def test_a_broken_line_is_refused_by_name():
         ("radio rsrp_dbm=1 12ms", "is not a time"),
     ]
     assert [(line, reason) for line, reason in rows if reason not in said(RecordError, parse, line)] == []
-
-
-def test_a_tag_that_line_protocol_cannot_carry_is_refused():
     for value in ("ends in \\", "two\nlines", 'a "quote"', "an \x1b[0m escape", "long" * 100):
         with pytest.raises(RecordError):
             encode(Record("event", {"kind": value}, {"detail": "x"}, 5), {}, 1, 2)
@@ -134,9 +131,6 @@ def test_what_breaks_the_table_is_refused_by_name():
         for measurement, tags, fields, reason in rows
         if reason not in said(RecordError, check, measurement, tags, fields)
     ] == []
-
-
-def test_derived_types_and_common_tags_are_taken_and_absent_quantities_left_out():
     fields = {"eci": Cell.HOME, "rsrp_dbm": np.float64(-90.5), "rsrq_db": -10, "seq": 1, "monotonic_ns": 0}
     check("radio", {"probe": "p", "boot": "b", "path": "a"}, fields)
     record = Record.make("radio", {"path": "a", "rat": None, "driver": ""}, {"rsrp_dbm": -90.0, "pci": None}, 1)

@@ -84,7 +84,7 @@ def refused(told):
     return False
 
 
-def test_offers_that_cannot_be():
+def test_offers_names_and_receipts_that_are_and_that_cannot_be():
     tried = [
         *({"bytes": value} for value in (True, -1, 1 << 60, 10240.0)),
         *({"chunk_bytes": value} for value in (1, 1 << 30)),
@@ -95,9 +95,6 @@ def test_offers_that_cannot_be():
         {"format": "tandem-trace/2"},
     ]
     assert [wrong for wrong in tried if not refused({**GOOD, **wrong})] == []
-
-
-def test_names_and_receipts_that_are_and_names_that_are_none():
     good = ["a", "captures/run-1-a.pcap", "a/b/c/d/e", "x" * 150, "_a", "0", "a..b", "a.", "/".join(["y" * 40] * 5)]
     assert [name for name in good if not is_name(name)] == []
     bad = [None, 3, b"a", "", "/a", "a/", "a//b", "..", "a/..", ".a", "-a", "a\n", "a/b/c/d/e/f", "x" * 151, "é"]
