@@ -293,3 +293,13 @@ def test_what_deflates_was_brought_up_to_date(probe: Probe, server: TraceServer)
     probe.uploader.wake()
     probe.until("trace_received")
     assert server.received[offer.name] == content
+
+
+def test_a_capture_without_a_manifest_is_received_as_it_is(probe: Probe) -> None:
+    (probe.folder / "captures").mkdir()
+    (probe.folder / "captures/run-0123456789ab-a.pcap").write_bytes(b"left behind")
+    probe.uploader.start()
+    probe.until("trace_received")
+    receipt = probe.queue.receipts.of("captures/run-0123456789ab-a.pcap")
+    assert receipt.run == "run-0123456789ab"
+    assert [kept.name for kept in probe.queue.kept()] == ["captures/run-0123456789ab-a.pcap"]

@@ -85,6 +85,12 @@ def test_a_refused_handshake_is_tried_again_at_once_then_later():
     assert made.ways[1].why_not == "connection refused"
 
 
+def test_a_path_without_an_address_waits_for_one():
+    made = chosen()
+    assert made.due(0, {"a": [A]}) == []
+    assert went(made.due(9, {"a": [A], "b": ["192.0.2.77"]})) == [("b", "192.0.2.77", FIRST)]
+
+
 @pytest.mark.parametrize(("code", "again"), [(errno.EINVAL, False), (errno.ESRCH, False), (errno.ENETUNREACH, True)])
 def test_what_the_kernel_refuses(code, again):
     made = chosen()

@@ -80,6 +80,13 @@ def test_a_path_that_is_down_is_not_tried_one_that_was_out_of_reach_is_again_and
     assert TOKEN not in joins
 
 
+@pytest.mark.parametrize("more", [{"server_side": True}, {}])
+def test_connections_of_others_are_left_alone(more):
+    joins = told(event("created", **more), event("established", **more), TOLD, ours=bool(more))
+    assert TOKEN not in joins
+    assert joins.due(0, UP) == []
+
+
 _KINDS = st.sampled_from(("created", "established", "closed", "announced", "subflow_established", "subflow_closed"))
 _HOSTS = st.sampled_from((None, FOUR, SIX, S4, S6))
 _EVENTS = st.builds(PmEvent, _KINDS, st.integers(1, 3), _HOSTS, _HOSTS, st.sampled_from((None, 1, 2)), st.none())
