@@ -1,7 +1,5 @@
 """Mobility classes by how often events came: the fit, what leaving one out says of it, and each run's window, by hand."""
 
-from __future__ import annotations
-
 import itertools
 import random
 
@@ -24,11 +22,6 @@ def test_the_threshold_between_low_and_high_speed():
     # 8.5 lies among the other class: it is judged wrong when it is left out.
     wrong = fit({"low": [1.0, 2.0, 3.0, 8.5], "high": [7.0, 8.0, 9.0]})
     assert (wrong.accuracy, wrong.confusion) == (pytest.approx(6 / 7), ((3, 1), (0, 3)))
-
-
-def test_three_classes():
-    found = fit({"static": [0.0, 0.0, 1.0], "low": [4.0, 5.0, 6.0], "high": [9.0, 10.0, 11.0]})
-    assert found == (Classifier(("static", "low", "high"), (2.5, 7.5)), 1.0, 9, ((3, 0, 0), (0, 3, 0), (0, 0, 3)))
 
 
 def test_no_other_bounds_have_fewer_errors():

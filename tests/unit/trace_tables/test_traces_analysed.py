@@ -1,7 +1,6 @@
 """Captures that came become tables, each once: through the real registry, desk and folder, by the real passes."""
 
 import hashlib
-import ipaddress
 import json
 import time
 
@@ -32,13 +31,7 @@ PLAIN = pcap(scenes.plain_download().packets)
 
 def halves():
     """A connection of two subflows as a machine captures it: each interface has its own."""
-    packets = scenes.two_subflows().wire.packets
-    second = ipaddress.ip_address(CLIENT2).packed
-    on_second = [second in (packet.content[12:16], packet.content[16:20]) for packet in packets]
-    return tuple(
-        pcap([packet for packet, other in zip(packets, on_second, strict=True) if other is which])
-        for which in (False, True)
-    )
+    return tuple(pcap(packets) for packets in scenes.by_path(scenes.two_subflows().wire.packets))
 
 
 class Server(Place):

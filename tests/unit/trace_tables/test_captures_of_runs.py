@@ -1,19 +1,113 @@
-"""Captures of runs that went on at once: each run gets its own connection, or none and a line that says why."""
-
-from __future__ import annotations
+"""A run's captures of one path each, read together: the data-level queue over all paths."""
 
 import json
 from dataclasses import replace
 
+import folders
+import numpy as np
 import pytest
-from captures import EPOCH, S, pcap
+import scenes
+from captures import EPOCH, S, pcap, token
 from folders import run, tables
 from scenes import plain_download, two_subflows
 
+from tandem_server import tandem_trace_core
 from tandem_server.analysis.clock import Clock
 from tandem_server.analysis.folder import Capture, load
 from tandem_server.analysis.papers.folder_bins import bins_of_folder
 from tandem_server.analysis.papers.shared_captures import Seen, joined
+
+pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
+CLOCK = Clock(EPOCH - 10 * 10**9)
+
+
+def plain_manifest(name: str = "run-1", **more) -> dict:
+    of_opener = f"{token(scenes.CLIENT_KEY, 1):08x}"
+    return {
+        "id": name,
+        "kind": "mptcp",
+        "pair": None,
+        "started_utc_ns": EPOCH,
+        "ended_utc_ns": EPOCH + 10**9,
+        "environment": {"further": {"connection": of_opener}},
+        "result": {"fallback": False},
+        **more,
+    }
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Captures of path a and of path b of one connection, analysed."""
+    caps = tmp_path / "probe" / "captures"
+    caps.mkdir(parents=True)
+    for path, own in zip("ab", scenes.by_path(scenes.two_subflows().wire.packets), strict=True):
+        (caps / f"run-1-{path}.pcap").write_bytes(pcap(own))
+    run(tmp_path / "probe", "--out", tmp_path / "traces")
+    return tmp_path
+
+
+def listed(run_name: str | None = "run-1", pair: str | None = None) -> list[Capture]:
+    return [Capture(f"captures/run-1-{path}.pcap", 0, None, run_name, path, False, pair) for path in "ab"]
+
+
+def queues(folder, captures, *manifests):
+    remarks: list[str] = []
+    made = bins_of_folder(folder, captures, CLOCK, manifests, remarks)
+    return [bins for bins in made if bins.path is None], remarks
+
+
+@pytest.mark.parametrize(("run_name", "pair"), [("run-1", None), (None, "pair-1")])
+def test_the_queue_of_both_paths_is_what_came_before_the_gap_was_filled(folder, run_name, pair):
+    made, remarks = queues(folder, listed(run_name, pair), plain_manifest(pair=pair))
+    (queue,) = made
+    assert (queue.run, remarks) == ("run-1", [])
+    assert np.nanmax(queue.reorder_queue_bytes) == 2000
+    assert queue.t_s[0] == pytest.approx(10.0)
+    assert np.allclose(np.diff(queue.t_s), 0.1)
+
+
+def test_one_path_or_what_has_no_token_or_fell_back_has_no_queue(folder):
+    assert queues(folder, listed()[:1], plain_manifest()) == ([], [])
+    for m in (
+        plain_manifest(environment={}),
+        plain_manifest(result={"fallback": True}),
+        plain_manifest(kind="tcp"),
+        plain_manifest("run-2"),
+    ):
+        assert queues(folder, listed(), m) == ([], []), m
+
+
+def test_what_cannot_be_told_is_named(folder):
+    told = plain_manifest(environment={"further": {"connection": "0badcafe"}})
+    assert queues(folder, listed(), told) == (
+        [],
+        ["run-1: no data-level queue: 0 connections in its captures have its token"],
+    )
+    with_c = [*listed(), Capture("captures/run-1-c.pcap", 0, None, "run-1", "c", False)]
+    assert queues(folder, with_c, plain_manifest()) == (
+        [],
+        ["run-1: no data-level queue: not all of its captures were analysed with bins of one width"],
+    )
+    changed = folder / "probe/captures/run-1-b.pcap"
+    why = f"run-1: no data-level queue: {changed} is gone or was changed since it was analysed"
+    changed.write_bytes(folders.plain())
+    assert queues(folder, listed(), plain_manifest()) == ([], [why])
+    changed.unlink()
+    assert queues(folder, listed(), plain_manifest()) == ([], [why])
+
+
+def test_what_is_too_much_for_one_reading_is_named(folder, monkeypatch):
+    whole = tandem_trace_core.analyse_together
+    small = {"together_bytes": 400}
+    monkeypatch.setattr(
+        "tandem_server.tandem_trace_core.analyse_together",
+        lambda paths, bin_ns: whole(paths, bin_ns=bin_ns, limits=small),
+    )
+    assert queues(folder, listed(), plain_manifest()) == (
+        [],
+        ["run-1: no data-level queue: its captures are too much for one reading (together_bytes)"],
+    )
+
 
 SERVER = "192.0.2.9"
 URL = {"server": {"measurement": f"http://{SERVER}:8480"}}
@@ -54,12 +148,6 @@ SEEN = {
 }
 
 
-def test_by_tokens_and_ports():
-    made, lines = joined(PAIR, SEEN)
-    assert made == {("run-m", "a"): 2, ("run-m", "b"): 0, ("run-a", "a"): 1, ("run-b", "b"): 1}
-    assert lines == []
-
-
 @pytest.mark.parametrize(
     ("other", "why"),
     [
@@ -78,25 +166,22 @@ def test_what_does_not_fit_in_everything_is_not_it(other, why):
     assert lines[0].startswith(f"run-a: not joined to its packets: {why}")
 
 
-def test_two_that_fit_are_none():
+def test_what_is_not_sure_is_not_joined():
     made, (line,) = joined([PAIR[1]], {"a": [plain(1, 5001), plain(2, 5001)]})
     assert (made, line.partition(": ")[2][:34]) == ({}, "not joined to its packets: 2 conne")
     made, (line,) = joined([PAIR[0]], {"a": [multi(1, 0xA1, 0xB1), multi(2, 0xA1, 0xB2)]})
     assert (made, line) == ({}, "run-m: not joined to its packets: 2 connections in the captures have its token")
-
-
-def test_one_that_two_runs_could_mean_is_neithers():
     made, lines = joined([tcp("run-a", "a", 5001), tcp("run-c", "a", 5001), PAIR[0]], SEEN)
     assert made == {("run-m", "a"): 2, ("run-m", "b"): 0}
     assert lines == [
         f"{name}: not joined to its packets on path a: another run could be meant as well"
         for name in ("run-a", "run-c")
     ]
-
-
-def test_without_its_handshake_the_other_paths_are_not_known_either():
     made, (line,) = joined([PAIR[0]], {"b": SEEN["b"]})
     assert (made, line) == ({}, "run-m: not joined to its packets: 0 connections in the captures have its token")
+    made, lines = joined(PAIR, SEEN)
+    assert made == {("run-m", "a"): 2, ("run-m", "b"): 0, ("run-a", "a"): 1, ("run-b", "b"): 1}
+    assert lines == []
 
 
 @pytest.mark.parametrize("result", [{}, {"sender": None}, {"sender": {"connections": [{"subflows": [{"path": "a"}]}]}}])
@@ -144,3 +229,25 @@ def test_bins_of_a_capture_that_two_runs_shared(tmp_path):
     lost = mptcp("run-x", token ^ 1)
     assert bins_of_folder(tmp_path, [capture], Clock(EPOCH), [lost], remarks) == []
     assert len(remarks) == 1
+
+
+pytest.importorskip("pyarrow", reason="no pyarrow; pip install -r requirements/dev.txt")
+
+
+def test_bins_by_run_and_path(tmp_path):
+    captures = tmp_path / "captures"
+    captures.mkdir()
+    (captures / "a.pcap").write_bytes(folders.plain())
+    (captures / "both.pcap").write_bytes(folders.two_subflows())
+    (captures / "stray.pcap").write_bytes(folders.plain())
+    run(captures, "--out", tmp_path / "traces")
+    listed = [
+        Capture("captures/a.pcap", 0, None, "run-1", "modem-1", False),
+        Capture("captures/both.pcap", 0, None, "run-2", None, False),
+        Capture("captures/stray.pcap", 0, None, None, None, False),
+    ]
+    made = bins_of_folder(tmp_path, listed, Clock(EPOCH - 10 * 10**9))
+    assert [(bins.run, bins.path) for bins in made] == [("run-1", "modem-1"), ("run-2", ""), ("run-2", None)]
+    assert all(bins.t_s[0] >= 10 and np.allclose(np.diff(bins.t_s), 0.1) for bins in made)
+    assert np.nanmax(made[2].reorder_queue_bytes) == 2000
+    assert np.nanmax(made[0].in_flight_bytes) > 0

@@ -3,9 +3,13 @@
 import json
 
 import pytest
+from hostile import said
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tandem.experiment.parameters import ParameterError
 from tandem.experiment.reachability.journal import COLUMNS, JOURNAL, Journal, write_table
+from tandem.experiment.reachability.names import ListError, read_deny, read_names
 from tandem.experiment.reachability.request import resolvers_told
 from tandem.experiment.reachability.tables import summary
 from tandem.mptcp.resolvers import find, nmcli, resolv_conf, resolvectl
@@ -49,7 +53,7 @@ def way(table, name):
     return next(w for w in table["ways"] if w["way"] == name)
 
 
-def test_the_four_ways():
+def test_the_four_ways_resolution_overlap_and_comparison():
     table = summary(ROWS, ["w", "l"])
     assert [w["way"] for w in table["ways"]] == ["w/w", "w/l", "l/w", "l/l"]
     ww, wl, lw, ll = (way(table, n) for n in ("w/w", "w/l", "l/w", "l/l"))
@@ -58,9 +62,6 @@ def test_the_four_ways():
     assert (wl["addresses"], wl["unresponsive_share"]) == (2, 0.5)
     assert (lw["addresses"], lw["unresponsive"], lw["only_resets"], lw["not_sent"]) == (2, 0, 1, 1)
     assert (ll["unresponsive_share"], ll["pings_unanswered_share"]) == (0.5, 0.5)
-
-
-def test_resolution_overlap_and_comparison():
     table = summary(ROWS, ["w", "l"])
     assert table["names"] == {"done": 5, "denied": 1}
     w, lte = table["resolution"]["w"], table["resolution"]["l"]
@@ -72,9 +73,6 @@ def test_resolution_overlap_and_comparison():
     assert (overlap["names_both"], overlap["names_same_share"], overlap["names_only_first"]) == (2, 0.5, 2)
     compared = next(c for c in table["comparison"] if c["ways"] == ["w/w", "l/l"])
     assert (compared["names"], compared["second_slower_share"], compared["difference_ms"]["mean"]) == (1, 1.0, 15.0)
-
-
-def test_nothing_done_is_none_and_no_division_by_zero():
     table = summary([], ["w", "l"])
     assert way(table, "w/l")["unresponsive_share"] is None
     assert table["overlap"][0]["share"] is None
@@ -132,3 +130,53 @@ def test_resolvers_as_the_programs_print_them(tmp_path):
 def test_resolvers_that_are_none_are_refused(given):
     with pytest.raises(ParameterError, match="resolvers"):
         resolvers_told(given, ["a", "b"])
+
+
+NAME = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?(\.[a-z]{2,5}){1,3}", fullmatch=True)
+
+
+@given(st.lists(NAME, min_size=1, max_size=30, unique=True), st.sampled_from(["\n", "\r\n"]), st.integers(1, 40))
+def test_tranco_lines_as_written(names, end, first):
+    raw = "".join(f"{rank},{name}{end}" for rank, name in enumerate(names, start=1)).encode()
+    found = read_names(raw, first).names
+    assert [(n.rank, n.name) for n in found] == list(enumerate(names, start=1))[:first]
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_list_or_one_line_that_names_the_line(raw):
+    text = said(ListError, read_names, raw, 5)
+    assert not text or (text.startswith("line ") and "mend" in text and "\n" not in text)
+
+
+@pytest.mark.parametrize("line", ["example.org", "0,example.org", "x,example.org", "1,", "1;example.org", "1,a b.org"])
+def test_a_line_that_is_none_is_named(line):
+    with pytest.raises(ListError, match=r"^line 2: "):
+        read_names(f"1,good.org\n{line}\n".encode(), 10)
+
+
+def test_a_name_counts_once_and_who_is_denied_is_by_name_network_and_behind_nat64():
+    assert [n.rank for n in read_names(b"1,a.org\n2,A.org.\n3,b.org", 10).names] == [1, 3]
+    deny = read_deny("# people who asked\nexample.org\n8.8.8.0/24 # theirs\n2600::1\n")
+    assert deny.denies_name("example.org")
+    assert deny.denies_name("www.example.org")
+    assert not deny.denies_name("notexample.org")
+    assert (deny.why_not("8.8.8.9"), deny.why_not("8.8.9.9"), deny.why_not("2600::1")) == ("denied", None, "denied")
+    assert read_deny("8.8.8.0/24").why_not("64:ff9b::808:808") == "denied"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "10.0.0.1", "192.168.1.1", "172.16.0.1", "127.0.0.1", "169.254.1.1", "100.64.0.1", "0.0.0.1", "224.0.0.1", "239.1.1.1",
+        "255.255.255.255", "240.0.0.1", "::1", "::", "fe80::1", "fd00::1", "ff02::1", "::ffff:10.0.0.1", "64:ff9b::10.0.0.1",
+        "2002:a00:1::1",
+    ],
+)  # fmt: skip
+def test_what_is_nobodys_public_server_is_never_pinged(address):
+    assert read_deny("").why_not(address) == "private"
+
+
+@pytest.mark.parametrize("line", ["1.2.3.4/40", "a b", "::g", "exa_mple..org"])
+def test_a_bad_line_of_the_deny_list_is_named(line):
+    with pytest.raises(ListError, match=r"^line 2: .*mend"):
+        read_deny(f"example.org\n{line}\n")

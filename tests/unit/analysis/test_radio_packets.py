@@ -1,16 +1,16 @@
 """Radio events joined to bins, worked out by hand at the borders: the factor, the gap, both modems, nothing before, the run's end."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tandem_server.analysis.folder import Capture
 from tandem_server.analysis.papers.recovery import recovery
 from tandem_server.analysis.radio.columns import COLUMNS, as_csv, records
 from tandem_server.analysis.radio.effects import joined
+from tandem_server.analysis.radio.matched import matched
 from tandem_server.analysis.radio.shapes import Binned, Flows, Radio, Rule
 
 WIDTH_NS = 100_000_000
@@ -92,12 +92,6 @@ def test_every_measure_of_one_drop():
     assert made.account == {"events": 1, "left_out": 0, "joined": 1, "without_connection": 0, "rows": 1}
 
 
-@pytest.mark.parametrize(("ms", "t_r"), [(75.0, 0.0), (75.001, 4.05)])
-def test_exactly_the_factor_is_recovered(ms, t_r):
-    data = binned((always(1000), raised(ms, 20, 24)))
-    assert only(joined(radio((20.0, "a", -6.0)), flows(("a", 0)), data, RULE))["t_r_s"] == pytest.approx(t_r)
-
-
 @pytest.mark.parametrize(("second", "left_out"), [(22.999, 2), (23.0, 0)])
 def test_events_nearer_than_the_gap_are_left_out_and_counted(second, left_out):
     data = binned((always(1000), always(50.0)))
@@ -111,21 +105,6 @@ def test_both_modems_at_one_second_are_marked_and_kept(other, both):
     made = joined(radio((20.0, "a", -6.0), (other, "b", None)), flows(("a", 0), ("b", 0)), data, RULE)
     assert [(row["path"], row["both_modems"]) for row in records(made)] == [("a", both), ("b", both)]
     assert [row["other_event_s"] for row in records(made)] == [pytest.approx(other - 20)] * 2
-
-
-def test_without_samples_before_there_is_no_t_r():
-    event = radio((20.0, "a", -6.0))
-    rows = [
-        only(joined(event, flows(("a", 0)), binned((always(1000), rtt)), RULE))
-        for rtt in (
-            lambda t: None if t < 20 else 90.0,
-            lambda t: None if t < 18.1 else 50.0,
-        )
-    ]
-    assert [row["why"] for row in rows] == ["no_sample_before", "just_begun"]
-    assert [row["t_r_s"] for row in rows] == [row["rtt_peak_ms"] for row in rows] == [None] * 2
-    assert [row["during_s"] for row in rows] == [5.0] * 2
-    assert [row["goodput_loss"] for row in rows] == [0.0] * 2
 
 
 @pytest.mark.parametrize(("event", "during"), [(20.0, 40.0), (21.0, 39.0)])
@@ -158,23 +137,13 @@ def test_what_does_not_come_back_says_why(seconds, events, why, during):
     assert row["during_s"] == pytest.approx(during)
 
 
-def test_a_run_that_ends_before_the_rtt_could_rise_does_not_say_it_never_left():
-    data = binned((always(1000), always(50.0)), seconds=24.9)
-    assert only(joined(radio((20.0, "a", -6.0)), flows(("a", 0), seconds=24.9), data, RULE))["why"] == "run_ended"
-    data = binned((always(1000), always(50.0)), seconds=25.0)
-    assert only(joined(radio((20.0, "a", -6.0)), flows(("a", 0), seconds=25.0), data, RULE))["t_r_s"] == 0.0
-
-
-def test_only_connections_that_have_data_then_are_joined():
+def test_only_connections_with_data_are_joined_and_bins_without_packets_are_nothing_carried():
     data = binned((lambda t: 1000 if 10 <= t < 20 else 0, always(50.0)))
     made = joined(
         radio((9.9, "a", -6.0), (13.0, "a", -6.0), (20.0, "a", -6.0), (15.0, "c", -6.0)), flows(("a", 0)), data, RULE
     )
     assert [row["t_s"] for row in records(made)] == [13.0]
     assert (made.account["joined"], made.account["without_connection"]) == (1, 3)
-
-
-def test_bins_without_packets_are_nothing_carried():
     full = binned((always(1000), always(50.0)))
     there = (full.place < 200) | (full.place >= 210)
     columns = (full.flow, full.place, full.goodput_bytes, full.rtt_mean_ms, full.rtt_max_ms)
@@ -202,14 +171,136 @@ def test_it_is_the_figures_recovery_of_the_bins_middles():
     assert compared > 20
 
 
-def test_nothing_gives_a_table_with_its_columns():
+def test_the_table_and_the_spec_have_every_column_with_its_unit_and_meaning():
     made = joined(radio(), flows(), Binned(WIDTH_NS, 0, *(np.empty(0, dtype=np.int64),) * 2, *(np.empty(0),) * 3), RULE)
     assert (list(records(made)), len(made)) == ([], 0)
     assert set(made.rows) == {name for name, *_ in COLUMNS}
     assert as_csv(made) == ",".join(name for name, *_ in COLUMNS) + "\n"
-
-
-def test_the_spec_has_every_column_with_its_unit_and_meaning():
     lines = (Path(__file__).parents[3] / "server/spec/radio-packets.md").read_text().splitlines()
     told = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")][1:]
     assert [(name, unit, what) for name, _, unit, what in told] == [(n, unit, what) for n, _, unit, what in COLUMNS]
+
+
+START = 10**18
+ADDRESSES = {"a": "10.0.0.1", "b": "10.0.1.1"}
+
+
+class Tables:
+    """Captures put together connection by connection, one subflow each."""
+
+    def __init__(self):
+        self.files, self.connections, self.subflows, self.totals = [], [], [], []
+
+    def add(self, file, carried, *, tokens=(math.nan, math.nan), multipath=False, address="10.0.0.1", port=8480):
+        name = f"/x/{file}"
+        if name not in self.files:
+            self.files.append(name)
+        at, number = self.files.index(name), sum(row[0] == self.files.index(name) for row in self.connections)
+        self.connections.append((at, number, multipath, False, port, *tokens))
+        self.subflows.append((at, number, number, address, START + 10**9, START + 9 * 10**9, 4e7))
+        for subflow in (math.nan, number):
+            self.totals.append((at, number, subflow, 1, carried, 1))
+            self.totals.append((at, number, subflow, 0, 100, 0))
+
+    def made(self, manifests, *captures):
+        shapes = (
+            (self.connections, "file connection multipath fallback responder_port opener_token responder_token"),
+            (self.subflows, "file subflow connection opener_address start_utc_ns end_utc_ns handshake_rtt_ns"),
+            (self.totals, "file connection subflow direction goodput_bytes rtt_method"),
+        )
+        tables = [
+            {
+                "files": self.files,
+                **{n: np.array(v) for n, v in zip(names.split(), zip(*rows, strict=True), strict=True)},
+            }
+            for rows, names in shapes
+        ]
+        listed = [Capture(f"captures/{file}", 0, None, run, path, False) for file, run, path in captures]
+        return matched(manifests, listed, *tables, START, ("ack", "timestamp"))
+
+
+def manifest(run, kind="tcp", *, files=(), received=1000, named=None, **more):
+    return {
+        "id": run, "kind": kind, "files": [{"name": f"captures/{f}"} for f in files], "result": {"bytes": received},
+        "environment": {"path_addresses": ADDRESSES, "further": {"connection": named}}, **more,
+    }  # fmt: skip
+
+
+def rows(found):
+    f = found.flows
+    return [(*one[:4], int(one[4])) for one in zip(f.run, f.path, f.file, f.rtt_method, f.connection, strict=True)]
+
+
+def test_a_multipath_run_is_known_by_its_token_on_one_path_and_by_the_other_ends_on_the_other():
+    t = Tables()
+    t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCD), multipath=True)
+    t.add("run-1-a.pcap", 90_000, tokens=(0x11, 0x22), multipath=True)
+    t.add("run-1-b.pcap", 7000, tokens=(math.nan, 0xCD), multipath=True)
+    t.add("run-1-b.pcap", 8000, tokens=(math.nan, 0x22), multipath=True)
+    found = t.made(
+        [manifest("run-1", "mptcp", named="ab")], ("run-1-a.pcap", "run-1", "a"), ("run-1-b.pcap", "run-1", "b")
+    )
+    assert rows(found) == [
+        ("run-1", "a", "run-1-a.pcap", "timestamp", 0),
+        ("run-1", "b", "run-1-b.pcap", "timestamp", 0),
+    ]
+    assert found.direction.tolist() == [1, 1]
+    assert (found.flows.start_ns[0], found.flows.handshake_ms[0]) == (10**9, 40.0)
+    assert found.account["runs_without_connection"] == 0
+
+
+def test_without_its_token_it_is_not_guessed():
+    t = Tables()
+    t.add("run-1-a.pcap", 5000, tokens=(0xAB, 0xCD), multipath=True)
+    for named in (None, "zz", "ac"):
+        found = t.made([manifest("run-1", "mptcp", named=named)], ("run-1-a.pcap", "run-1", "a"))
+        assert (rows(found), found.account["runs_without_connection"]) == ([], 1)
+
+
+def test_a_tcp_run_is_the_only_one_that_carried_as_much():
+    t = Tables()
+    t.add("pair-1-a.pcap", 999, port=8444)
+    t.add("pair-1-a.pcap", 1000)
+    t.add("pair-1-a.pcap", 5000, tokens=(0xAB, 0xCD), multipath=True)
+    runs = [manifest("run-1", files=["pair-1-a.pcap"]), manifest("run-2", "mptcp", files=["pair-1-a.pcap"], named="ab")]
+    found = t.made(runs, ("pair-1-a.pcap", None, "a"))
+    assert [(run, connection) for run, *_, connection in rows(found)] == [("run-1", 0), ("run-2", 1)]
+    t.add("pair-1-a.pcap", 1000)
+    found = t.made(runs, ("pair-1-a.pcap", None, "a"))
+    assert [run for run, *_ in rows(found)] == ["run-2"]
+    assert found.account["runs_without_connection"] == 1
+
+
+def test_of_a_capture_of_all_paths_the_path_is_that_with_the_subflows_address():
+    t = Tables()
+    t.add("whole.pcap", 5000, address="10.0.1.1")
+    t.add("other.pcap", 5000, address="10.9.9.9")
+    runs = [manifest("run-1", files=["whole.pcap"]), manifest("run-2", files=["other.pcap"])]
+    found = t.made(runs, ("whole.pcap", "run-1", None), ("other.pcap", "run-2", None))
+    assert [row[:2] for row in rows(found)] == [("run-1", "b")]
+    assert found.account["subflows_without_path"] == 1
+
+
+def test_other_experiments_connections_are_those_to_the_measurement_server():
+    t = Tables()
+    t.add("run-1-a.pcap", 500)
+    t.add("run-1-a.pcap", 700)
+    t.add("run-1-a.pcap", 9000, port=8443)
+    of = {"parameters": {"server": {"measurement": "http://s.test:8480"}}}
+    found = t.made([manifest("run-1", "any", **of)], ("run-1-a.pcap", "run-1", "a"))
+    assert [row[4] for row in rows(found)] == [0, 1]
+    assert rows(t.made([manifest("run-1", "any")], ("run-1-a.pcap", "run-1", "a"))) == []
+
+
+def test_captures_of_no_run_and_copies_are_counted():
+    t = Tables()
+    t.add("run-1-a.pcap", 5000)
+    t.add("copy/run-1-a.pcap.gz", 5000)
+    t.add("stray.pcap", 5000)
+    found = t.made([manifest("run-1")], ("run-1-a.pcap", "run-1", "a"), ("stray.pcap", None, None))
+    assert [row[:3] for row in rows(found)] == [("run-1", "a", "run-1-a.pcap")]
+    assert (found.account["captures_twice"], found.account["captures_of_no_run"], found.account["captures"]) == (
+        1,
+        1,
+        1,
+    )
