@@ -82,6 +82,13 @@ def test_recompute_makes_a_span_again_and_tells_how_far_it_is(server):
         assert (old_ns, tuple(sorted(tags.items()))) in found(store, "radio", "hour")
 
 
+def test_status_for_people(server):
+    status, out, _ = command("series", "status", "--config", config(server))
+    assert status == 0
+    assert "policy    minute: for ever" in out
+    assert "LACKS" not in out
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
