@@ -17,14 +17,6 @@ def counter(received: int, sent: int = 0, index: int = 3, boot: str = "one", int
     return Counter(interface, index, boot, received, sent)
 
 
-def test_the_first_sight_is_a_beginning_and_then_growth_counts() -> None:
-    ledger = Ledger()
-    assert ledger.seen("a", counter(5_000_000, 70), DAY) == (0, 0)
-    assert ledger.seen("a", counter(5_000_900, 170), DAY) == (900, 100)
-    assert ledger.spent("a", DAY) == 1000
-    assert ledger.spent("a", NEXT) == ledger.spent("b", DAY) == 0
-
-
 def test_a_new_boot_and_an_interface_made_since_began_at_nothing() -> None:
     ledger = Ledger()
     ledger.seen("a", counter(100), DAY)

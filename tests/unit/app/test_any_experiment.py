@@ -125,15 +125,6 @@ def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_
     assert [m["failure"] for m in manifests(tmp_path)].count(None) == 1
 
 
-def test_a_deadline_ends_it(tmp_path: Path, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tandem.app.run_parameters.SETUP_S", 0.0)
-    collector = rehearsal(tmp_path, gateway).start()
-    done = measured(collector, parameters={"how": "hang"}, deadline_s=1)[-1]
-    assert done["ok"] is False
-    assert done["results"][0]["failure"] == "not done after 1 s"
-    collector.stop()
-
-
 def test_the_experiment_is_told_its_deadline_and_without_one_its_own_counts(tmp_path: Path) -> None:
     (tmp_path / "patient").mkdir()
     code = (OWN / "steps/__main__.py").read_text().replace('"steps"', '"patient"')
@@ -193,19 +184,6 @@ def test_a_request_that_cannot_be_is_refused_with_the_reason(tmp_path: Path, gat
     assert wrong == []
 
 
-def test_what_the_machine_is_known_to_lack_is_refused_beforehand(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(
-        tmp_path, gateway, own=OWN, parts={"lack": lambda wanted: f"no {'netem' if wanted else 'nothing'}"}
-    )
-    collector.start()
-    try:
-        with pytest.raises(ValueError, match="no netem"):
-            collector.supervisor.answers.request("steps", {"shape": {"a": {"up_delay_ms": 5}}})
-    finally:
-        collector.stop()
-    assert manifests(tmp_path) == []
-
-
 def test_what_cannot_be_made_is_a_recorded_failure(tmp_path: Path, gateway: Gateway) -> None:
     made = Made()
     made.lack = "delay and loss need netem, which this kernel has not"
@@ -219,21 +197,6 @@ def test_what_cannot_be_made_is_a_recorded_failure(tmp_path: Path, gateway: Gate
     assert read_manifest(json.dumps(gateway.manifests[manifest["id"]]), manifest["id"], "probe-1") == manifest
 
 
-def test_the_paths_that_are_not_the_pairs_rest_meanwhile(tmp_path: Path, gateway: Gateway) -> None:
-    collector = rehearsal(tmp_path, gateway).start()
-    for wish in (
-        {"paths": ["b"], "pairing": "simultaneous"},
-        {"kind": "tcp", "path": "b"},  # which has no subflows
-        {},
-    ):
-        collector.supervisor.answers.request("download", wish)
-        collector.until(lambda: not collector.supervisor.pairs.running)
-    assert collector.paths.rested == [frozenset({"a"}), frozenset()]
-    assert collector.stop()
-    found = manifests(tmp_path)
-    assert sorted(len(m["paths"]) for m in found) == [1, 1, 1, 1, 1, 2]
-
-
 def test_paths_that_cannot_be_left_out_are_a_recorded_failure(tmp_path: Path, gateway: Gateway) -> None:
     collector = rehearsal(tmp_path, gateway)
     collector.paths.rests = False
@@ -243,13 +206,6 @@ def test_paths_that_cannot_be_left_out_are_a_recorded_failure(tmp_path: Path, ga
     (manifest,) = manifests(tmp_path)
     assert manifest["failure"] == {"reason": "paths: a could not be left out within 5 s", "retry": True}
     assert collector.paths.rested[-1] == frozenset()
-
-
-def test_a_connection_whose_subflows_the_experiment_orders_is_left_to_it(tmp_path: Path, gateway: Gateway) -> None:
-    collector = rehearsal(tmp_path, gateway).start()
-    measured(collector, parameters={"how": "order"})
-    collector.stop()
-    assert collector.paths.left == [0x71D77677]
 
 
 def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_path: Path, gateway: Gateway) -> None:

@@ -11,13 +11,6 @@ from tandem.app.plan import WishError, plan, wish_of, wish_of_request
 CONFIG = good()
 
 
-def test_a_pair_is_mptcp_over_all_paths_and_tcp_on_each() -> None:
-    planned = plan(CONFIG, wish_of(CONFIG, "sequential", "mobility_start"), 0)
-    assert sorted((r.kind, len(r.paths)) for r in planned.runs) == [("mptcp", 2), ("tcp", 1), ("tcp", 1)]
-    assert {r.path for r in planned.runs if r.kind == "tcp"} == {"a", "b"}
-    assert len({r.id for r in planned.runs}) == 3
-
-
 def test_the_same_seed_and_number_give_the_same_order_and_primary() -> None:
     wish = wish_of(CONFIG, "sequential", "request")
     for number in range(5):

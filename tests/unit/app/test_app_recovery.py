@@ -6,16 +6,12 @@ from pathlib import Path
 
 import pytest
 from doubles import Rehearsal, points
-from good_config import good
 from https_gateway import Gateway
 
-from tandem.app import real_modems
 from tandem.app.config import PathConfig
 from tandem.app.config_modem import RecoveryConfig
 from tandem.app.pairs import Pairs
 from tandem.app.parts import PathChange
-from tandem.app.real_modems import ModemActions, modem_poller
-from tandem.modem.recovery_usb import UsbPlace
 from tandem.modem.steps import ALL_STEPS, CannotStepError
 from tandem.schema.line_protocol import Point
 
@@ -114,22 +110,3 @@ def test_each_kind_of_modem_is_taken_up_its_own_ladder(tmp_path: Path, gateway: 
     collector.pollers["b"].poll(None, failure="busy")
     collector.until(lambda: actions["b"].done == ["session", "reboot", "usb", "power"])
     assert collector.stop()
-
-
-def test_a_web_server_is_reset_where_its_network_interface_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def place(port: str) -> UsbPlace:
-        asked.append(port)
-        return UsbPlace("1-1.4")
-
-    monkeypatch.setattr(real_modems, "usb_place", place)
-    monkeypatch.setattr(real_modems, "usb_reset", lambda found: f"{found.path} reset")
-    path = web(good(file=tmp_path / "c.toml").paths[1])
-    poller = modem_poller(path, 1.0, lambda _thing: None, lambda _path: None)
-    try:
-        assert ModemActions(path, poller).do("usb") == "1-1.4 reset"
-        assert ModemActions(replace(path, interface=None, usb="1-1.4:1.0"), poller).do("usb") == "1-1.4 reset"
-    finally:
-        poller.stop()
-    assert asked == [path.interface, "1-1.4"]

@@ -12,7 +12,6 @@ from https_gateway import Gateway
 
 from tandem.app.status_socket import ask
 from tandem.cli.main import main
-from tandem.schema.campaign_queue import FORMAT, SETTLED, Pushed, queue_told
 from tandem.schema.record import Record
 
 MOVED = """\
@@ -129,16 +128,6 @@ def test_what_cannot_be_is_refused_and_the_collector_lives(tmp_path):
     assert asked(tmp_path, action="status")["campaign"] is None
 
 
-def test_it_is_gone_on_with_by_the_next_life(tmp_path, gateway):
-    first = Rehearsal(tmp_path, gateway).start()
-    begin(tmp_path)
-    first.stop()
-    second = Rehearsal(tmp_path, gateway).start()
-    told = asked(tmp_path, action="status")["campaign"]
-    second.stop()
-    assert (told["name"], told["state"]) == ("own", "waiting")
-
-
 TRIGGERED = """\
 format = "tandem-campaign-file/1"
 name = "triggered"
@@ -217,47 +206,3 @@ def test_idle_while_nothing_is_measured_and_held_while_something_is(tmp_path, ga
         assert main(["campaign", "idle", *config, "--wait", "60"]) == 0
     finally:
         collector.stop()
-
-
-def pushed(gateway, text):
-    """What the gateway says of the queue: one campaign; its row, what was reported of it, and whether it is withdrawn."""
-    row = {"priority": 70, "withdraw": False}
-    reports = []
-
-    def queue(method, path, body):
-        if method == "PUT":
-            reports.append(json.loads(body))
-            return 200, {"ok": True, "withdraw": row["withdraw"]}, {}
-        if path != "/v1/campaigns":
-            return 200, {"format": FORMAT, "text": text}, {}
-        settled = bool(reports) and reports[-1]["state"] in SETTLED
-        one = Pushed("push-0123456789ab", "triggered", "t.toml", "paper", None, {}, True, pushed_utc_ns=1, **row)
-        return 200, queue_told([] if settled else [one]), {}
-
-    gateway.queue = queue
-    return row, reports
-
-
-def test_what_the_server_pushed_is_run_and_told(tmp_path, gateway):
-    _, reports = pushed(gateway, TRIGGERED + 'on = "always"')
-    collector = Rehearsal(tmp_path, gateway).start()
-    gateway.until(lambda: reports and reports[-1]["state"] == "done")
-    assert reports[-1]["steps"] == {"s": {"made": 1, "of": 1}}
-    (made,) = manifests(tmp_path)
-    assert made["campaign"]["push"] == "push-0123456789ab"
-    told = asked(tmp_path, action="status")["campaign"]
-    assert (told["push"], told["priority"], told["state"]) == ("push-0123456789ab", 70, "done")
-    collector.stop()
-
-
-def test_a_run_of_a_withdrawn_one_is_ended(tmp_path, gateway):
-    row, reports = pushed(gateway, TRIGGERED.replace("bytes = 1000", "seconds = 3600") + 'on = "always"')
-    collector = Rehearsal(tmp_path, gateway, "long").start()
-    collector.until(lambda: collector.supervisor.pairs.running)
-    row["withdraw"] = True
-    collector.supervisor.campaigns._queue.soon()
-    gateway.until(lambda: reports and reports[-1]["state"] == "withdrawn")
-    assert not collector.supervisor.pairs.running
-    (made,) = manifests(tmp_path)
-    assert made["failure"]["reason"] == "stopped"
-    collector.stop()

@@ -207,12 +207,3 @@ def test_a_run_that_cannot_be_started_ends_the_others_of_its_pair(
     ]
     assert collector.captures.running == []
     collector.stop()
-
-
-def test_what_a_connection_lost_is_in_its_result(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway, how="lossy").start()
-    collector.pollers["a"].poll(-70.0)
-    gateway.until(lambda: len(gateway.manifests) == 3)
-    assert collector.stop()
-    losses = {m["kind"]: (m["result"] or {}).get("subflow_losses") for m in manifests(tmp_path)}
-    assert losses == {"mptcp": [{"path": "b", "at_monotonic_ns": 5, "back_after_ms": 21.5}], "tcp": None}

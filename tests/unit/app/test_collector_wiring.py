@@ -107,25 +107,6 @@ def test_a_disk_that_cannot_be_read_ends_no_measuring(
     assert collector.stop()
 
 
-def test_what_was_not_sent_is_sent_by_the_next_life(tmp_path: Path, gateway: Gateway) -> None:
-    gateway.answer = lambda _m, _p, _l: (503, {"error": "down"}, {"Retry-After": "0"})
-    collector = Rehearsal(tmp_path, gateway)
-    object.__setattr__(collector.config, "drain_s", 0.2)
-    collector.start()
-    collector.pollers["a"].poll(-95.0)
-    collector.until(lambda: collector.supervisor.answers.status()["spool"]["made"] >= 4)
-    assert not collector.stop()
-    assert account(tmp_path)["records"]["sent"] == 0
-    made = account(tmp_path)["records"]["made"]
-    gateway.answer = lambda _m, _p, _l: None
-    again = Rehearsal(tmp_path, gateway).start()
-    gateway.until(lambda: len(gateway.lines) > made)
-    assert again.stop()
-    told = account(tmp_path)["records"]
-    assert told["made"] == told["sent"] == len(gateway.lines) > made
-    assert sorted(gateway.lines) == list(range(1, len(gateway.lines) + 1))
-
-
 def test_what_the_machine_lacks_stops_the_start_and_leaves_nothing_behind(tmp_path: Path, gateway: Gateway) -> None:
     collector = Rehearsal(tmp_path, gateway)
     collector.paths.refusal = "ip rule add: Operation not permitted; mend: run as root"

@@ -42,13 +42,6 @@ def test_set_told_and_put_back(tree: Path, tmp_path: Path) -> None:
     assert made.undo() == []
 
 
-def test_after_kill_9_the_next_start_puts_back(tree: Path, tmp_path: Path) -> None:
-    ConditionsMade(Conditions({SACK: 0}), {}, tmp_path, "boot")  # and dies
-    assert undo_earlier(tmp_path, "boot") == ["wwan0: shaping taken down", f"sysctl {SACK} = 1"]
-    assert (tree / "tcp_sack").read_text() == "1\n"
-    assert undo_earlier(tmp_path, "boot") == ["wwan0: shaping taken down"]
-
-
 def test_of_another_boot_nothing_is_put_back(tree: Path, tmp_path: Path) -> None:
     ConditionsMade(Conditions({SACK: 0}), {}, tmp_path, "boot")
     assert undo_earlier(tmp_path, "next boot") == ["wwan0: shaping taken down"]

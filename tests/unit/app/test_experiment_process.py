@@ -47,12 +47,6 @@ def test_a_run_that_takes_too_long_is_ended_and_says_so_with_what_it_measured() 
     assert ending.failure == {"reason": "not done after 0 s", "retry": True}
 
 
-def test_a_run_that_is_told_to_stop_says_that() -> None:
-    process, stop = stubborn()
-    stop.set()
-    assert process.wait(60.0, stop).failure == {"reason": "stopped", "retry": False}
-
-
 OWN = """
 import os, signal, sys, threading
 from tandem.experiment import base

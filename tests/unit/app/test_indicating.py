@@ -85,14 +85,6 @@ def test_a_thread_that_is_heard_no_more_is_shown_as_not_running() -> None:
     assert indicating.status()["state"] == "not-running"
 
 
-def test_the_parts_are_asked_once_a_second_at_most() -> None:
-    now, asked = [0], []
-    indicating = Indicating(parse(GOOD, FILE), lambda: now[0])
-    for now[0] in range(0, 3 * S, S // 10):
-        indicating.beat(lambda: asked.append(now[0]) or brief())
-    assert asked == [0, S, 2 * S]
-
-
 def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
     pages: list[Page] = []
     text = GOOD + '\n[e_paper]\nenabled = true\ncall = "Ana, 555 0100"\n'

@@ -171,19 +171,6 @@ def test_an_apn_that_is_one_of_several_is_not_guessed(bench: Bench, capsys: pyte
     assert "published for 24491: one, two; hint: in host_vars, tandem_path_settings: {a: {apn: NAME}}" in line
 
 
-def test_a_sim_with_a_pin_is_told_with_the_command_and_no_pin_is_tried(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bench.sys.quectel("1-1.2", 0, "wwan0")
-    bench.modem.answers["AT+CPIN?"] = "+CPIN: SIM PIN\r\n\r\nOK"
-    assert bench.ask() == 0
-    text = capsys.readouterr().out
-    assert pasted(text) == [{"name": "a", "usb": "1-1.2", "pin": "{{ secret_pin_a }}"}]
-    (line,) = [line for line in text.splitlines() if line.startswith("#")]
-    assert "path a (USB 1-1.2): the SIM wants its PIN; hint: ./kit fleet secret KIT secret_pin_a -i DIR" in line
-    assert not [command for command in bench.modem.heard if command.startswith("AT+CPIN=")]
-
-
 def test_two_identical_sticks_are_routers_by_themselves_that_give_the_same_addresses(
     bench: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -268,18 +255,6 @@ def test_paths_of_the_configuration_keep_their_names_while_the_collector_holds_t
         {"name": "a", "usb": "1-1.3", "operator": "Mine", "apn": "own"},
     ]
     assert found["problems"] == []
-
-
-def test_what_is_no_modem_yet_is_told_and_not_proposed(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    bench.sys.plug("1-1.1", "12d1", "1f01", [Face(0, "08/06/50", "usb-storage")])
-    assert bench.ask() == 1
-    out, err = capsys.readouterr()
-    assert pasted(out) == []
-    assert "USB 1-1.1: stands there as storage and waits for its mode switch" in out
-    assert (
-        err
-        == "tandem modem: no modem is plugged in; hint: plug the modems in, into a hub with power of its own; lsusb shows it\n"
-    )
 
 
 def test_it_waits_for_a_modem_that_comes(

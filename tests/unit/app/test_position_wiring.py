@@ -17,12 +17,11 @@ from https_gateway import Gateway
 from tandem.app import position_part
 from tandem.app.config import Config, ConfigError, parse
 from tandem.app.parts import EnvironmentLackError, PollerLike
-from tandem.app.position_part import gnss_commands, position_receiver
+from tandem.app.position_part import position_receiver
 from tandem.app.status_socket import ask
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.settings import Settings
-from tandem.modem.base import Identity
 from tandem.schema.line_protocol import parse as parse_line
 from tandem.schema.record import Record
 
@@ -49,12 +48,6 @@ def test_defaults_and_zones() -> None:
     assert (position.grid_deg, position.lost_after_s) == (0.01, 5.0)
     assert [zone.radius_m for zone in position.zones] == [300, 300]
     assert "51.89" not in repr(position)
-
-
-def test_a_modems_gnss_is_marked_on_its_path() -> None:
-    found = config('[position]\nmode = "full"\nsource = "modem"\nmodem = "b"')
-    assert [p.gnss for p in found.paths] == [False, True]
-    assert gnss_commands("quectel", Identity("Quectel", "EC25"))[-1] == "AT+QGPS=1"
 
 
 @pytest.mark.parametrize(

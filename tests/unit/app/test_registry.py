@@ -33,14 +33,6 @@ def test_those_of_the_package_and_a_persons_own_are_found_by_folder(tmp_path: Pa
     assert Registry(OWN).command("download") == [sys.executable, "-m", "tandem.experiment.download"]
 
 
-def test_what_is_described_is_what_was_declared() -> None:
-    from tandem.experiment.download.experiment import EXPERIMENT
-
-    described = Registry(None).describe("download")
-    assert described.parameters == EXPERIMENT.parameters
-    assert described.results == EXPERIMENT.results
-
-
 @pytest.mark.parametrize(
     ("name", "code", "what"),
     [

@@ -62,12 +62,6 @@ def test_one_heavy_day_counts_as_one_of_the_days() -> None:
     assert told.rate_bytes == (7 * (GB // 10) + 3 * GB) / 8  # one whole week, and today
 
 
-def test_a_plan_that_is_used_up_says_so_now() -> None:
-    now = at("2026-11-05T12:00:00")
-    told = forecast(PLAN, {"2026-11-04": 11 * GB}, now)
-    assert (told.left_bytes, told.used_up_utc_s) == (0, now)
-
-
 def test_bytes_without_a_day_and_of_days_to_come_count_as_today() -> None:
     told = forecast(PLAN, {"undated": 5, "2027-11-05": 7, "2026-11-05": 1}, at("2026-11-05T12:00:00"))
     assert (told.used_bytes, told.counted_from) == (13, date(2026, 11, 5))

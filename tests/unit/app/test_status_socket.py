@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import socket
-import stat
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -70,10 +69,6 @@ def served(tmp_path: Path) -> Iterator[Served]:
     made = Served(tmp_path / "status.sock")
     yield made
     made.server.stop()
-
-
-def test_only_the_owner_may_use_it(served: Served) -> None:
-    assert stat.S_IMODE(served.path.stat().st_mode) == 0o600
 
 
 def test_watchers_hear_at_least_once_a_second_and_at_once_when_woken(served: Served) -> None:

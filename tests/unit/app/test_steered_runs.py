@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles import FakePaths, Rehearsal, kinds, manifests, points
-from https_gateway import Gateway
+from doubles import FakePaths
 
 from tandem.app.parts import EnvironmentLackError
-from tandem.app.status_socket import ask
 from tandem.app.steering import FILE, STEP_S, SteeredRun, SteeringPart, load_history
 from tandem.cli.main import main
-from tandem.mptcp.recovery import History, RadioEvent
-from tandem.mptcp.steering import Decision
+from tandem.mptcp.recovery import History
 from tandem.schema.record import Record
 
 NS = 1_000_000_000
@@ -162,32 +159,6 @@ def test_a_broken_history_is_replaced_by_what_is_learned_next(tmp_path: Path, ca
     assert load_history(tmp_path / FILE).rows()[0]["seen"] == 1
 
 
-def test_decisions_are_in_the_manifest_and_their_records_reach_the_gateway(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway, "long")
-    collector.start()
-    collector.until(lambda: "path_down" in kinds(gateway))  # of path b; it would end a's being backup
-    asked = {"kind": "mptcp", "path": "a", "seconds": 60, "steering": "drop"}
-    answers = ask(tmp_path / "status.sock", {"op": "start", "experiment": "download", "parameters": asked})
-    next(answers)
-    collector.until_sampled()
-    collector.supervisor.collector.put([event("signal_drop", change_db=-12.0)])
-    collector.until(lambda: ("a", True, False) in collector.paths.orders)
-    collector.supervisor.pairs.cancel()
-    collector.until(lambda: not collector.supervisor.pairs.running)
-    answers.close()
-    assert collector.stop()
-    assert collector.paths.orders == [("a", True, False), ("a", False, False)]
-    (manifest,) = manifests(tmp_path)
-    assert manifest["steering"]["policy"] == "drop"
-    assert [d["action"] for d in manifest["steering"]["decisions"]] == ["backup", "restore"]
-    assert kinds(gateway)["steering"] == 2
-    told = [p.fields for p in points(gateway) if p.tags.get("kind") == "steering"]
-    assert [(f["policy"], f["action"], f["cause"]) for f in told] == [
-        ("drop", "backup", "signal_drop"),
-        ("drop", "restore", "end of the run"),
-    ]
-
-
 # --- the commands -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -245,9 +216,3 @@ def test_a_folder_without_runs_and_a_broken_history_are_refused_in_one_line(
         assert main(["steering", *words]) == 2
         error = capsys.readouterr().err
         assert (error.count("\n"), "hint: " in error) == (1, True), error
-
-
-def test_a_decision_is_as_the_manifest_has_it() -> None:
-    made = Decision(5, "a", "backup", "signal_drop", 7.0)
-    assert made.as_json() == {"at_ns": 5, "path": "a", "action": "backup", "cause": "signal_drop", "predicted_s": 7.0}
-    assert RadioEvent("signal_drop", "a", 5).speed_class is None

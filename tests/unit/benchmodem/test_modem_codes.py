@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tandem_bench.modem import radio
 from tandem_bench.modem.families import huawei
@@ -35,19 +33,3 @@ def test_edges_of_all_bins(code, lower, top, unknown):
     assert code(lower(0) - 50) == 0
     assert code(lower(top) + 50) == top
     assert code(None) == unknown
-
-
-@each_table
-@given(value=st.floats(-170, 60))
-def test_value_lies_in_its_bin(code, lower, top, unknown, value):
-    v = code(value)
-    assert v != unknown
-    assert v == 0 or lower(v) <= value + 1e-6
-    assert v == top or value < lower(v + 1) + 1e-6
-
-
-@pytest.mark.parametrize(
-    ("band", "duplex"), [(1, "FDD"), (3, "FDD"), (20, "FDD"), (38, "TDD"), (78, "TDD"), (66, "FDD")]
-)
-def test_duplex_follows_the_band(band, duplex):
-    assert radio.Radio(band=band).duplex == duplex

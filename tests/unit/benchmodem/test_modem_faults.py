@@ -18,11 +18,6 @@ json_values = st.recursive(
 )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_is_taken(kind):
-    assert parse({"fault": kind, "seconds": 3}) == Fault(kind, 3.0)
-
-
 @pytest.mark.parametrize(
     ("wish", "said"),
     [

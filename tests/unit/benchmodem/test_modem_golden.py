@@ -40,7 +40,3 @@ def test_dialogue_is_as_written(path):
         spoken += ["<"] if reply is None else [f"< {escaped(block)}" for block in reply.blocks]
         modem = modem if reply is None else reply.modem
     assert "\n".join(spoken) == path.read_text().rstrip("\n")
-
-
-def test_each_family_has_dialogues():
-    assert {path.stem.split("-")[0] for path in GOLDEN} == set(FAMILIES)

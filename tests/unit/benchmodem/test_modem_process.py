@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import socket
 import subprocess
@@ -17,9 +16,6 @@ import serial
 from modem_desk import write_timeline
 
 from tandem_bench.modem.setup import luhn
-
-COMMAND = {"generic": b"AT+CSQ;+CESQ", "huawei": b"AT^HCSQ?;^MONSC"}
-ANSWER = {"generic": b"+CESQ: 99,99,255,255,20,44", "huawei": b'^HCSQ:"LTE",54,44,156,20'}
 
 
 def command_line(folder: Path, *more: str, family: str = "generic", name: str = "a") -> list[str]:
@@ -65,58 +61,6 @@ def play(folder: Path, wish: dict[str, object], name: str = "a") -> dict[str, ob
 
 def truth(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (folder / "truth.jsonl").read_text().splitlines()]
-
-
-def test_two_modems_at_once_do_not_mix(tmp_path):
-    with (
-        running(tmp_path, "--operator-name", "Alpha", name="a"),
-        running(tmp_path, "--operator-name", "Beta", family="huawei", name="b"),
-        open_port(tmp_path, "a") as a,
-        open_port(tmp_path, "b") as b,
-    ):
-        for port, family in ((a, "generic"), (b, "huawei")):
-            ask(port, b"ATE0")
-            assert ANSWER[family] in ask(port, COMMAND[family])
-        for _ in range(20):
-            a.write(b"AT+COPS?\r")
-            b.write(b"AT+COPS?\r")
-            assert b'"Beta"' in b.read_until(b"\r\nOK\r\n")
-            assert b'"Alpha"' in a.read_until(b"\r\nOK\r\n")
-        assert ask(a, b"AT+CGSN") != ask(b, b"AT+CGSN")
-
-
-def test_hang_garbage_and_errors_end_by_themselves_and_are_logged(tmp_path):
-    with running(tmp_path, "--seed", "5") as _, open_port(tmp_path, timeout=0.25) as port:
-        ask(port, b"ATE0+CMEE=1")
-        for fault, command, until, answered in (
-            ({"fault": "hang"}, b"AT", b"OK\r\n", b"\\Z"),
-            ({"fault": "garbage"}, b"AT", b"OK\r\n", b"(?!.*OK)"),
-            ({"fault": "cme_error", "code": 13}, b"AT+CSQ", b"13\r\n", b"\r\n\\+CME ERROR: 13\r\n\\Z"),
-            ({"fault": "wrong_sim"}, b"AT+CPIN?", b"PIN\r\n", b".*\\+CPIN: SIM PIN"),
-        ):
-            port.timeout = 0.25 if fault["fault"] in ("hang", "garbage") else 60
-            # It ends by itself a moment after it has begun anew: however busy the machine is, it lasts as long as it is looked at.
-            assert play(tmp_path, {**fault, "seconds": 3600}) == {"ok": True}
-            assert re.match(answered, ask(port, command, until), re.S)
-            assert play(tmp_path, {**fault, "seconds": 0.1}) == {"ok": True}
-            assert await_answer(port)
-        assert play(tmp_path, {"fault": "melt", "seconds": 1})["ok"] is False
-    lines = truth(tmp_path)
-    assert [(line["type"], line["fault"], line["operator"]) for line in lines] == [
-        ("fault", kind, "a") for kind in ("hang", "garbage", "cme_error", "wrong_sim") for _ in range(2)
-    ]
-    assert all(set(line) == {"t_s", "monotonic_ns", "utc_ns", "type", "operator", "fault", "seconds"} for line in lines)
-    assert [line["monotonic_ns"] for line in lines] == sorted(line["monotonic_ns"] for line in lines)
-
-
-def await_answer(port: serial.Serial, seconds: float = 60.0) -> bool:
-    """Ask until the modem answers properly again."""
-    until, port.timeout = time.monotonic() + seconds, 0.2
-    while time.monotonic() < until:
-        port.reset_input_buffer()
-        if ask(port, b"ATE0") == b"\r\nOK\r\n":
-            return True
-    return False
 
 
 def test_disappearing_hangs_up_and_comes_back_under_another_number(tmp_path):

@@ -42,8 +42,3 @@ def test_shell_loop_writes_level_and_cell_of_both_modems_and_notices_mobility(tm
     assert sorted(levels, reverse=True) == levels
     changes = [(a, b) for a, b in pairwise(levels) if a != b]
     assert done.stdout.splitlines() == [f"mobility start: a from {a} to {b} dBm" for a, b in changes]
-
-
-def test_shell_loop_says_how_it_is_used():
-    done = subprocess.run([str(POLL)], capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stderr) == (2, "usage: poll.sh PORT_A PORT_B CSV [POLLS]\n")

@@ -1,7 +1,5 @@
 """DASH content over one kept connection: what is served, what is refused, what is counted."""
 
-import socket
-
 import pytest
 from endpoint_on_loopback import Endpoint, head, read_kept
 
@@ -118,16 +116,6 @@ def test_pipelining_is_refused(client):
     client.file.read(10)
     client.socket.sendall(2 * head("GET", "/v1/content/film/real.mp4", client.session))
     assert b" 400 " in client.file.read()
-
-
-def test_a_client_that_does_not_read_is_cut(endpoint):
-    endpoint.measurement._limits = Limits(stall_s=0.3)
-    session = endpoint.session()
-    with endpoint.connect("tcp") as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        client.sendall(head("GET", "/v1/content/film/6s/v4/all.mp4", session.id))
-        assert client.recv(4).startswith(b"HTTP")
-        assert endpoint.ended(session)["end"] == "stalled"
 
 
 def test_the_end_of_the_session_ends_a_waiting_connection(endpoint, client):

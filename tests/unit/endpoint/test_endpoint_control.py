@@ -95,12 +95,6 @@ def test_options_are_negotiated_told_and_held(channel):
     assert {key: connection[key] for key in told} == told
 
 
-def test_without_options_the_systems_own_are_told(channel):
-    opened = channel("POST", "/v1/sessions", ASK)[1]
-    assert opened["options"]["congestion_control"] == opened["environment"]["congestion_control"]
-    assert opened["options"]["nodelay"] is False
-
-
 def test_a_controller_that_the_kernel_lacks_is_refused_with_those_it_has(channel):
     status, told = channel("POST", "/v1/sessions", {**ASK, "options": {"congestion_control": "absent"}})
     assert status == 400

@@ -4,7 +4,7 @@ import time
 import zlib
 
 import pytest
-from endpoint_on_loopback import head, read_answer, request, wait_until
+from endpoint_on_loopback import head, request, wait_until
 
 from tandem_server.door import DoorBounds
 from tandem_server.endpoint import download
@@ -30,34 +30,6 @@ def test_the_payload_does_not_repeat_within_a_compressors_reach(endpoint):
     here = endpoint()
     _, _, body = here.get("/v1/download?bytes=2000000", here.session().id)
     assert len(zlib.compress(body, 9)) > 0.99 * len(body)
-
-
-def test_records_of_the_sender(endpoint):
-    here = endpoint()
-    session = here.session()
-    with here.downloading(session, "bytes=30000000") as client:
-        wait_until(lambda: sum(line.startswith("connection,") for line in here.shelf.lines) > 3)
-        read_answer(client)
-    summary = here.ended(session)
-    points = here.points()
-    connections = [p for p in points if p.measurement == "connection"]
-    subflows = [p for p in points if p.measurement == "subflow"]
-    for point in points:
-        assert (point.tags["end"], point.tags["probe"], point.tags["boot"]) == ("server", "probe-1", "boot-1")
-        assert "seq" not in point.fields
-        assert point.fields["monotonic_ns"] > 0
-    assert {(p.tags["path"], p.tags["operator"], p.tags["subflow"]) for p in subflows} == {("a", "A", "1")}
-    acked = [p.fields["bytes"] for p in connections]
-    assert acked == sorted(acked)
-    assert acked[-1] == summary["bytes_sent"] == summary["bytes_acked"] == 30_000_000
-    assert max(p.fields.get("goodput_bit_per_s", 0) for p in connections) > 0
-
-
-def test_a_connection_that_came_as_tcp_is_a_fallback_in_an_mptcp_session(endpoint):
-    here = endpoint()
-    session = here.session("mptcp")
-    here.get("/v1/download?bytes=1000", session.id, "tcp")
-    assert here.ended(session)["fallback"] is True
 
 
 def test_a_download_for_a_time_ends_even_when_nobody_reads(endpoint, monkeypatch):

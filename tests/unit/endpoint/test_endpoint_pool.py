@@ -113,13 +113,6 @@ def test_connections_at_once_are_spread_over_the_processes(here):
         assert [member.connections for member in here.pool._members.values()] == [2, 2]
 
 
-def test_refusals_come_through(here):
-    session = here.session(payload_bytes=1000)
-    assert here.get("/v1/download?bytes=1000", "0" * 32)[0] == 403
-    assert here.get("/v1/download?bytes=1001", session.id)[0] == 429
-    assert (session.live, session.used_bytes) == (0, 0)
-
-
 def test_the_budget_is_one_for_all_processes(here):
     session = here.session("tcp", payload_bytes=50_000_000)
     with ThreadPoolExecutor(3) as threads:

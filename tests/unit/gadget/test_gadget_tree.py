@@ -25,41 +25,6 @@ def as_configfs_removes(path: Path) -> None:
     shutil.rmtree(path)
 
 
-def contents(root: Path) -> dict[str, str]:
-    """Files with their text, links with where they lead."""
-    found = {}
-    for path in sorted(root.rglob("*")):
-        if path.is_symlink():
-            found[str(path.relative_to(root))] = f"-> {path.readlink().relative_to(root)}"
-        elif path.is_file():
-            found[str(path.relative_to(root))] = path.read_text()
-    return found
-
-
-def test_the_tree_is_that_of_a_composite_modem(tmp_path: Path) -> None:
-    actions.perform(actions.build(MODEM), tmp_path)
-    assert contents(tmp_path) == {
-        "tandem-a/idVendor": "0x1546",
-        "tandem-a/idProduct": "0x1143",
-        "tandem-a/bcdDevice": "0x0100",
-        "tandem-a/bcdUSB": "0x0200",
-        "tandem-a/bDeviceClass": "0xef",
-        "tandem-a/bDeviceSubClass": "0x02",
-        "tandem-a/bDeviceProtocol": "0x01",
-        "tandem-a/strings/0x409/serialnumber": MODEM.serial,
-        "tandem-a/strings/0x409/manufacturer": "u-blox AG",
-        "tandem-a/strings/0x409/product": "u-blox Modem",
-        "tandem-a/functions/ecm.e0/host_addr": MODEM.host_mac,
-        "tandem-a/functions/ecm.e0/dev_addr": MODEM.device_mac,
-        "tandem-a/functions/ecm.e0/ifname": "gad%d",
-        "tandem-a/configs/c.1/strings/0x409/configuration": "AT and network",
-        "tandem-a/configs/c.1/MaxPower": "500",
-        "tandem-a/configs/c.1/acm.a0": "-> tandem-a/functions/acm.a0",
-        "tandem-a/configs/c.1/acm.a1": "-> tandem-a/functions/acm.a1",
-        "tandem-a/configs/c.1/ecm.e0": "-> tandem-a/functions/ecm.e0",
-    }
-
-
 def test_ports_are_numbered_first_and_it_is_described_not_plugged_in() -> None:
     done = actions.build(MODEM)
     links = [action.path.rpartition("/")[2] for action in done if action.verb == "link"]
@@ -92,16 +57,6 @@ def test_plug_writes_the_controller_and_unplug_a_line_break_once_each(tmp_path: 
     file.write_text("seen")
     device.unplug()
     assert file.read_text() == "seen"
-
-
-def test_what_the_kernel_numbered_is_read(tmp_path: Path) -> None:
-    device = Device(MODEM, Controller("dummy_udc.0", "dummy_udc", None), tmp_path)
-    device.make()
-    for name, number in (("acm.a0", 2), ("acm.a1", 3)):
-        (tmp_path / "tandem-a/functions" / name / "port_num").write_text(f"{number}\n")
-    (tmp_path / "tandem-a/functions/ecm.e0/ifname").write_text("gad7\n")
-    assert device.terminals() == (Path("/dev/ttyGS2"), Path("/dev/ttyGS3"))
-    assert device.interface() == "gad7"
 
 
 def test_a_gadget_of_that_name_is_not_taken_over(tmp_path: Path) -> None:

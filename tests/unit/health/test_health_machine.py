@@ -76,19 +76,6 @@ def test_a_machine_that_is_no_pi_has_no_bits_and_no_wear(tmp_path: Path) -> None
     Record.make("health", {}, told, 1)
 
 
-def test_this_very_machine_is_read(tmp_path: Path) -> None:
-    machine = MachineState(Roots(), tmp_path, 1)
-    told = machine.fields()
-    Record.make("health", {}, told, 1)
-    assert isinstance(told["uptime_s"], float)
-    assert told["memory_available_bytes"] > 1_000_000  # type: ignore[operator]
-    for device, fields in machine.cards().items():
-        Record.make("card", {"device": device}, fields, 1)
-    for value in machine.temperatures().values():
-        Record.make("temperature", {"sensor": "x"}, {"temperature_degc": value}, 1)
-    Record.make("software", {}, machine.software(), 1)
-
-
 def test_a_source_that_says_nonsense_stops_no_other_and_is_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

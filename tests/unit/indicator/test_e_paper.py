@@ -90,11 +90,6 @@ def test_accents_go_and_what_is_not_drawn_is_a_box() -> None:
     assert glyph("名") not in glyphs().values()
 
 
-def test_every_letter_of_ascii_is_drawn_and_no_two_are_alike() -> None:
-    assert set(glyphs()) == {chr(code) for code in range(32, 127)}
-    assert len(set(glyphs().values())) == 95
-
-
 def test_words_about_time_change_seldom() -> None:
     assert page.reached(None, NOON_NS) == "Sent: not since start"
     assert page.reached(NOON_NS, NOON_NS + HOUR_NS - 1) == "Sent: within the hour"

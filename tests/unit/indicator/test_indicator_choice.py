@@ -80,10 +80,3 @@ def test_the_gravest_of_what_holds_is_shown(situation: Situation) -> None:
     if choose(situation) is WELL:
         assert situation.phase == "running"
         assert not any((situation.undervoltage, situation.disk_low, situation.measuring))
-
-
-@given(situations)
-def test_what_gets_worse_never_shows_something_lighter(situation: Situation) -> None:
-    before = STATES.index(choose(situation))
-    for worse in (replace(situation, undervoltage=True), replace(situation, modem_gone_s=1e7)):
-        assert STATES.index(choose(worse)) <= before

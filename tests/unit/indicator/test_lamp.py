@@ -51,12 +51,6 @@ def test_a_lamp_of_one_colour_is_lit_for_every_colour(leds: Path) -> None:
     assert lit(leds) == set()
 
 
-def test_one_led_for_two_channels(leds: Path) -> None:
-    lamp = Lamp(Leds(leds, {"red": "tandem:red:status", "green": "tandem:green:status", "blue": "tandem:green:status"}))
-    lamp.show("blue")
-    assert lit(leds) == {"green"}
-
-
 def test_a_led_that_goes_is_told_once_and_taken_again_when_it_comes_back(
     leds: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

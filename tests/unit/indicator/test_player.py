@@ -2,7 +2,6 @@
 
 import threading
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,18 +9,6 @@ from tandem.indicator.player import LOOKS_EVERY_S, Player, at
 from tandem.schema.status_led import CALL, NOT_RUNNING, OFF, STATES, WELL, LedState
 
 BLINKING = [state for state in STATES if state.blinks]
-
-
-@pytest.mark.parametrize("state", BLINKING, ids=lambda state: state.name)
-def test_edge_after_edge_makes_the_pattern(state: LedState) -> None:
-    now, played = 0, []
-    while now < state.period_ms:
-        lit, left_ms = at(state, now)
-        assert left_ms > 0
-        played.append((lit, left_ms))
-        now += left_ms
-    assert now == state.period_ms
-    assert played == [(lit, ms) for pair in state.pattern for lit, ms in zip((True, False), pair, strict=True)]
 
 
 @given(st.sampled_from(BLINKING), st.integers(0, 10**9))
@@ -67,9 +54,3 @@ def test_what_is_chosen_anew_is_shown_at_once_and_the_end_is_steady() -> None:
     assert shown.colours[-1] == "red"
     assert player.state is NOT_RUNNING
     assert not player.playing
-
-
-def test_a_player_that_never_began_ends_as_well() -> None:
-    shown = Shown()
-    Player(shown, lambda: WELL).close()
-    assert shown.colours == ["red"]

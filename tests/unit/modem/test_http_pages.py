@@ -32,13 +32,6 @@ def goform(model: str = "", **fields: str) -> Reading:
     return zte_decode.decode([page(json.dumps(fields))], Identity("ZTE web", model))
 
 
-def test_the_families_of_pages_are_asked_by_http_and_leave_the_serial_ones_alone() -> None:
-    of_pages = {name for name, driver in drivers().items() if driver.transport == "http"}
-    assert of_pages == {"alcatel", "hilink", "zte_web"}
-    assert not drivers()["huawei"].matches(Identity("Huawei HiLink", "E3372h"))
-    assert not drivers()["zte"].matches(Identity("ZTE web", "MF79U"))
-
-
 @pytest.mark.parametrize(
     "document",
     [

@@ -76,15 +76,6 @@ def test_a_wake_while_errands_are_closed_hits_no_descriptor_that_was_reused(monk
     errands.wake()
 
 
-def test_identity_from_plain_answers() -> None:
-    answers = [
-        Response("AT+CGMI", ("Quectel",), OK),
-        Response("AT+CGMM", ('+CGMM: "EC25"',), OK),
-        Response("AT+CGMR", ("Revision: EC25EFAR06",), OK),
-    ]
-    assert identify(answers) == Identity("Quectel", "EC25", "EC25EFAR06")
-
-
 def test_identity_from_ati_where_the_others_are_refused_and_no_serial_number_in_it() -> None:
     refused = [Response(c, (), Final("error", "error")) for c in ("AT+CGMI", "AT+CGMM", "AT+CGMR")]
     lines = ("Manufacturer: huawei", "Model: E3372", "Revision: 21.180", "IMEI: 861234567890123", "+GCAP: +CGSM")

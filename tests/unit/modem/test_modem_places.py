@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from fake_sys import FakeSys
-from scripted_modem import LINES, POLL, Collected, ScriptedModem, good, rsrp
-from web_stick import WebStick, page
+from scripted_modem import LINES, POLL, Collected, ScriptedModem, good
 
 from tandem.at.channel import open_port
 from tandem.at.errors import PortLost
-from tandem.at.unsolicited import Unsolicited
 from tandem.modem import access as access_module
-from tandem.modem import registry
-from tandem.modem.access import UsbPlace, WebServer, access
-from tandem.modem.base import Identity, Reading
+from tandem.modem.access import UsbPlace, access
 from tandem.modem.poller import Poller
 from tandem.modem.recorder import Recorder, replay, transcript
-from tandem.modem.registry import UnknownDriver, drivers
 from tandem.modem.sim import SimWatch, hashed
 
 SECRET = bytes(32)
@@ -63,74 +57,12 @@ def test_a_modem_named_by_its_place_is_polled_again_after_it_came_back_under_ano
     assert set(opened) == {"/dev/ttyUSB3", "/dev/ttyUSB7"}
 
 
-@pytest.mark.parametrize("place", ["nowhere", "", "1-1.2:x"])
-def test_what_is_no_place_is_refused_at_once(place: str) -> None:
-    with pytest.raises(ValueError, match="no USB path"):
-        UsbPlace(place)
-
-
 def test_a_place_without_a_modem_is_a_lost_port_that_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(PortLost, match="tandem modem list"):
         UsbPlace("1-1.2", FakeSys(tmp_path / "sys").root).look()
     for port, usb in ((None, None), ("/dev/x", "1-1")):
         with pytest.raises(ValueError, match="either"):
             access(port, usb)
-
-
-@dataclass(frozen=True)
-class _Web:
-    """A family of web sticks, as small as one can be."""
-
-    name: str = "webstick"
-    transport: str = "http"
-
-    def setup_commands(self, _identity: Identity) -> tuple[str, ...]:
-        return ()
-
-    def poll_commands(self, _identity: Identity) -> tuple[str, ...]:
-        return ("GET /level",)
-
-    def matches(self, _identity: Identity) -> bool:
-        return False
-
-    def decode(self, responses: list, _identity: Identity) -> Reading:
-        texts = [line for response in responses for line in response.lines]
-        return Reading(rsrp_dbm=float(texts[0])) if texts else Reading()
-
-
-@pytest.fixture
-def web_family(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {**drivers(), "webstick": _Web()}
-    monkeypatch.setattr(registry, "drivers", lambda: known)
-    monkeypatch.setattr("tandem.modem.identification.drivers", lambda: known)
-
-
-@pytest.mark.parametrize("driver", ["webstick", "auto"])
-@pytest.mark.usefixtures("web_family")
-def test_a_stick_with_a_web_server_is_polled_like_any_modem(driver: str) -> None:
-    stick, made = WebStick(), Collected()
-    stick.behave = lambda _t, _h: page("-95.0")
-    poller = Poller("a", "A", access(stick.url, None, "lo"), driver, 0.1, made.add)
-    poller.start()
-    try:
-        made.wait(lambda p: sum(map(good, p)) >= 3)
-        stick.behave = lambda _t, _h: page("", status="503 Busy")
-        made.wait(lambda p: p[-1].failure == "http_503")
-        stick.behave = lambda _t, _h: page("-96.0")
-        made.wait(lambda p: rsrp(p[-1]) == -96.0)
-        stick.close()
-        made.wait(lambda p: p[-1].failure == "port_lost")
-    finally:
-        poller.stop(60)
-    assert {poll.driver for poll in made.made[1:]} == {"webstick"}
-
-
-@pytest.mark.usefixtures("web_family")
-def test_a_driver_of_the_other_kind_is_refused_before_anything_is_opened() -> None:
-    with pytest.raises(UnknownDriver, match="asks an AT port"):
-        Poller("a", None, WebServer("http://192.168.8.1"), "quectel", 1.0, lambda _poll: None)
-    with pytest.raises(UnknownDriver, match="asks a web server"):
-        Poller("a", None, "/dev/ttyUSB2", "webstick", 1.0, lambda _poll: None)
 
 
 def test_the_sim_is_asked_once_a_set_up_and_another_one_is_told(modem: ScriptedModem) -> None:
@@ -151,22 +83,6 @@ def test_the_sim_is_asked_once_a_set_up_and_another_one_is_told(modem: ScriptedM
         poller.stop(60)
     assert modem.heard.count(crsm) == 2
     assert told.made == [f"the SIM here is {hashed(NUMBER, SECRET)}, the configuration names {'0' * 24}"]
-
-
-def test_unsolicited_lines_reach_the_pollers_owner_with_their_time(modem: ScriptedModem) -> None:
-    change = '+CEREG: 1,"1A2C","05A2C30C",7'
-    modem.lines = (change, *LINES)
-    heard, made = Collected(), Collected()
-    poller = Poller("a", "A", str(modem.link), "auto", 0.1, made.add, on_unsolicited=heard.add)
-    poller.start()
-    try:
-        poll = made.wait(lambda p: any(map(good, p)))[0]
-    finally:
-        poller.stop(60)
-    first = heard.made[0]
-    assert isinstance(first, Unsolicited)
-    assert first.line == change
-    assert poll.began_monotonic_ns < first.monotonic_ns < poll.ended_monotonic_ns
 
 
 def test_a_recording_is_a_transcript_without_identities_that_its_driver_reads(modem: ScriptedModem) -> None:

@@ -140,12 +140,3 @@ def test_the_rules_are_the_golden_ones_whatever_the_order() -> None:
     assert rules(KNOWN) == GOLDEN.read_text()
     assert rules((KNOWN[2], KNOWN[0], KNOWN[1], KNOWN[3])) == GOLDEN.read_text()
     assert "SYMLINK" not in rules(())
-
-
-def test_only_second_ports_are_taken_from_modemmanager_and_every_rule_is_one_line() -> None:
-    lines = [line for line in rules(KNOWN).splitlines() if line and not line.startswith("#")]
-    ignored = [line for line in lines if "ID_MM_PORT_IGNORE" in line]
-    assert len(ignored) == 1
-    assert 'ATTRS{idProduct}=="0125", ENV{.TANDEM_NUMBER}=="03"' in ignored[0]
-    assert ignored[0].endswith('SYMLINK+="tandem/$id-at"')
-    assert all("==" in line or line.startswith("LABEL") for line in lines)

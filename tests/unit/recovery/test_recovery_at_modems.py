@@ -139,16 +139,6 @@ def test_a_hung_modem_is_recovered_by_switching_its_radio(rescue: Make) -> None:
     assert hung.polls[-1].reading.eci == TICK["eci"]
 
 
-def test_one_that_only_power_helps_gets_it_after_what_cannot_be_done_was_told(rescue: Make) -> None:
-    hung = rescue(power=60)
-    hung.wish({"fault": "hang", "seconds": 3600})
-    hung.wait(lambda: hung.kinds()[-1:] == [("recovered", "power")])
-    steps = [step for kind, step in hung.kinds() if kind == "recovery_step"]
-    assert steps[-4:] == ["at", "cfun", "usb", "power"]
-    skipped = [event.fields["detail"] for event in hung.events if event.fields.get("step") == "usb"]
-    assert skipped[-1] == "skipped: no USB device"
-
-
 def test_a_dialogue_that_can_be_begun_anew_is_all_that_is_done(rescue: Make) -> None:
     well = rescue(after_s=600, answer_s=60, radio_s=60)
     for step, detail in (("at", "port opened anew, answers AT and ATZ"), ("cfun", "radio switched off and on")):

@@ -13,11 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 from paper_campaign import bins, evaluated, made
-from synthetic_campaign import Synthetic
 from synthetic_folder import write
 
-from tandem_server.analysis.evaluate import evaluate
-from tandem_server.analysis.folder import load
 from tandem_server.analysis.papers.material import Material, material
 from tandem_server.cli.main import main
 from tandem_server.report.figures.canvas import svg
@@ -159,12 +156,6 @@ def test_the_page_shows_every_figure_or_names_it(campaign):
     assert not shown & named
     assert named == {"mohan-5b", "mohan-7b", *NEVER}
     assert "bins of the packet captures (tandem-server analyse)" in html
-
-
-def test_a_campaign_without_any_of_it_names_them_all(tmp_path):
-    made = Synthetic(seconds=5.0, runs=False, events=False)
-    html = render(evaluate(load(write(made, tmp_path / "campaign")), made.source, made.ledger()))
-    assert set(re.findall(r'data-lacking="([^"]+)"', html)) >= {f.name for f in EVERY} - {"mohan-4"}
 
 
 def test_files_of_a_figure_that_is_drawn_no_more_go(campaign, tmp_path):

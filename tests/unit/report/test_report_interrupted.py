@@ -45,13 +45,6 @@ def everything(folder: Path, source=MADE.source, ledger=None) -> tuple[list[str]
     return e.missing, figures
 
 
-def test_untouched_folder_misses_nothing(folder):
-    missing, figures = everything(folder)
-    assert missing == []
-    assert figures["records"]["lost"] == 0
-    assert figures["interrupted"] is None
-
-
 def test_a_run_of_another_experiment_is_no_download_and_nothing_missing(folder):
     other = {**MADE.manifests[0], "id": "run-other", "kind": "any", "result": {"answers": [1, 2]}}
     (folder / f"probe/{PROBE}/runs/run-other.json").write_text(json.dumps(other))
@@ -71,13 +64,6 @@ def test_cut_file_is_named_and_the_report_is_written(folder, name, kept):
     missing, _ = everything(folder)
     if name != "truth.jsonl" or kept:
         assert any(Path(name).name in line for line in missing)
-
-
-@pytest.mark.parametrize("name", [n for n in FILES if n != "truth.jsonl"])
-def test_absent_file_is_missing(folder, name):
-    (folder / name).unlink()
-    missing, _ = everything(folder)
-    assert missing
 
 
 def test_killed_collector_leaves_lost_unknown(folder):
@@ -121,13 +107,6 @@ def test_database_that_fails_in_the_middle_is_said(folder):
     assert "the database could not be asked: it went away" in missing
     assert figures["radio_records"] is None
     assert figures["handovers"] == {"true": None, "detected": None, "false": None}
-
-
-def test_what_is_no_campaign_folder_is_refused_in_one_line(tmp_path):
-    for place in (tmp_path / "absent", tmp_path):
-        with pytest.raises(FolderError) as error:
-            load(place)
-        assert "\n" not in str(error.value)
 
 
 def test_another_version_is_refused(folder):

@@ -10,12 +10,11 @@ import pytest
 from hostile_json import places
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic_results import MAKERS, PROBE, manifests, write
+from synthetic_results import PROBE, manifests, write
 from test_report_page import Page
 
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.folder import load
-from tandem_server.analysis.summary import summary
 from tandem_server.analysis.tables.facts import gather
 from tandem_server.analysis.tables.results import Results, of_manifests, results
 from tandem_server.analysis.tables.throughput import size_class
@@ -41,12 +40,6 @@ def found(folder) -> Results:
 def rows(found: Results, name: str) -> list[dict]:
     (table,) = [t for t in found.flat if t.name == name]
     return [dict(zip([c.key for c in table.columns], row, strict=True)) for row in table.rows]
-
-
-def test_every_experiment_has_its_tables(found):
-    assert set(found.tables) == set(MAKERS)
-    names = [t.name for t in found.flat]
-    assert len(set(names)) == len(names)
 
 
 def test_downloads_by_kind_and_path_and_what_mptcp_gained(found):
@@ -281,13 +274,6 @@ def test_manifests_with_anything_anywhere_raise_nothing(data):
 
     shown(found)
     json.dumps(told(found), allow_nan=False)
-
-
-def test_summary_has_both_keys(folder):
-    figures = summary(evaluate(load(folder), "none", "none"))
-    assert {c["name"] for c in figures["campaigns"]} == {f"all-{name}" for name in MAKERS}
-    assert figures["tables"]["bandwidth"]["experiment"] == "bandwidth"
-    assert all(len(row) == len(t["columns"]) for t in figures["tables"].values() for row in t["rows"])
 
 
 @given(st.floats(-1e18, 1e18), st.floats(1e-9, 1e18))
