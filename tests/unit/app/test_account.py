@@ -54,13 +54,14 @@ def test_a_plan_counts_from_its_reset_on() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**12), st.integers(0, 10**12)), min_size=1, max_size=20))
-def test_in_one_boot_the_sum_is_what_grew(steps: list[tuple[int, int]]) -> None:
-    ledger, received, sent = Ledger(), 0, 0
-    ledger.seen("a", counter(0, 0), DAY)
+def test_the_first_sight_is_a_beginning_and_in_one_boot_the_sum_is_what_grew(steps: list[tuple[int, int]]) -> None:
+    ledger, received, sent = Ledger(), 5_000_000, 70
+    assert ledger.seen("a", counter(received, sent), DAY) == (0, 0)
     for more, up in steps:
         received, sent = received + more, sent + up
-        ledger.seen("a", counter(received, sent), DAY)
-    assert ledger.spent("a", DAY) == received + sent
+        assert ledger.seen("a", counter(received, sent), DAY) == (more, up)
+    assert ledger.spent("a", DAY) == received + sent - 5_000_070
+    assert ledger.spent("a", NEXT) == ledger.spent("b", DAY) == 0
 
 
 @given(

@@ -137,6 +137,8 @@ def test_a_boot_that_cannot_be_placed_well_is_named_with_what_is_known(file: Pat
     later.take(hands.says())
     with pytest.raises(ValueError, match=r"boot-1, which began between 2025-01-01 00:00:00 UTC and 2026-08-02 .* UTC"):
         later.stamp("boot-1", 7)
+    with pytest.raises(ValueError, match="boot-0"):
+        later.stamp("boot-0", 7)
 
 
 def test_a_time_before_2025_is_nobodys(file: Path) -> None:

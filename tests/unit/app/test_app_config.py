@@ -107,6 +107,11 @@ def test_any_text_is_a_configuration_or_one_clear_line(text: str) -> None:
     assert str(caught.value).startswith("/etc/tandem/config.toml:")
 
 
+@given(st.text(max_size=300))
+def test_places_takes_any_text(text: str) -> None:
+    assert all(1 <= line <= len(text.splitlines()) for line in places(text).values())
+
+
 def test_places_knows_lists_of_tables_dotted_keys_and_long_texts() -> None:
     text = 'a.b = 1\n[t]\nx = """\ny = 2\n"""\nz = [\n  1,\n  2,\n]\n[[l]]\nk = 1\n[[l]]\nk = 2\n[l.m]\nn = "]"\n'
     text += '["q r"]\n"s t" = 1\n'
@@ -121,8 +126,3 @@ def test_places_knows_lists_of_tables_dotted_keys_and_long_texts() -> None:
     assert found[("q r", "s t")] == 17
     assert line_of(found, ("l", 1, "m", "absent")) == 14
     assert line_of(found, ("nothing",)) is None
-
-
-@given(st.text(max_size=300))
-def test_places_takes_any_text(text: str) -> None:
-    assert all(1 <= line <= len(text.splitlines()) for line in places(text).values())

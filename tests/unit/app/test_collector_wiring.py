@@ -1,12 +1,15 @@
 """The collector as a whole, with doubles for modems, kernel and experiment: records, status, disks, starts and ends."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from doubles import Rehearsal, account, kinds, points
 from https_gateway import Gateway
 
+from tandem.app.config_plan import PlanConfig
+from tandem.app.health.roots import Roots
 from tandem.app.parts import EnvironmentLackError, PathChange
 from tandem.app.status_socket import ask
 from tandem.app.supervisor import Supervisor
@@ -41,27 +44,6 @@ def test_polls_become_records_in_the_database_and_the_account_adds_up(tmp_path: 
     assert collector.paths.removed
     assert all(p.stopped for p in collector.pollers.values())
     assert not (tmp_path / "status.sock").exists()
-
-
-def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway, "long").start()
-    collector.pollers["a"].poll(-70.0)
-    collector.pollers["b"].poll(None, failure="port_lost")
-    collector.until_sampled()
-    # The run comes of the first poll alone.
-    collector.until(lambda: collector.supervisor.answers.status()["modems"]["b"]["state"] is not None)
-    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
-    assert status["mobile"] is True
-    assert status["mobile_since_s"] >= 0
-    assert status["modems"]["a"]["rsrp_dbm"] == -70.0
-    assert status["modems"]["a"]["history_rsrp_dbm"] == [-70.0]
-    assert status["modems"]["b"]["state"] == "port_lost"
-    assert status["modems"]["b"]["history_rsrp_dbm"] == [None]
-    assert status["run"]["of"] == 3
-    (run,) = status["run"]["runs"]
-    assert run["subflows"][0]["history_bit_per_s"] == [8000, 8000, 8000]
-    assert "mobility_start" in [e["kind"] for e in status["events"]]
-    collector.stop()
 
 
 def test_a_full_disk_stops_no_poll_and_loses_nothing_while_memory_lasts(
@@ -126,6 +108,42 @@ def test_two_collectors_in_one_folder_are_one_too_many(tmp_path: Path, gateway: 
     collector.stop()
 
 
+def test_the_class_of_the_movement_is_in_the_status_and_in_health_while_it_is_known(
+    tmp_path: Path, gateway: Gateway
+) -> None:
+    collector = Rehearsal(tmp_path, gateway, on_mobility_start="off").start()
+    (before,) = ask(tmp_path / "status.sock", {"op": "status"})
+    collector.detectors.speed_class = "high"
+    collector.pollers["a"].poll(-70.0)  # moving
+    collector.until(lambda: collector.supervisor.live.status()["mobile"])
+    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
+    assert (before["speed_class"], status["speed_class"], status["mobile"]) == (None, "high", True)
+    assert "at high speed" in summary(status)
+    assert collector.stop()
+    assert [p.fields.get("speed_class") for p in points(gateway) if p.measurement == "health"][-1] == "high"
+
+
+def test_the_status_tells_what_people_want_to_know(tmp_path: Path, gateway: Gateway) -> None:
+    collector = Rehearsal(tmp_path, gateway, "long").start()
+    collector.pollers["a"].poll(-70.0)
+    collector.pollers["b"].poll(None, failure="port_lost")
+    collector.until_sampled()
+    # The run comes of the first poll alone.
+    collector.until(lambda: collector.supervisor.answers.status()["modems"]["b"]["state"] is not None)
+    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
+    assert status["mobile"] is True
+    assert status["mobile_since_s"] >= 0
+    assert status["modems"]["a"]["rsrp_dbm"] == -70.0
+    assert status["modems"]["a"]["history_rsrp_dbm"] == [-70.0]
+    assert status["modems"]["b"]["state"] == "port_lost"
+    assert status["modems"]["b"]["history_rsrp_dbm"] == [None]
+    assert status["run"]["of"] == 3
+    (run,) = status["run"]["runs"]
+    assert run["subflows"][0]["history_bit_per_s"] == [8000, 8000, 8000]
+    assert "mobility_start" in [e["kind"] for e in status["events"]]
+    collector.stop()
+
+
 def test_states_of_paths_are_shown_and_their_changes_become_events(tmp_path: Path, gateway: Gateway) -> None:
     collector = Rehearsal(tmp_path, gateway)
     collector.paths.changes = [
@@ -144,16 +162,42 @@ def test_states_of_paths_are_shown_and_their_changes_become_events(tmp_path: Pat
     assert told["subflow_restored"].fields["took_ms"] == 21.5
 
 
-def test_the_class_of_the_movement_is_in_the_status_and_in_health_while_it_is_known(
+def machine(root: Path) -> Roots:
+    files = {
+        "sys/class/thermal/thermal_zone0/type": "cpu-thermal",
+        "sys/class/thermal/thermal_zone0/temp": "47712",
+        "sys/class/hwmon/hwmon0/name": "rpi_volt",
+        "sys/class/hwmon/hwmon0/in0_lcrit_alarm": "1",
+        "proc/uptime": "86521.33 341022.12",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"{text}\n")
+    return Roots(sys=root / "sys", proc=root / "proc", etc=root / "etc", vcio=root / "vcio")
+
+
+def test_health_of_machine_modems_and_sims_reaches_the_database_and_the_status(
     tmp_path: Path, gateway: Gateway
 ) -> None:
-    collector = Rehearsal(tmp_path, gateway, on_mobility_start="off").start()
-    (before,) = ask(tmp_path / "status.sock", {"op": "status"})
-    collector.detectors.speed_class = "high"
-    collector.pollers["a"].poll(-70.0)  # moving
-    collector.until(lambda: collector.supervisor.live.status()["mobile"])
+    roots = machine(tmp_path / "machine")
+    collector = Rehearsal(tmp_path, gateway)
+    plan = PlanConfig(10**10, 1, 1.0)
+    paths = tuple(replace(p, plan=plan) if p.name == "a" else p for p in collector.config.paths)
+    collector.rewired(replace(collector.config, paths=paths), roots=roots).start()
+    gateway.until(lambda: {"software", "sim_usage"} <= {p.measurement for p in points(gateway)})
     (status,) = ask(tmp_path / "status.sock", {"op": "status"})
-    assert (before["speed_class"], status["speed_class"], status["mobile"]) == (None, "high", True)
-    assert "at high speed" in summary(status)
+    assert status["health"]["processor_temperature_degc"] == 47.712
+    assert status["health"]["boot_count"] == 1
+    assert status["sims"]["a"]["plan_bytes"] == 10**10
+    assert status["sims"]["b"]["plan_bytes"] is None
+    assert any("the supply's voltage is too low" in line for line in status["wrong"])
+    assert "  - the supply's voltage is too low" in summary(status)
     assert collector.stop()
-    assert [p.fields.get("speed_class") for p in points(gateway) if p.measurement == "health"][-1] == "high"
+    found = points(gateway)
+    health = [p for p in found if p.measurement == "health"]
+    assert health[0].fields["undervoltage"] is True
+    assert int(health[0].fields["undervoltage_seen"]) == 1
+    assert health[0].fields["uptime_s"] == 86521.33
+    events = [(p.tags["kind"], p.fields.get("state")) for p in found if p.measurement == "event"]
+    assert events.count(("undervoltage", "begins")) == 1
+    assert ("undervoltage", "ends") not in events

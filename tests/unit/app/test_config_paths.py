@@ -37,30 +37,11 @@ def with_plan(lines: str) -> str:
     return GOOD.replace("[runs]", f"{lines}\n[runs]")
 
 
-@pytest.mark.parametrize("place", ["1-1.2", "3-4", "1-1.2.3:1.4"])
-def test_a_path_is_named_by_its_usb_place(place: str) -> None:
-    assert [(p.interface, p.usb) for p in parse(by_usb(place), FILE).paths] == [("wwan0", None), (None, place)]
-
-
 def test_a_modem_is_named_by_its_port_its_place_or_its_web_server() -> None:
     first, second = (p.modem for p in paths('usb = "1-1.2:1.3"', f'port = "http://192.168.8.1"\nsim = "{SIM}"'))
     assert (first.port, first.usb, first.sim) == (None, "1-1.2:1.3", None)
     assert (second.port, second.sim, second.sim_secret) == ("http://192.168.8.1", SIM, Path("/etc/tandem/sim.secret"))
     assert len(paths('port = "http://192.168.8.1"', 'port = "http://192.168.8.1"')) == 2, "identical sticks"
-
-
-def test_a_modem_of_modemmanager_and_its_connection_are_taken() -> None:
-    modem = paths(FIRST, f'{MANAGED}\npin_file = "pin"\nroaming = true\nip_type = "ipv4"')[1].modem
-    assert modem.port == "modemmanager:1-1.2"
-    connection = modem.connection
-    assert (connection.apn, connection.roaming, connection.ip_type) == ("internet", True, "ipv4")
-    assert (connection.pin_file, connection.password_file) == (Path("/etc/tandem/pin"), None)
-    assert connection.tried == Path("/etc/tandem/sim")
-
-
-def test_a_modem_with_a_port_to_spare_is_kept_connected_by_its_place() -> None:
-    modem = paths(FIRST, f'usb = "1-1.2"\ndriver = "quectel"\n{CONNECTION}')[1].modem
-    assert (modem.port, modem.usb, modem.driver, modem.connection.apn) == (None, "1-1.2", "quectel", "internet")
 
 
 def test_the_ladder_has_its_own_order() -> None:
@@ -130,6 +111,8 @@ def test_the_parts_make_a_poller_of_each_and_say_what_is_lacking(tmp_path: Path)
     web = paths(FIRST, 'port = "http://192.168.8.1"\ndriver = "quectel"', file=file)
     with pytest.raises(EnvironmentLackError, match="path b: the driver 'quectel' asks an AT port"):
         real_parts().poller(web[1], 1.0, events.append)
+    with pytest.raises(EnvironmentLackError, match="path b: the driver 'hilink' asks a web server"):
+        real_parts().poller(paths(FIRST, f'{SECOND}\ndriver = "hilink"', file=file)[1], 1.0, events.append)
 
 
 def test_the_wired_paths_ask_for_the_place_again_and_again() -> None:

@@ -56,20 +56,3 @@ def test_what_modemmanager_lacks_is_told_once_at_each_change() -> None:
         "not_managed: ModemManager has no such modem",
         "not_managed: ModemManager does not answer",
     ]
-
-
-class Ends:
-    def __init__(self, busy: bool) -> None:
-        self.busy, self.stopped = busy, False
-
-    def stop(self, _timeout: float) -> None:
-        self.stopped = True
-        if self.busy:
-            raise TimeoutError("still busy")
-
-
-def test_one_that_does_not_end_keeps_the_other_from_nothing() -> None:
-    poller, keeper = Ends(True), Ends(False)
-    with pytest.raises(TimeoutError):
-        ConnectedPoller(poller, keeper).stop(0.1)  # type: ignore[arg-type]
-    assert keeper.stopped

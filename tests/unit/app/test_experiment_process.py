@@ -10,16 +10,6 @@ import pytest
 
 from tandem.app.experiment_process import ExperimentProcess
 
-STUBBORN = """
-import json, signal, sys
-def stopped(*_):
-    print(json.dumps({"type": "result", "result": {"bytes": 7}, "failure": {"reason": "stopped", "retry": False}}), flush=True)
-    sys.exit(0)
-signal.signal(signal.SIGTERM, stopped)
-print(json.dumps({"type": "started"}), flush=True)
-signal.pause()
-"""
-
 
 @pytest.fixture(autouse=True)
 def _time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,20 +21,6 @@ def until(what: Callable[[], bool]) -> None:
     while not what():
         assert time.monotonic() < deadline
         time.sleep(0.01)
-
-
-def stubborn() -> tuple[ExperimentProcess, threading.Event]:
-    started = threading.Event()
-    process = ExperimentProcess([sys.executable, "-c", STUBBORN], {}, lambda _said: started.set(), "x")
-    assert started.wait(60)
-    return process, threading.Event()
-
-
-def test_a_run_that_takes_too_long_is_ended_and_says_so_with_what_it_measured() -> None:
-    process, stop = stubborn()
-    ending = process.wait(0.2, stop)
-    assert ending.result == {"bytes": 7}
-    assert ending.failure == {"reason": "not done after 0 s", "retry": True}
 
 
 OWN = """

@@ -73,20 +73,9 @@ class Bench:
         return self.bus
 
     def ask(self, *more: str) -> int:
+        words = f"modem list --inventory --sys {self.sys.root} --providers {self.providers}".split()
         given = ["--config", str(self.config)] if self.config.exists() else []
-        return main(
-            [
-                "modem",
-                "list",
-                "--inventory",
-                "--sys",
-                str(self.sys.root),
-                "--providers",
-                str(self.providers),
-                *given,
-                *more,
-            ]
-        )
+        return main([*words, *given, *more])
 
 
 @pytest.fixture
@@ -110,65 +99,54 @@ def pasted(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_modem_with_a_port_to_spare_is_proposed_by_place_operator_and_apn(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bench.sys.quectel("1-1.2", 0, "wwan0")
-    assert bench.ask() == 0
-    text = capsys.readouterr().out
-    assert pasted(text) == [{"name": "a", "usb": "1-1.2", "operator": "Red", "apn": "internet"}]
-    assert "#" not in text
-    assert IMSI[5:] not in text
+PLACE = {"name": "a", "usb": "1-1.2"}
+NAME, HOME = "AT+CRSM=176,28486,0,0,17", "AT+CRSM=176,28589,0,0,4"
+ABROAD = {
+    "AT+CIMI": "310260123456789\r\n\r\nOK",
+    HOME: '+CRSM: 144,0,"00000003"\r\n\r\nOK',
+    NAME: "ERROR",
+    "AT+COPS?": '+COPS: 0,2,"24405",7\r\n\r\nOK',
+}
 
 
 @pytest.mark.parametrize(
-    ("changed", "operator"),
+    ("changed", "proposed", "said"),
     [
-        ({"AT+CRSM=176,28486,0,0,17": '+CRSM: 144,0,"0180004E004F0049FFFFFFFFFFFFFFFFFF"\r\n\r\nOK'}, "NOI"),
-        ({"AT+CRSM=176,28486,0,0,17": '+CRSM: 106,130,""\r\n\r\nOK'}, "Red"),  # as published
-        ({"AT+CIMI": "ERROR", "AT+CRSM=176,28486,0,0,17": "ERROR"}, None),
+        ({}, {"operator": "Red", "apn": "internet"}, ""),
+        # the SIM's own name for the operator, else the network's as published
+        (
+            {NAME: '+CRSM: 144,0,"0180004E004F0049FFFFFFFFFFFFFFFFFF"\r\n\r\nOK'},
+            {"operator": "NOI", "apn": "internet"},
+            "",
+        ),
+        ({NAME: '+CRSM: 106,130,""\r\n\r\nOK'}, {"operator": "Red", "apn": "internet"}, ""),
+        ({"AT+CIMI": "ERROR", NAME: "ERROR"}, {}, "# "),
+        # an operator abroad gives no name
+        (
+            ABROAD,
+            {"operator": "Green", "apn": "green", "user": "guest", "password": "{{ secret_password_a }}"},
+            "./kit fleet secret KIT secret_password_a -i DIR",
+        ),
+        # an APN that is one of several is not guessed
+        (
+            {"AT+CIMI": "244911234567890\r\n\r\nOK"},
+            {"operator": "Red"},
+            "published for 24491: one, two; hint: in host_vars, tandem_path_settings: {a: {apn: NAME}}",
+        ),
     ],
+    ids=["all is told", "own name", "published name", "no name", "abroad", "several APNs"],
 )
-def test_the_operator_is_the_sims_own_name_else_the_networks(
-    bench: Bench, capsys: pytest.CaptureFixture[str], changed: dict[str, str], operator: str | None
+def test_a_modem_with_a_port_to_spare_is_proposed_by_place_operator_and_apn(
+    bench, capsys, changed, proposed, said
 ) -> None:
     bench.sys.quectel("1-1.2", 0, "wwan0")
     bench.modem.answers |= changed
-    assert bench.ask("--json") == 0
-    assert told(capsys)["paths"][0].get("operator") == operator
-
-
-def test_an_operator_abroad_gives_no_name(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    bench.sys.quectel("1-1.2", 0, "wwan0")
-    bench.modem.answers |= {
-        "AT+CIMI": "310260123456789\r\n\r\nOK",
-        "AT+CRSM=176,28589,0,0,4": '+CRSM: 144,0,"00000003"\r\n\r\nOK',
-        "AT+CRSM=176,28486,0,0,17": "ERROR",
-        "AT+COPS?": '+COPS: 0,2,"24405",7\r\n\r\nOK',
-    }
     assert bench.ask() == 0
     text = capsys.readouterr().out
-    assert pasted(text) == [
-        {
-            "name": "a",
-            "usb": "1-1.2",
-            "operator": "Green",
-            "apn": "green",
-            "user": "guest",
-            "password": "{{ secret_password_a }}",
-        }
-    ]
-    assert "./kit fleet secret KIT secret_password_a -i DIR" in text
-
-
-def test_an_apn_that_is_one_of_several_is_not_guessed(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    bench.sys.quectel("1-1.2", 0, "wwan0")
-    bench.modem.answers["AT+CIMI"] = "244911234567890\r\n\r\nOK"
-    assert bench.ask() == 0
-    text = capsys.readouterr().out
-    assert pasted(text) == [{"name": "a", "usb": "1-1.2", "operator": "Red"}]
-    (line,) = [line for line in text.splitlines() if line.startswith("#")]
-    assert "published for 24491: one, two; hint: in host_vars, tandem_path_settings: {a: {apn: NAME}}" in line
+    assert pasted(text) == [{**PLACE, **proposed}]
+    assert said in text
+    assert ("#" in text) == bool(said)
+    assert IMSI[5:] not in text
 
 
 def test_two_identical_sticks_are_routers_by_themselves_that_give_the_same_addresses(

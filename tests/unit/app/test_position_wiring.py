@@ -16,7 +16,7 @@ from https_gateway import Gateway
 
 from tandem.app import position_part
 from tandem.app.config import Config, ConfigError, parse
-from tandem.app.parts import EnvironmentLackError, PollerLike
+from tandem.app.parts import PollerLike
 from tandem.app.position_part import position_receiver
 from tandem.app.status_socket import ask
 from tandem.mobility.detectors import Detectors
@@ -81,13 +81,6 @@ def test_a_bad_line_is_named_and_a_home_never_shown(more: str, line: int, what: 
     assert what in str(error.value)
     assert "51.8" not in str(error.value)
     assert "8.47" not in str(error.value)
-
-
-def test_a_gpsd_of_our_own_that_is_missing_is_a_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TANDEM_GPSD", "no-such-gpsd")
-    wanted = config('[position]\nmode = "full"\nsource = "device"\ndevice = "/dev/x"', tmp_path)
-    with pytest.raises(EnvironmentLackError, match="install the package gpsd"):
-        position_receiver(wanted, lambda _ns: None, lambda _records: None, lambda _state: None)
 
 
 def test_the_key_lies_in_the_spool_and_only_with_zones(tmp_path: Path) -> None:

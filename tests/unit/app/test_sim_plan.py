@@ -21,14 +21,6 @@ def days(first: str, counts: list[int]) -> dict[str, int]:
     return {(begin + timedelta(days=n)).isoformat(): count for n, count in enumerate(counts)}
 
 
-def test_an_even_use_goes_on_to_the_reset() -> None:
-    told = forecast(PLAN, days("2026-11-01", [GB // 4] * 14), at("2026-11-15T00:00:00"))
-    assert (told.since, told.reset) == (date(2026, 11, 1), date(2026, 12, 1))
-    assert (told.used_bytes, told.left_bytes) == (14 * GB // 4, 10 * GB - 14 * GB // 4)
-    assert told.expected_bytes == 30 * GB // 4
-    assert (told.basis_days, told.sure, told.used_up_utc_s, told.counted_from) == (14, True, None, None)
-
-
 def test_weekends_without_commutes_weigh_as_weekends() -> None:
     """Two whole weeks of Monday to Friday (2026-11-02 is a Monday): 5 days in 7, whatever the weekday now."""
     week = [GB // 2] * 5 + [0, 0]

@@ -54,26 +54,6 @@ def test_a_drop_makes_the_path_backup_and_the_end_restores_it() -> None:
     assert [(e["kind"], e["change_db"]) for e in told["events"]] == [("signal_drop", -9.0)]
 
 
-@pytest.mark.parametrize(
-    ("a", "actions"),
-    [
-        (lambda _n: 0, ["confirmed"]),
-        (lambda n: 9 * n, ["toggled", "confirmed"]),
-        (lambda n: 9000 * n, ["toggled", "toggled", "toggled", "unconfirmed"]),
-    ],
-)
-def test_what_the_path_receives_confirms_the_order_or_repeats_it(a: Any, actions: list[str]) -> None:
-    bench = Bench()
-    bench.run.noted(event("service_lost", state="no_service"))  # of no predicted end: what is received decides alone
-    begun, quiet = time.monotonic_ns(), actions == ["toggled", "confirmed"]
-    for n in range(400):  # forty seconds; the order that is given again works in the second case
-        count = a(n) if not quiet or n < 45 else a(45)
-        bench.run.sampled(sample(begun + n * NS // 10, count * 100, n * 9000))
-    done = [action for path, action in bench.end() if path == "a"]
-    assert done == ["backup", *actions, "restore"]
-    assert len([order for order in bench.paths.orders if order[2]]) == actions.count("toggled")
-
-
 def test_an_order_that_the_kernel_refuses_is_told_and_the_run_goes_on() -> None:
     bench = Bench()
 
@@ -216,3 +196,23 @@ def test_a_folder_without_runs_and_a_broken_history_are_refused_in_one_line(
         assert main(["steering", *words]) == 2
         error = capsys.readouterr().err
         assert (error.count("\n"), "hint: " in error) == (1, True), error
+
+
+@pytest.mark.parametrize(
+    ("a", "actions"),
+    [
+        (lambda _n: 0, ["confirmed"]),
+        (lambda n: 9 * n, ["toggled", "confirmed"]),
+        (lambda n: 9000 * n, ["toggled", "toggled", "toggled", "unconfirmed"]),
+    ],
+)
+def test_what_the_path_receives_confirms_the_order_or_repeats_it(a: Any, actions: list[str]) -> None:
+    bench = Bench()
+    bench.run.noted(event("service_lost", state="no_service"))  # of no predicted end: what is received decides alone
+    begun, quiet = time.monotonic_ns(), actions == ["toggled", "confirmed"]
+    for n in range(400):  # forty seconds; the order that is given again works in the second case
+        count = a(n) if not quiet or n < 45 else a(45)
+        bench.run.sampled(sample(begun + n * NS // 10, count * 100, n * 9000))
+    done = [action for path, action in bench.end() if path == "a"]
+    assert done == ["backup", *actions, "restore"]
+    assert len([order for order in bench.paths.orders if order[2]]) == actions.count("toggled")

@@ -222,16 +222,6 @@ def test_a_day_has_its_part_of_what_the_plan_will_have_left() -> None:
     assert left_today(rules, PLAN, used, 5_000_000, now.timestamp()) <= spare / 2 / 10 - 5_000_000 + 1000
 
 
-def test_what_was_about_to_go_when_the_power_went_counts(tmp_path: Path) -> None:
-    file = tmp_path / "traces" / "spent.json"
-    spent = Spent(file)
-    spent.reserve("a", "2026-11-21", 1000)
-    spent.settle("a", 600)
-    spent.reserve("a", "2026-11-21", 500)
-    assert Spent(file).of("a", "2026-11-21") == 1100
-    assert spent.of("a", "2026-11-21") == 600
-
-
 @given(st.text() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(repr))
 def test_any_text_is_an_account_or_told(text: str) -> None:
     try:

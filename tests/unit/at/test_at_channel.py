@@ -196,18 +196,6 @@ def test_a_modem_without_the_marker_command_is_asked_again_all_the_same() -> Non
         assert channel.ask("AT+CSQ", 60).lines == ("+CSQ: 2,99",)
 
 
-def test_lines_after_the_final_result_are_unsolicited() -> None:
-    def play(modem: Modem) -> None:
-        modem.expect()
-        modem.send('\r\n+CSQ: 5,99\r\n\r\nOK\r\n\r\n+CEREG: 1,"1A2B","00000101",7\r\n')
-
-    with playing(play) as (_, channel, unsolicited):
-        assert channel.ask("AT+CSQ", 60).lines == ("+CSQ: 5,99",)
-        while not unsolicited:
-            channel.listen(time.monotonic() + 0.05)
-        assert unsolicited == ['+CEREG: 1,"1A2B","00000101",7']
-
-
 def test_a_port_that_vanishes_in_mid_command_is_lost() -> None:
     def play(modem: Modem) -> None:
         modem.expect()

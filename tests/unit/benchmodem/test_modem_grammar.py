@@ -43,15 +43,6 @@ def test_commands_in_one_line_are_read_back_as_written(made, prefix, joint):
     assert commands(prefix + joint.join(text for text, _ in made)) == tuple(command for _, command in made)
 
 
-@given(st.text(max_size=200))
-def test_any_text_is_read_refused_or_not_for_us(text):
-    try:
-        parsed = commands(text)
-    except GrammarError as error:
-        parsed = error.before
-    assert (parsed is None) == (text.strip()[:2].upper() != "AT")
-
-
 @given(
     st.sampled_from(sorted(FAMILIES)),
     st.one_of(st.text(max_size=120), st.text(max_size=120).map("AT".__add__), extended().map(lambda e: "AT" + e[0])),
@@ -107,7 +98,3 @@ def test_overlong_line_is_reported_once_and_the_next_one_is_whole():
     reader = LineReader(8)
     assert reader.feed(b"AT" + b"x" * 9000) == []
     assert reader.feed(b"yyy\rAT\r") == [None, "AT"]
-
-
-def test_backspace_takes_one_back():
-    assert LineReader(64).feed(b"\x08AT+CSQQ\x08\r") == ["AT+CSQ"]

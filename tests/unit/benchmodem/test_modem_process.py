@@ -90,6 +90,7 @@ def test_scheduled_fault_is_played_at_its_time(tmp_path):
             time.sleep(0.01)  # as above
     assert [line["fault"] for line in log] == ["hang"]
     assert log[0]["t_s"] >= 100.4
+    assert set(log[0]) == {"t_s", "monotonic_ns", "utc_ns", "type", "operator", "fault", "seconds"}
 
 
 def test_clock_is_monotonic_time_since_the_epoch(tmp_path):

@@ -40,6 +40,7 @@ def test_a_download_for_a_time_ends_even_when_nobody_reads(endpoint, monkeypatch
         summary = here.ended(session)
     assert summary["end"] == "not acknowledged"
     assert summary["bytes_acked"] < summary["bytes_sent"]
+    assert summary["request_to_last_ack_s"] is None
 
 
 @pytest.mark.parametrize("kind", ["mptcp", "tcp"])

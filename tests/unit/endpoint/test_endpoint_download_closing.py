@@ -79,28 +79,6 @@ def test_all_was_sent_and_the_client_has_closed_before_we_look_again(pair):
     assert one.acked_at_s is not None
 
 
-def test_the_time_was_over_before_we_are_told_that_the_client_has_closed(pair):
-    serving, client = pair
-    one = download(serving, Ask(None, 0.2), lambda: None)
-
-    class Late:
-        """Returns from its first wait when the time has long been over."""
-
-        def __init__(self, poll):
-            self.poll_of_old, self.first = poll, True
-
-        def poll(self, wait_ms):
-            if self.first:
-                self.first = False
-                client.close()
-                time.sleep(0.3)
-                return [(serving.fileno(), select.POLLRDHUP)]
-            return self.poll_of_old.poll(wait_ms)
-
-    one._poll = Late(one._poll)
-    assert one.run(b"abc") == "complete"
-
-
 def test_who_closes_before_has_gone(pair):
     serving, client = pair
     one = download(serving, Ask(5000, None), lambda: close_and_wait(serving, client, 3))

@@ -1,38 +1,6 @@
 """The time of the last acknowledgement, and several connections of both kinds in one session."""
 
-import time
-from types import SimpleNamespace
-
-from endpoint_on_loopback import PATHS, head, read_answer, request, wait_until
-
-from tandem_server.endpoint import download
-
-
-def test_it_waits_for_a_reader_that_is_slow(endpoint, monkeypatch):
-    rests, sleep = [], time.sleep
-    monkeypatch.setattr(
-        download, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda s: (rests.append(s), sleep(s)))
-    )
-    here = endpoint()
-    session = here.session("tcp")
-    with here.downloading(session, "bytes=3000000", "tcp", receive_buffer=262_144) as client:
-        sleep(0.5)  # the endpoint's clock runs
-        read_answer(client)
-    summary = here.ended(session)
-    assert summary["request_to_last_ack_s"] > 0.5
-    # How far apart the looks came is the machine's affair; how far apart it wants them is ours.
-    assert rests
-    assert max(rests) < 0.05 * summary["request_to_last_ack_s"]
-    assert 0 < summary["last_ack_resolution_s"] < summary["request_to_last_ack_s"]
-
-
-def test_what_is_never_acknowledged_has_no_such_time(endpoint):
-    here = endpoint(stall_s=0.3)
-    session = here.session("tcp")
-    with here.downloading(session, "bytes=300000", "tcp", receive_buffer=4096):
-        summary = here.ended(session)
-    assert summary["end"] in ("not acknowledged", "stalled")
-    assert summary["request_to_last_ack_s"] is None
+from endpoint_on_loopback import PATHS, head, request, wait_until
 
 
 def test_a_small_answer_does_not_wait_for_its_heads_acknowledgement(endpoint):

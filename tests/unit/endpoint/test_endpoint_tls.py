@@ -8,7 +8,10 @@ import time
 
 import pytest
 from endpoint_on_loopback import contexts, head, read_answer, request, wait_until
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tandem.stream.marks import OVERHEAD_BYTES, RECORD_BYTES, Marks
 from tandem.stream.tls import HANDSHAKE_LIMIT_BYTES
 from tandem_server.content.library import Library
 from tandem_server.endpoint.secure import LEAST_HELLO_BYTES
@@ -206,3 +209,23 @@ def test_records_of_one_byte_are_counted_too(endpoint):
             client.sendall(b"x")
         assert read_answer(client)[2]["bytes"] == 300
     assert here.ended(session)["end"] == "complete"
+
+
+@given(st.lists(st.integers(1, 5 * RECORD_BYTES), max_size=20), st.data())
+def test_payload_is_counted_by_whole_records_wherever_the_stream_is_looked_at(batches, data):
+    marks, ends, stream, payload = Marks(), [(300, 0)], 300, 0
+    marks.add(300, 0)
+    for batch in batches:
+        for start in range(0, batch, RECORD_BYTES):
+            size = min(RECORD_BYTES, batch - start)
+            stream += size + OVERHEAD_BYTES
+            payload += size
+            ends.append((stream, payload))
+        marks.add(stream, payload)
+        if data.draw(st.booleans()):  # an answer of the library's in between
+            stream += 30
+            marks.add(stream, payload)
+    for place in sorted(data.draw(st.lists(st.integers(0, stream), max_size=20))):
+        whole = max((p for end, p in ends if end <= place), default=0)
+        assert marks.payload_in(place) == whole
+    assert marks.payload_in(stream) == payload

@@ -2,6 +2,7 @@
 
 import threading
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,3 +55,15 @@ def test_what_is_chosen_anew_is_shown_at_once_and_the_end_is_steady() -> None:
     assert shown.colours[-1] == "red"
     assert player.state is NOT_RUNNING
     assert not player.playing
+
+
+@pytest.mark.parametrize("state", BLINKING, ids=lambda state: state.name)
+def test_edge_after_edge_makes_the_pattern(state: LedState) -> None:
+    now, played = 0, []
+    while now < state.period_ms:
+        lit, left_ms = at(state, now)
+        assert left_ms > 0
+        played.append((lit, left_ms))
+        now += left_ms
+    assert now == state.period_ms
+    assert played == [(lit, ms) for pair in state.pattern for lit, ms in zip((True, False), pair, strict=True)]

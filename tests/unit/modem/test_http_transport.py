@@ -162,3 +162,8 @@ def test_any_body_is_a_response_of_lines_without_ends(body: str, status: int) ->
     found = response("GET /x", Answer(status, {}, body))
     assert all(line and "\n" not in line and "\r" not in line for line in found.lines)
     assert found.lines == () or status == 200
+
+
+def test_other_statuses_are_errors_with_their_number(stick: WebStick) -> None:
+    stick.behave = lambda _t, _h: page("<html>not here", status="404 Not Found")
+    assert WebChannel(stick.url).ask(SIGNAL_PATH, 60).final.code == "http_404"

@@ -38,20 +38,6 @@ def test_echo_line_ends_and_final_result_do_not_matter() -> None:
     assert {way: one for way, one in found.items() if one != first} == {}
 
 
-def test_every_key_of_the_record_is_there_and_absent_ones_are_none() -> None:
-    found = told("+CESQ", "+CESQ: 99,99,255,255,20,80")
-    assert tuple(found)[: len(ALWAYS)] == ALWAYS
-    assert {name for name in ALWAYS if found[name] is None} == set(ALWAYS) - {
-        "rsrp_dbm",
-        "rsrq_db",
-        "rat",
-        "state",
-        "driver",
-    }
-    assert (found["rsrp_dbm"], found["rsrq_db"], found["rsrp_code"], found["driver"]) == (-61.0, -10.0, 80, "generic")
-    assert "nr_rsrp_dbm" not in found
-
-
 @pytest.mark.parametrize(
     ("command", "raw", "why"),
     [

@@ -14,9 +14,7 @@ from tandem.at.grammar import Final
 from tandem.modem.base import Identity, Reading
 from tandem.modem.errands import Errands
 from tandem.modem.identification import identify
-from tandem.modem.poll import in_range
 from tandem.modem.registry import choose
-from tandem.modem.scalars import plmn
 from tandem.modem.schedule import Schedule
 from tandem.modem.staleness import Staleness
 
@@ -102,16 +100,3 @@ def test_identity_from_ati_where_the_others_are_refused_and_no_serial_number_in_
 )
 def test_makers_that_hide_behind_anothers_name_are_known(manufacturer: str, model: str, family: str) -> None:
     assert choose("auto", Identity(manufacturer, model)).name == family
-
-
-@pytest.mark.parametrize(
-    ("mcc", "mnc", "code"), [("244", "1", "24401"), ("310", "410", "310410"), ("", "01", None), ("-", "-", None)]
-)
-def test_network_codes(mcc: str, mnc: str, code: str | None) -> None:
-    assert plmn(mcc, mnc) == code
-
-
-def test_quantities_out_of_range_are_dropped_and_named() -> None:
-    kept, dropped = in_range(Reading(rsrp_dbm=-200.0, rsrq_db=-10.0, eci=2**40, pci=-1))
-    assert (kept.rsrp_dbm, kept.rsrq_db, kept.eci, kept.pci) == (None, -10.0, None, None)
-    assert dropped == ("eci", "pci", "rsrp_dbm")

@@ -11,7 +11,6 @@ from scripted_modem import LINES, POLL, Collected, ScriptedModem, good
 
 from tandem.at.channel import open_port
 from tandem.at.errors import PortLost
-from tandem.modem import access as access_module
 from tandem.modem.access import UsbPlace, access
 from tandem.modem.poller import Poller
 from tandem.modem.recorder import Recorder, replay, transcript
@@ -22,39 +21,6 @@ NUMBER = "8935801234567890123"
 
 
 pytestmark = pytest.mark.usefixtures("patient")
-
-
-def test_a_modem_named_by_its_place_is_polled_again_after_it_came_back_under_another_number(
-    tmp_path: Path, modem: ScriptedModem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sys, now = FakeSys(tmp_path / "sys"), {"name": "/dev/ttyUSB3"}
-    sys.quectel("1-1.2", 0, "wwan0")
-    opened: list[str] = []
-
-    def open_here(path: str, baud: int = 115200) -> object:
-        opened.append(path)
-        if path != now["name"]:
-            raise PortLost(f"{path}: not there")
-        return open_port(str(modem.link), baud)
-
-    monkeypatch.setattr(access_module, "open_port", open_here)
-    monkeypatch.setattr(access_module, "_there", lambda _path: modem.link.stat())
-    made = Collected()
-    poller = Poller("a", "A", UsbPlace("1-1.2", sys.root), "auto", 0.1, made.add)
-    poller.start()
-    try:
-        made.wait(lambda p: sum(map(good, p)) >= 2)
-        sys.unplug("1-1.2")
-        modem.unplug()
-        seen = len(made.wait(lambda p: p[-1].failure == "port_lost"))
-        sys.quectel("1-1.3", 0, "wwan0")  # another stick takes the old number
-        sys.quectel("1-1.2", 4, "wwan1")
-        now["name"] = "/dev/ttyUSB7"
-        modem.plug()
-        made.wait(lambda p: any(good(x) for x in p[seen:]))
-    finally:
-        poller.stop(60)
-    assert set(opened) == {"/dev/ttyUSB3", "/dev/ttyUSB7"}
 
 
 def test_a_place_without_a_modem_is_a_lost_port_that_says_what_to_do(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scripted_modem import LINES, Collected, ScriptedModem, good, rsrp
+from scripted_modem import LINES, POLL, Collected, ScriptedModem, good, rsrp
 
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
@@ -44,6 +44,10 @@ def test_it_identifies_sets_up_and_polls_at_its_due_times(
     assert all(poll.due_monotonic_ns <= poll.began_monotonic_ns < poll.ended_monotonic_ns for poll in made)
     assert made[0].reading is not None
     assert made[0].reading.eci == 0x5A2C30B
+    record = made[0].record()
+    assert record.tags == {"path": "a", "operator": "A", "driver": "quectel", "rat": "LTE"}
+    assert (record.monotonic_ns, record.fields["stale"]) == (made[0].began_monotonic_ns, False)
+    assert record.fields["poll_duration_ms"] == made[0].duration_ms > 0
     assert poller.dropped == {}
 
 
@@ -141,3 +145,26 @@ def test_a_row_of_failures_is_logged_once(tmp_path: Path, polls: Collected, capl
     assert [r.message for r in caplog.records if "nothing" in r.message] == [
         f"a: {tmp_path}/nothing: No such file or directory"
     ]
+
+
+def test_a_modem_that_names_itself_only_in_its_text_is_known_by_that(modem: ScriptedModem, polls: Collected) -> None:
+    modem.answers = {"AT+CGMI": "ERROR", "AT+CGMM": "ERROR", "ATI": "Quectel\r\nEC25\r\nEC25EFAR06\r\n\r\nOK"}
+    poller = Poller("a", "A", str(modem.link), "auto", PERIOD_S, polls.add)
+    poller.start()
+    (poll, *_) = polls.wait(lambda p: len(p) >= 1)
+    poller.stop(60)
+    assert (poll.driver, poll.model) == ("quectel", "EC25")
+
+
+def test_out_of_range_quantities_are_left_out_and_counted(
+    modem: ScriptedModem, poller: Poller, polls: Collected
+) -> None:
+    modem.heard.clear()
+    modem.wait_heard(POLL)
+    modem.lines = (
+        '+QENG: "servingcell","NOCONN","LTE","FDD",244,91,5A2C30B,211,1300,3,5,5,FFFFFFFFF,-95,-10,-66,12,33',
+        LINES[1],
+    )
+    made = polls.wait(lambda p: p != [] and p[-1].reading is not None and p[-1].reading.tac is None)
+    assert good(made[-1])
+    assert poller.dropped["tac"] >= 1

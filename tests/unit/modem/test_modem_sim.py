@@ -14,7 +14,7 @@ from scripted_modem import ScriptedModem
 from tandem.at.channel import Channel, open_port
 from tandem.at.dialogue import Response
 from tandem.at.grammar import Final
-from tandem.modem.sim import HASH, SecretError, SimWatch, card_hash, hashed, iccid, secret_of
+from tandem.modem.sim import SecretError, SimWatch, card_hash, hashed, iccid, secret_of
 
 OK = Final("ok", "ok")
 NUMBER = "8935801234567890123"
@@ -56,11 +56,6 @@ def test_what_is_no_number_gives_none(line: str) -> None:
 def test_any_answer_gives_a_number_or_none(lines: list[str]) -> None:
     found = iccid(Response("AT+CCID", tuple(lines), OK))
     assert found is None or (found.startswith("89") and found.isdigit())
-
-
-def test_a_hash_depends_on_the_secret_and_tells_nothing_of_the_number() -> None:
-    assert HASH.match(hashed(NUMBER, SECRET))
-    assert hashed(NUMBER, SECRET) != hashed(NUMBER, bytes(32)) != hashed(NUMBER[:-1] + "4", bytes(32))
 
 
 def test_the_modem_is_asked_until_it_tells_and_the_number_is_nowhere_in_the_log(

@@ -18,24 +18,6 @@ def table(tmp_path: Path) -> Table:
     return Table(tmp_path)
 
 
-def test_it_connects_and_reads_the_bearer_back(table: Table) -> None:
-    table.poll()
-    assert table.state == "connecting"
-    wanted = table.bus.asked("Connect")[0].body[0]
-    assert wanted == {"apn": ("s", "internet"), "allow-roaming": ("b", False), "ip-type": ("u", 4)}
-    table.bus.properties[MODEM] |= {"State": 11, "Bearers": ["/b/1"]}
-    ip4 = {"method": 2, "address": "10.9.8.7", "prefix": 30, "gateway": "10.9.8.6", "dns1": "1.1.1.1", "mtu": 1430}
-    given = {"Interface": "wwan0", "Ip4Config": ip4, "Ip6Config": {"method": 0}}
-    real = table.bus._answer
-    table.bus._answer = lambda call: given if call.path == "/b/1" else real(call)  # type: ignore[method-assign]
-    table.poll(3)
-    assert table.state == "connected"
-    assert table.told[-1] == ("connected", "wwan0: 10.9.8.7/30")
-    assert table.connection.given is not None
-    assert table.connection.given.addresses[0].mtu == 1430
-    assert len(table.bus.asked("Connect")) == 1
-
-
 def test_a_refused_connection_is_named_and_tried_again_later_and_later(table: Table) -> None:
     table.bus.answers["Connect"] = refused(
         "ServiceOptionNotSubscribed", "org.freedesktop.ModemManager1.Error.MobileEquipment"

@@ -5,27 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fake_bus import DEVICE, PATH, FakeBus, bus_of, refused
+from fake_bus import refused
 from managed_table import Table
 
-from tandem.at.errors import NoAnswer, PortLost
-from tandem.modem.mm_bus import LOCATION, MODEM, SERVICE, SIGNAL, Signal
-from tandem.modem.mm_modem import AGAIN_S, PROOF_S, QUIET_S, ManagedModem
+from tandem.at.errors import NoAnswer
+from tandem.modem.mm_bus import LOCATION, MODEM, SIGNAL
+from tandem.modem.mm_modem import AGAIN_S, QUIET_S
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
     return Table(tmp_path)
-
-
-@pytest.mark.parametrize("device", ["1-1.2", DEVICE])
-def test_it_is_found_by_its_device_never_by_its_number(device: str) -> None:
-    bus = FakeBus()
-    modem = ManagedModem(device, lambda: bus_of(bus))
-    assert modem.poll(0.0).path == PATH
-    assert modem.identity.model == "EM7455"
-    with pytest.raises(PortLost, match="ModemManager has no modem"):
-        ManagedModem("1-1", lambda: bus_of(FakeBus())).poll(0.0)
 
 
 def test_what_is_not_set_up_is_set_up_until_it_is(table: Table) -> None:
@@ -56,31 +46,6 @@ def test_a_disabled_modem_is_enabled_once_and_not_measured(table: Table) -> None
     assert table.bus.asked("GetLocation") == []
 
 
-def test_its_restart_is_a_failed_poll_and_everything_anew(table: Table) -> None:
-    table.poll()
-    table.bus.broadcasts.append(
-        Signal("/org/freedesktop/DBus", "org.freedesktop.DBus", "NameOwnerChanged", (SERVICE, ":1.4", ""))
-    )
-    table.bus.answers["GetManagedObjects"] = refused("ServiceUnknown", "org.freedesktop.DBus.Error")
-    with pytest.raises(NoAnswer, match="ModemManager is not on the bus"):
-        table.poll()
-    del table.bus.answers["GetManagedObjects"]
-    table.bus.properties[SIGNAL]["Rate"] = 0
-    table.poll()
-    assert table.bus.asked("Setup")[-1].body == (1,)
-    assert table.opened == 1
-
-
-def test_an_object_that_vanishes_is_a_lost_port(table: Table) -> None:
-    table.poll()
-    table.bus.properties[MODEM]["Device"] = "/elsewhere"
-    table.bus.answers["GetAll"] = refused("UnknownObject", "org.freedesktop.DBus.Error")
-    with pytest.raises(PortLost):
-        table.poll()
-    with pytest.raises(PortLost, match=r"has no modem 1-1\.2"):
-        table.poll()
-
-
 def test_a_reply_that_does_not_come_is_no_answer(table: Table) -> None:
     table.bus.answers["GetAll"] = None
     with pytest.raises(NoAnswer, match="no reply in time"):
@@ -102,11 +67,3 @@ def test_levels_that_stand_still_are_proved_by_asking_the_modem_itself(table: Ta
     with pytest.raises(NoAnswer):
         table.poll()
     table.poll(2)
-
-
-def test_a_modem_that_says_nothing_to_modemmanager_is_no_answer_until_a_level_changes(table: Table) -> None:
-    table.bus.answers["List"] = None
-    with pytest.raises(NoAnswer, match="did not answer ModemManager"):
-        table.poll(int(QUIET_S + PROOF_S) + 3)
-    table.bus.broadcasts.append(Signal(PATH, "org.freedesktop.DBus.Properties", "PropertiesChanged", (SIGNAL, {}, [])))
-    assert table.poll().changes == 1

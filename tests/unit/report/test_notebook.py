@@ -78,3 +78,12 @@ def test_records_come_out_of_the_folders_own_database(influx_binary, tmp_path):
         by = [c for c in ("utc", "path", "kind", "end", "subflow", "run") if c in getattr(listed, name)]
         a, b = (getattr(c, name).sort_values(by).reset_index(drop=True) for c in (stored, listed))
         pd.testing.assert_frame_equal(a, b)
+
+
+def test_without_a_database_the_tables_are_empty_and_it_says_so(tmp_path):
+    one = Synthetic(seconds=40.0)
+    c = load(write(one, tmp_path / "campaign"))
+    assert len(c.radio) == 0
+    assert "rsrp_dbm" in c.radio.columns
+    assert len(c.runs) == len(one.manifests)
+    assert any("holds no database of this campaign" in line for line in c.missing)
