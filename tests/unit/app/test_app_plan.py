@@ -3,10 +3,9 @@
 from collections import Counter
 from dataclasses import replace
 
-import pytest
 from good_config import good
 
-from tandem.app.plan import WishError, plan, wish_of, wish_of_request
+from tandem.app.plan import plan, wish_of, wish_of_request
 
 CONFIG = good()
 
@@ -50,30 +49,3 @@ def test_a_pair_over_fewer_paths_than_there_are_has_no_run_over_the_others() -> 
     usual = replace(CONFIG, runs=replace(CONFIG.runs, primary="a"))
     assert wish_of_request(usual, {"paths": ["b"]}).primary == "b"
     assert wish_of_request(usual, {"paths": ["b", "a"]}).primary == "a"
-
-
-@pytest.mark.parametrize(
-    ("given", "what"),
-    [
-        ({"pairing": "both"}, "is none of"),
-        ({"kind": "tcp"}, "needs its path"),
-        ({"kind": "udp", "path": "a"}, "none of mptcp, tcp"),
-        ({"kind": "tcp", "path": "z"}, "is no path"),
-        ({"path": "a"}, "belongs to a single run"),
-        ({"paths": ["a"], "kind": "tcp", "path": "b"}, "'b' is no path; known: a"),
-        ({"paths": ["a"], "primary": "b"}, "'b' is no path; known: a"),
-        ({"paths": []}, "no list of different names"),
-        ({"paths": ["z"]}, "'z' is no path; known: a, b"),
-        ({"kind": "tcp", "path": "a", "pairing": "sequential"}, "a pair has none"),
-        ({"seconds": 1, "bytes": 1}, "not both"),
-        ({"seconds": "long"}, "not a number"),
-        ({"seconds": 1e9}, "above 3600"),
-        ({"bytes": 0}, "below 1"),
-        ({"speed": 1}, "unknown parameter"),
-        ({"pairing": 3}, "is none of"),
-        ({"kind": ["tcp"]}, "none of mptcp, tcp"),
-    ],
-)
-def test_a_wish_that_cannot_be_is_refused_with_the_reason(given: dict[str, object], what: str) -> None:
-    with pytest.raises(WishError, match=what):
-        wish_of_request(CONFIG, given)

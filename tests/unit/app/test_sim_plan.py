@@ -33,30 +33,24 @@ def test_weekends_without_commutes_weigh_as_weekends() -> None:
     assert at("2026-11-28T00:00:00") < told.used_up_utc_s < at("2026-11-30T00:00:00")
 
 
-def test_the_first_minutes_of_a_plan_are_not_extrapolated() -> None:
-    told = forecast(PLAN, {"2026-11-10": 200_000_000}, at("2026-11-10T00:05:00"))
-    assert (told.basis_days, told.sure) == (0, False)
-    assert told.rate_bytes == 200_000_000
-    assert told.counted_from == date(2026, 11, 10)
-
-
-def test_the_days_before_the_reset_tell_of_the_days_after() -> None:
-    told = forecast(PLAN, days("2026-10-20", [GB] * 12), at("2026-11-01T00:01:00"))
-    assert (told.used_bytes, told.basis_days) == (0, 7)
-    assert told.expected_bytes > 29 * GB
-    assert told.used_up_utc_s is not None
-    assert abs(told.used_up_utc_s - at("2026-11-11T00:01:00")) < 1
-
-
-def test_one_heavy_day_counts_as_one_of_the_days() -> None:
-    told = forecast(PLAN, days("2026-11-01", [GB // 10] * 13 + [3 * GB]), at("2026-11-14T20:00:00"))
-    assert told.used_bytes == 13 * (GB // 10) + 3 * GB
-    assert told.rate_bytes == (7 * (GB // 10) + 3 * GB) / 8  # one whole week, and today
-
-
-def test_bytes_without_a_day_and_of_days_to_come_count_as_today() -> None:
-    told = forecast(PLAN, {"undated": 5, "2027-11-05": 7, "2026-11-05": 1}, at("2026-11-05T12:00:00"))
-    assert (told.used_bytes, told.counted_from) == (13, date(2026, 11, 5))
+def test_what_the_forecast_goes_by():
+    few = forecast(PLAN, {"2026-11-10": 200_000_000}, at("2026-11-10T00:05:00"))
+    assert (few.basis_days, few.sure, few.rate_bytes) == (0, False, 200_000_000), "minutes are not extrapolated"
+    assert few.counted_from == date(2026, 11, 10)
+    before = forecast(PLAN, days("2026-10-20", [GB] * 12), at("2026-11-01T00:01:00"))
+    assert (before.used_bytes, before.basis_days) == (0, 7), "the days before the reset tell of the days after"
+    assert (before.since, before.reset) == (date(2026, 11, 1), date(2026, 12, 1))
+    assert before.expected_bytes > 29 * GB
+    assert abs((before.used_up_utc_s or 0) - at("2026-11-11T00:01:00")) < 1
+    heavy = forecast(PLAN, days("2026-11-01", [GB // 10] * 13 + [3 * GB]), at("2026-11-14T20:00:00"))
+    assert heavy.used_bytes == 13 * (GB // 10) + 3 * GB
+    assert heavy.rate_bytes == (7 * (GB // 10) + 3 * GB) / 8, (
+        "one whole week, and today: a heavy day is one of the days"
+    )
+    odd = forecast(PLAN, {"undated": 5, "2027-11-05": 7, "2026-11-05": 1}, at("2026-11-05T12:00:00"))
+    assert (odd.used_bytes, odd.counted_from) == (13, date(2026, 11, 5)), "no day, and days to come, count as today"
+    over = forecast(PLAN, {"2026-11-04": 11 * GB}, at("2026-11-05T12:00:00"))
+    assert (over.left_bytes, over.used_up_utc_s) == (0, at("2026-11-05T12:00:00"))
 
 
 @given(

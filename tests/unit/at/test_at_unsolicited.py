@@ -76,42 +76,31 @@ def test_a_modem_that_somebody_left_at_a_prompt_is_freed() -> None:
     assert heard == [b"\x1b"]
 
 
-@pytest.mark.parametrize(
-    ("chunk", "prompt"), [(b"\r\n> ", True), (b"\r\n>", False), (b"> x", False), (b"> \r\n", False), (b"a> ", False)]
-)
-def test_a_prompt_is_an_unfinished_line_of_its_own(chunk: bytes, prompt: bool) -> None:
-    splitter = LineSplitter()
-    splitter.feed(chunk)
-    assert splitter.take_prompt() == prompt
-    assert not splitter.take_prompt()
+def test_a_prompt_is_an_unfinished_line_of_its_own() -> None:
+    chunks = {b"\r\n> ": True, b"\r\n>": False, b"> x": False, b"> \r\n": False, b"a> ": False}
+    for chunk, prompt in chunks.items():
+        splitter = LineSplitter()
+        splitter.feed(chunk)
+        assert (splitter.take_prompt(), splitter.take_prompt()) == (prompt, False), chunk
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("ATE0V1+CMEE=1;+CSQ", ("E0", "V1", "+CMEE=1", "+CSQ")),
-        ("AT&FE0", ("&F", "E0")),
-        ("ATS0=0S7?", ("S0=0", "S7?")),
-        ("ATD*99#", ("D*99#",)),
-        ("AT", ()),
-        ('AT+QENG="a;b";+QCSQ', ('+QENG="a;b"', "+QCSQ")),
-    ],
-)
-def test_basic_commands_are_chained_without_separators(text: str, parts: tuple[str, ...]) -> None:
-    assert Command(text).parts == parts
-
-
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        ("cme_error 10", "+CME ERROR 10: no SIM inserted"),
-        ("cme_error 999", "+CME ERROR 999"),
-        ("cme_error SIM busy", "+CME ERROR SIM busy"),
-        ("cme_error ²", "+CME ERROR ²"),
-        ("cms_error 310", "+CMS ERROR 310"),
-        ("error", "ERROR"),
-        ("no_carrier", "NO CARRIER"),
-    ],
-)
-def test_errors_are_said_in_words(code: str, words: str) -> None:
-    assert explained(code) == words
+def test_basic_commands_are_chained_without_separators_and_errors_are_said_in_words() -> None:
+    parts = {
+        "ATE0V1+CMEE=1;+CSQ": ("E0", "V1", "+CMEE=1", "+CSQ"),
+        "AT&FE0": ("&F", "E0"),
+        "ATS0=0S7?": ("S0=0", "S7?"),
+        "ATD*99#": ("D*99#",),
+        "AT": (),
+        'AT+QENG="a;b";+QCSQ': ('+QENG="a;b"', "+QCSQ"),
+    }
+    assert {text: Command(text).parts for text in parts} == parts
+    words = {
+        "cme_error 10": "+CME ERROR 10: no SIM inserted",
+        "cme_error 999": "+CME ERROR 999",
+        "cme_error SIM busy": "+CME ERROR SIM busy",
+        "cme_error ²": "+CME ERROR ²",
+        "cms_error 310": "+CMS ERROR 310",
+        "error": "ERROR",
+        "no_carrier": "NO CARRIER",
+    }
+    assert {code: explained(code) for code in words} == words

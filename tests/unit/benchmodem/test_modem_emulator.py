@@ -32,12 +32,6 @@ def test_same_seed_same_bytes_at_the_same_times(desk):
     assert played(3) != played(4)
 
 
-def test_idle_modem_sleeps(desk):
-    modem = desk("generic")
-    modem.advance(3600)
-    assert modem.calls == 0
-
-
 @pytest.mark.parametrize("family", ["quectel", "huawei"])
 def test_command_that_comes_while_another_runs_waits_its_turn(desk, family):
     modem = desk(family)
@@ -47,21 +41,6 @@ def test_command_that_comes_while_another_runs_waits_its_turn(desk, family):
     heard = modem.heard()
     assert heard.index(b"+CSQ: 23,99") < heard.index(b"+CFUN: 1")
     assert heard.count(b"\r\nOK\r\n") == 2
-
-
-def test_generic_modem_loses_a_command_that_comes_too_early(desk):
-    modem = desk("generic")
-    modem.emulator.received(b"AT+CSQ\r")
-    modem.emulator.received(b"AT+CFUN?\r")
-    modem.advance(0.5)
-    assert modem.heard() == b"\r\n+CSQ: 23,99\r\n\r\nOK\r\n"
-    assert modem.ask("AT") == b"\r\nOK\r\n"
-
-
-def test_overlong_line_fails_and_the_next_is_answered(desk):
-    modem = desk("generic")
-    assert modem.ask("AT+CSQ" + ";+CSQ" * 500) == b"\r\nERROR\r\n"
-    assert modem.ask("AT") == b"\r\nOK\r\n"
 
 
 def test_change_of_cell_is_told_unasked_at_level_2_only(desk):

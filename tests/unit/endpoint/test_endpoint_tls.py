@@ -26,25 +26,6 @@ def heard(client):
     return bytes(told)
 
 
-def test_a_download_has_the_figures_of_its_payload(endpoint):
-    here = endpoint()
-    for kind, payload in [("mptcp", 1), ("tcp", 16384), ("mptcp", 5_000_001), ("tcp", 5_000_001)]:
-        session = here.session(kind, tls=True)
-        with here.secure(kind) as client:
-            client.sendall(request(f"/v1/download?bytes={payload}", session.id))
-            status, headers, body = read_answer(client)
-        assert (status, headers["content-length"], len(body)) == (200, str(payload), payload)
-        told = here.ended(session)
-        assert (told["end"], told["bytes_sent"], told["bytes_acked"]) == ("complete", payload, payload)
-        assert told["multipath"] is (kind == "mptcp")
-        assert 0 < told["request_to_send_s"] < told["request_to_last_ack_s"]
-        assert told["tls"]["version"] == "TLSv1.3"
-        assert told["tls"]["handshake_ms"] > 0
-        # The kernel's counters hold the handshake and each record's 22 bytes too; a subflow's every byte.
-        assert session.used_bytes == payload
-        assert sum(flow["bytes_acked"] for flow in told["subflows"]) > payload + 22 * (payload // 16384)
-
-
 def test_a_download_for_a_time_ends_with_the_end_of_tls(endpoint):
     here = endpoint()
     session = here.session("tcp", tls=True)

@@ -31,12 +31,10 @@ def test_every_value_of_the_bits_is_read_the_same_in_both_forms(bits: int) -> No
     assert of_bits(bits).now == {NAMES[n] for n in range(4) if bits & 1 << n}
 
 
-@pytest.mark.parametrize(
-    "text", ["", "throttled=", "0x", "error=1 error_msg=Command not registered", "1FFFFFFFF", "-1", "٣"]
-)
-def test_what_is_no_answer_of_the_firmware_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no answer"):
-        of_text(text)
+def test_what_is_no_answer_of_the_firmware_is_refused() -> None:
+    for text in ("", "throttled=", "0x", "error=1 error_msg=Command not registered", "1FFFFFFFF", "-1", "٣"):
+        with pytest.raises(ValueError, match="no answer"):
+            of_text(text)
 
 
 def test_a_message_to_the_firmware_is_as_documented() -> None:
@@ -61,52 +59,31 @@ def test_an_answer_of_the_firmware_is_read() -> None:
         firmware.text_in(b"\1\0\0\0error")
 
 
-@given(st.binary(max_size=1100))
-def test_any_bytes_are_an_answer_or_are_refused(answer: bytes) -> None:
-    try:
-        text = firmware.text_in(firmware.value_of(answer, firmware.COMMAND, 1024))
-    except ValueError:
-        return
-    assert text.isascii()
-
-
-@given(st.binary(max_size=1024))
-def test_any_value_is_a_text_or_is_refused(value: bytes) -> None:
+@given(st.binary(max_size=1100), st.binary(max_size=1024))
+def test_any_bytes_are_an_answer_and_any_value_a_text_or_are_refused(answer: bytes, value: bytes) -> None:
+    with contextlib.suppress(ValueError):
+        assert firmware.text_in(firmware.value_of(answer, firmware.COMMAND, 1024)).isascii()
     with contextlib.suppress(ValueError):
         assert "\0" not in firmware.text_in(value.ljust(1024, b"\0"))
 
 
-def test_temperatures_are_millidegrees_and_impossible_ones_are_absent() -> None:
-    assert temperatures.degrees("47712") == 47.712
-    assert temperatures.degrees("-5000") == -5.0
-    assert temperatures.degrees("-273150") is None
-    assert temperatures.degrees("2147483647") is None
+def test_units_of_the_kernel_and_what_it_does_not_know() -> None:
+    told = {"47712": 47.712, "-5000": -5.0, "-273150": None, "2147483647": None}
+    assert {text: temperatures.degrees(text) for text in told} == told, "millidegrees, impossible ones absent"
     with pytest.raises(ValueError, match="no temperature"):
         temperatures.degrees("47.7 C")
-
-
-def test_wear_is_told_in_tenths_and_undefined_codes_tell_none() -> None:
-    assert storage.codes("0x02 0x0a", 2) == (2, 10)
-    assert [storage.used_percent(code) for code in (0, 1, 10, 11, 12, 255)] == [None, 10, 100, 110, None, None]
-    assert storage.codes(None, 2) is None
+    assert (storage.codes("0x02 0x0a", 2), storage.codes(None, 2)) == ((2, 10), None)
+    used = {0: None, 1: 10, 10: 100, 11: 110, 12: None, 255: None}
+    assert {code: storage.used_percent(code) for code in used} == used, "tenths, undefined codes tell none"
     for wrong in ("0x02", "0x02 0x0a 0x01", "2 10", "", "0x1ff 0x01"):
         with pytest.raises(ValueError, match="is not 2 codes"):
             storage.codes(wrong, 2)
-
-
-def test_what_was_written_is_sectors_of_512_bytes() -> None:
-    assert storage.moved_bytes("1 0 10 0 2 0 20 0 0 0 0") == (5120, 10240)
+    assert storage.moved_bytes("1 0 10 0 2 0 20 0 0 0 0") == (5120, 10240), "sectors of 512 bytes"
     with pytest.raises(ValueError, match="no block device's stat"):
         storage.moved_bytes("1 2 3")
-
-
-def test_the_systems_name_is_read_with_and_without_quotes() -> None:
-    assert (
-        software.pretty_name('NAME="x"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n')
-        == "Debian GNU/Linux 12 (bookworm)"
-    )
-    assert software.pretty_name("PRETTY_NAME=Alpine\n") == "Alpine"
-    assert software.pretty_name("NAME=x\n") is None
+    name = "Debian GNU/Linux 12 (bookworm)"
+    names = {f'NAME="x"\nPRETTY_NAME="{name}"\n': name, "PRETTY_NAME=Alpine\n": "Alpine", "NAME=x\n": None}
+    assert {text: software.pretty_name(text) for text in names} == names
 
 
 PARSERS = [

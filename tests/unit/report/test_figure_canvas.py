@@ -60,15 +60,12 @@ def test_a_bar_reaches_from_zero_to_its_value_and_its_interval_is_drawn():
     assert "n=7" in {t.text for t in root.iter(f"{SVG}text")}
 
 
-def test_a_logarithmic_axis_has_equal_steps_for_equal_factors():
+def test_a_logarithmic_axis_has_equal_steps_for_equal_factors_and_a_flipped_one_great_values_first():
     axes = (Axis("size", log=True, bytes=True, low=100, high=1e6), AXES[1])
     root = drawn(Dots("d", [(1e3, 1.0), (1e4, 1.0), (1e5, 1.0)]), axes=axes)
     places = [float(c.get("cx")) for c in mark(root, "dots").iter(f"{SVG}circle")]
     assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)
     assert tick(root, "10 kB", upright=False) == pytest.approx(places[1], abs=0.2)
-
-
-def test_a_flipped_axis_has_great_values_first():
     root = drawn(Dots("d", [(2.0, 1.0), (8.0, 1.0)]), axes=(Axis("delay, ms", low=0, high=10, flipped=True), AXES[1]))
     small, great = (float(c.get("cx")) for c in mark(root, "dots").iter(f"{SVG}circle"))
     assert great < small

@@ -66,33 +66,26 @@ def test_cut_file_is_named_and_the_report_is_written(folder, name, kept):
         assert any(Path(name).name in line for line in missing)
 
 
-def test_killed_collector_leaves_lost_unknown(folder):
-    (folder / FILES[2]).unlink()
-    missing, figures = everything(folder)
+def test_what_is_gone_or_not_as_it_was_left_is_named(original, tmp_path):
+    run, capture = MADE.manifests[0]["id"], MADE.captures[0][0]
+    ended = {**campaign(MADE), "ended_utc_ns": None}
+
+    def spoilt(name, spoil, ledger=None):
+        folder = Path(shutil.copytree(original, tmp_path / name))
+        spoil(folder)
+        return everything(folder, ledger=ledger)
+
+    missing, figures = spoilt("killed collector", lambda folder: (folder / FILES[2]).unlink())
     assert figures["records"] == {"made": None, "sent": None, "in_database": MADE.seq, "lost": None}
     assert any("how many records were made is not known" in line for line in missing)
     assert figures["captures"]
-
-
-def test_campaign_never_completed_is_interrupted(folder):
-    (folder / "campaign.json").write_text(json.dumps({**campaign(MADE), "ended_utc_ns": None}))
-    assert "cut off" in everything(folder)[1]["interrupted"]
-
-
-def test_run_without_manifest_is_named(folder):
-    run = MADE.manifests[0]["id"]
-    (folder / FILES[3]).unlink()
-    missing, _ = everything(folder, ledger=MADE.ledger() - {run})
+    _, figures = spoilt("never completed", lambda folder: (folder / "campaign.json").write_text(json.dumps(ended)))
+    assert "cut off" in figures["interrupted"]
+    missing, _ = spoilt("no manifest", lambda folder: (folder / FILES[3]).unlink(), MADE.ledger() - {run})
     assert any(run in line and "cut off" in line for line in missing)
-
-
-def test_capture_of_another_size_is_named(folder):
-    name = MADE.captures[0][0]
-    with (folder / "probe" / PROBE / name).open("ab") as file:
-        file.write(b"x")
-    missing, _ = everything(folder)
-    assert len(missing) == 1
-    assert name in missing[0]
+    longer = (original / "probe" / PROBE / capture).read_bytes() + b"x"
+    missing, _ = spoilt("another size", lambda folder: (folder / "probe" / PROBE / capture).write_bytes(longer))
+    assert [capture in line for line in missing] == [True]
 
 
 def test_database_that_fails_in_the_middle_is_said(folder):
