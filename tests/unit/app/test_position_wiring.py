@@ -37,12 +37,9 @@ def config(more: str, folder: Path = Path("/x")) -> Config:
     return parse(GOOD + more, folder / "config.toml")
 
 
-def test_without_a_table_and_with_off_there_is_no_position() -> None:
+def test_none_without_a_table_and_with_off_else_defaults_and_zones() -> None:
     assert config("").position is None
     assert config('[position]\nmode = "off"\nsource = "device"\ndevice = "/dev/ttyACM0"').position is None
-
-
-def test_defaults_and_zones() -> None:
     position = config('[position]\nmode = "coarse"\n' + HOME * 2).position
     assert (position.source, position.host, position.port) == ("gpsd", "localhost", 2947)
     assert (position.grid_deg, position.lost_after_s) == (0.01, 5.0)

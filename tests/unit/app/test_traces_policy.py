@@ -28,84 +28,69 @@ def sight(**more: Any) -> Sight:
     return Sight(**{**told, "paths": [SIM, WIFI], **more})
 
 
-def test_at_night_after_two_still_hours_over_wifi() -> None:
-    permit = decide(RULES, sight())
-    assert (permit.paths, permit.left_bytes, permit.reason) == (("wlan",), {}, "over wlan")
+BY_DAY = {"asked": True, "local_minute": 720.0, "mobile": True, "still_s": 0.0}
+"""A person's wish, at noon, on the move."""
+ANY, OFF = TracesConfig(over="any"), TracesConfig(enabled=False)
+POOR, RICH = PathSight("a", True, True, LEAST_LEFT_BYTES - 1), PathSight("b", True, True, 2 * 10**8)
+DECIDED: list[tuple[TracesConfig, dict[str, Any], tuple[str, ...], str]] = [
+    (RULES, {}, ("wlan",), "over wlan"),
+    (RULES, {"held": "a run is under way"}, (), "waits: a run is under way"),
+    (RULES, {"local_minute": 22 * 60.0}, (), "waits: night begins in 3.0 h"),
+    (RULES, {"local_minute": None}, (), "waits: the clock is not set: nobody knows whether it is night"),
+    (RULES, {"mobile": True}, (), "waits: the probe moves"),
+    (RULES, {"still_s": 3600.0}, (), "waits: the radio changed 60 min ago; in 60 min if it stays as it is"),
+    (RULES, {"paths": [SIM]}, (), "waits: no path without a SIM is up"),
+    (RULES, {"paths": [SIM, PathSight("wlan", False, False)]}, (), "waits: no path without a SIM is up"),
+    # a person's wish overrules night and quiet, but no measurement and no budget
+    (RULES, BY_DAY, ("wlan",), "over wlan"),
+    (OFF, BY_DAY, ("wlan",), "over wlan"),
+    (OFF, {}, (), "waits: "),
+    (RULES, {**BY_DAY, "held": "a run is under way"}, (), "waits: a run is under way"),
+    (RULES, {**BY_DAY, "paths": [SIM]}, (), "waits: no path without a SIM is up"),
+    (ANY, {**BY_DAY, "paths": [POOR]}, (), "waits: what uploads may cost the SIMs today is used up"),
+    # over any path: Wi-Fi when there is one, else the SIM with most left
+    (ANY, {}, ("wlan",), "over wlan"),
+    (ANY, {"paths": [SIM, RICH]}, ("b", "a"), "over b"),
+]
 
 
-@pytest.mark.parametrize(
-    ("more", "reason"),
-    [
-        ({"held": "a run is under way"}, "waits: a run is under way"),
-        ({"local_minute": 22 * 60.0}, "waits: night begins in 3.0 h"),
-        ({"local_minute": None}, "waits: the clock is not set: nobody knows whether it is night"),
-        ({"mobile": True}, "waits: the probe moves"),
-        ({"still_s": 3600.0}, "waits: the radio changed 60 min ago; in 60 min if it stays as it is"),
-        ({"paths": [SIM]}, "waits: no path without a SIM is up"),
-        ({"paths": [SIM, PathSight("wlan", False, False)]}, "waits: no path without a SIM is up"),
-    ],
-)
-def test_it_says_what_it_waits_for(more: dict[str, Any], reason: str) -> None:
-    permit = decide(RULES, sight(**more))
-    assert (permit.paths, permit.reason) == ((), reason)
-    assert permit.again_s > 0
+def test_it_says_over_what_it_goes_or_what_it_waits_for() -> None:
+    permits = [decide(rules, sight(**more)) for rules, more, _, _ in DECIDED]
+    told = [(*case[:2], permit.paths, permit.reason) for case, permit in zip(DECIDED, permits, strict=True)]
+    assert [
+        (one, case) for one, case in zip(told, DECIDED, strict=True) if one[2] != case[2] or case[3] not in one[3]
+    ] == []
+    assert all(permit.paths or permit.again_s > 0 for permit in permits)
+    assert permits[-1].left_bytes == {"a": 10**8, "b": 2 * 10**8}
+    assert permits[0].left_bytes == {}
 
 
-@pytest.mark.parametrize(
-    ("rules", "wifi", "go", "words"),
-    [
-        (
-            RULES,
-            True,
-            True,
-            "from 01:00 to 05:00 when the radio has been still for 2.0 h, over wlan, which costs no SIM anything",
-        ),
-        (
-            RULES,
-            False,
-            False,
-            'stay on the kit, every path has a SIM; [traces] over = "any" sends them from 01:00 to 05:00',
-        ),
-        (
-            TracesConfig(over="any"),
-            False,
-            True,
-            "over the SIMs, a day at most a 50 MB, b 50 MB, of a told plan ([path.plan]) 50%",
-        ),
-        (
-            TracesConfig(over="any", night=None, still_for_s=0),
-            True,
-            True,
-            "go up at any time, over wlan, which costs no SIM anything, else",
-        ),
-        (TracesConfig(enabled=False), True, False, "[traces] enabled is false"),
-    ],
-)
+INTENDED = [
+    (
+        RULES,
+        True,
+        True,
+        "from 01:00 to 05:00 when the radio has been still for 2.0 h, over wlan, which costs no SIM anything",
+    ),
+    (RULES, False, False, 'every path has a SIM; [traces] over = "any" sends them from 01:00 to 05:00'),
+    (ANY, False, True, "over the SIMs, a day at most a 50 MB, b 50 MB, of a told plan ([path.plan]) 50%"),
+    (
+        TracesConfig(over="any", night=None, still_for_s=0),
+        True,
+        True,
+        "go up at any time, over wlan, which costs no SIM anything, else",
+    ),
+    (OFF, True, False, "[traces] enabled is false"),
+]
+
+
+@pytest.mark.parametrize(("rules", "wifi", "go", "words"), INTENDED)
 def test_it_says_what_goes_up_when_and_at_what_cost(rules: TracesConfig, wifi: bool, go: bool, words: str) -> None:
     paths = parse(GOOD + ('[[path]]\nname = "wlan"\ninterface = "wlan0"\n' if wifi else ""), Path("c.toml")).paths
     goes, said = intended(rules, paths)
     assert goes is go
     assert words in said
     assert len(said) < 280, "it has to fit into a line of the check"
-
-
-def test_a_persons_wish_overrules_night_and_quiet_but_no_measurement_and_no_budget() -> None:
-    by_day = {"asked": True, "local_minute": 720.0, "mobile": True, "still_s": 0.0}
-    assert decide(RULES, sight(**by_day)).paths == ("wlan",)
-    assert decide(TracesConfig(enabled=False), sight(**by_day)).paths == ("wlan",)
-    assert decide(TracesConfig(enabled=False), sight()).paths == ()
-    assert decide(RULES, sight(**by_day, held="a run is under way")).paths == ()
-    assert decide(RULES, sight(**{**by_day, "paths": [SIM]})).paths == ()
-    poor = PathSight("a", True, True, LEAST_LEFT_BYTES - 1)
-    permit = decide(TracesConfig(over="any"), sight(**{**by_day, "paths": [poor]}))
-    assert (permit.paths, permit.reason) == ((), "waits: what uploads may cost the SIMs today is used up")
-
-
-def test_over_any_takes_wifi_when_there_is_one_and_the_sim_with_most_left_else() -> None:
-    rules, other = TracesConfig(over="any"), PathSight("b", True, True, 2 * 10**8)
-    assert decide(rules, sight()).paths == ("wlan",)
-    permit = decide(rules, sight(paths=[SIM, other]))
-    assert (permit.paths, permit.left_bytes) == (("b", "a"), {"a": 10**8, "b": 2 * 10**8})
 
 
 sights = st.builds(

@@ -28,13 +28,8 @@ def channel(endpoint, registry, tmp_path):
 
     def start(budget_bytes=10_000_000):
         captures = Captures(tmp_path / "captures", budget_bytes) if budget_bytes else None
-        app = control_app(
-            registry,
-            here.sessions,
-            here.port,
-            Results(tmp_path / "results", DiskShare(Reserve([tmp_path], 0), 10**9)),
-            captures,
-        )
+        results = Results(tmp_path / "results", DiskShare(Reserve([tmp_path], 0), 10**9))
+        app = control_app(registry, here.sessions, here.port, results, captures)
 
         def request(method, path, body=None):
             return asyncio.run(call(app, method, path, json.dumps(body).encode(), f"Bearer {token}"))

@@ -78,12 +78,8 @@ def test_a_budget_may_be_asked_for_by_itself(channel):
 
 
 def test_options_are_negotiated_told_and_held(channel):
-    options = {
-        "congestion_control": "reno",
-        "send_buffer_bytes": 100_000,
-        "receive_buffer_bytes": 50_000,
-        "nodelay": True,
-    }
+    buffers = {"send_buffer_bytes": 100_000, "receive_buffer_bytes": 50_000}
+    options = {"congestion_control": "reno", "nodelay": True, **buffers}
     status, opened = channel("POST", "/v1/sessions", {**ASK, "options": options})
     assert status == 201
     told = opened["options"]

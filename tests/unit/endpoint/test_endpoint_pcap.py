@@ -44,32 +44,23 @@ def test_both_directions_of_a_connection_belong_to_it(link, peer, here):
         assert not belongs(record(source, target, link), link, {peer}, 8481)
 
 
-def test_an_ipv4_address_mapped_into_ipv6_is_ipv4():
+def test_what_is_no_tcp_or_cut_off_is_nobodys_and_a_mapped_address_is_ipv4():
     assert ends_of(record(("::ffff:192.0.2.1", 4000), HERE6), SLL2)[0] == A
-
-
-def test_what_is_no_tcp_or_cut_off_is_nobodys():
     assert ends_of(record(A, HERE, protocol=17), SLL2) is None
     whole = record(A, HERE)
     assert all(ends_of(whole[:length], SLL2) in (None, (A, HERE)) for length in range(16, len(whole)))
     assert ends_of(whole[:50], SLL2) is None
 
 
-def test_records_are_parted_and_a_cut_one_left_out():
+def test_headers_are_read_records_parted_and_a_cut_one_left_out():
     both = record(A, HERE) + record(HERE, B)
     assert list(records(both)) == [record(A, HERE), record(HERE, B)]
     assert list(records(both[:-1])) == [record(A, HERE)]
-
-
-@pytest.mark.parametrize("raw", [b"", header()[:-1], header(magic=0), header(link=1), b"\xff" * 24])
-def test_another_header_is_refused(raw):
-    with pytest.raises(PcapError):
-        read_header(raw)
-
-
-def test_headers_of_tcpdump_are_read():
     assert read_header(header()).link_type == SLL2
     assert read_header(header(SLL, 0xA1B23C4D)).link_type == SLL
+    for raw in (b"", header()[:-1], header(magic=0), header(link=1), b"\xff" * 24):
+        with pytest.raises(PcapError):
+            read_header(raw)
     with pytest.raises(PcapError, match="a record of"):
         record_bytes(struct.pack("<4I", 0, 0, 1 << 30, 0))
 

@@ -40,12 +40,6 @@ def shared(tmp_path_factory):
         yield made
 
 
-@pytest.fixture
-def opened(tmp_path):
-    with contextlib.closing(Open(tmp_path)) as made:
-        yield made
-
-
 @pytest.mark.parametrize(("host", "to"), [("127.0.0.1", "127.0.0.1"), ("::", "127.0.0.1"), ("::", "::1")])
 def test_what_the_probe_asks_comes_back_with_times(tmp_path, host, to):
     family = socket.AF_INET6 if ":" in to else socket.AF_INET
@@ -66,15 +60,6 @@ def test_never_more_bytes_out_than_in(shared):
         assert len(shared.reflector.answer(shared.question(size=size), 1)) == size
 
 
-def test_streams_are_counted_apart(opened):
-    def count(stream):
-        return datagram.read_answer(
-            opened.key, opened.id, opened.reflector.answer(opened.question(stream=stream), 1)
-        ).count
-
-    assert [count(1), count(1), count(2), count(1)] == [1, 2, 1, 3]
-
-
 @given(st.binary(max_size=200))
 def test_nothing_answers_to_nonsense(shared, raw):
     assert shared.reflector.answer(raw, 1) is None
@@ -93,22 +78,20 @@ def test_an_answer_is_no_question_and_another_sessions_key_of_no_use(shared):
     assert shared.reflector.answer(shared.question(key=bytes(32)), 1) is None
 
 
-def test_after_its_session_nothing_is_answered(opened):
-    assert opened.reflector.answer(opened.question(), 1) is not None
-    opened.sessions.end(opened.session.id, "probe-1")
-    assert opened.reflector.answer(opened.question(), 1) is None
+def test_a_session_is_kept_from_lapsing_its_streams_counted_apart_and_its_end_and_budget_hold(tmp_path):
+    def counted(stream):
+        raw = opened.reflector.answer(opened.question(stream=stream), 1)
+        return None if raw is None else datagram.read_answer(opened.key, opened.id, raw).count
 
-
-def test_beyond_the_budget_nothing_is_answered(tmp_path):
-    with contextlib.closing(Open(tmp_path, budget=250)) as made:
-        answered = [made.reflector.answer(made.question(n), 1) is not None for n in range(4)]
-    assert answered == [True, True, False, False]
-
-
-def test_it_keeps_its_session_from_lapsing(opened):
-    opened.session.idle_since_s -= 100
-    opened.reflector.answer(opened.question(), 1)
-    assert not opened.session.lapsed(time.monotonic() + 100)
+    with contextlib.closing(Open(tmp_path, budget=550)) as opened:
+        opened.session.idle_since_s -= 100
+        assert [counted(stream) for stream in (1, 1, 2, 1)] == [1, 2, 1, 3]
+        assert not opened.session.lapsed(time.monotonic() + 100)
+        assert [counted(1) is None for _ in range(3)] == [False, True, True], "100 bytes each"
+        opened.session.give_back(500)
+        assert counted(1) is not None
+        opened.sessions.end(opened.session.id, "probe-1")
+        assert counted(1) is None
 
 
 @given(st.binary(max_size=150))

@@ -51,15 +51,8 @@ def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
     (tmp_path / "maker").mkdir()
     (tmp_path / "maker" / "ports.toml").write_text(GOOD)
     first, second = known_devices(tmp_path)
-    assert first == KnownDevice(
-        "maker",
-        "2c7c",
-        "0125",
-        ("EC25",),
-        ("1f01",),
-        (InterfaceRule("at", 2), InterfaceRule("at-second", None, "ff", None, "02")),
-        "usb_modeswitch -J",
-    )
+    faces = (InterfaceRule("at", 2), InterfaceRule("at-second", None, "ff", None, "02"))
+    assert first == KnownDevice("maker", "2c7c", "0125", ("EC25",), ("1f01",), faces, "usb_modeswitch -J")
     assert (second.product, second.interfaces) == ("0306", ())
     assert (second.has_second_port, first.has_second_port) == (False, True)
 
@@ -116,11 +109,8 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     at, to = (data.draw(st.integers(0, len(GOOD))) for _ in range(2))
-    text = (
-        GOOD[:at]
-        + data.draw(st.sampled_from(["", "]", '"', "= 1", "{", "[[device]]", "\n[x]\n", "é", "'''"]))
-        + GOOD[to:]
-    )
+    between = data.draw(st.sampled_from(["", "]", '"', "= 1", "{", "[[device]]", "\n[x]\n", "é", "'''"]))
+    text = GOOD[:at] + between + GOOD[to:]
     file = tmp_path_factory.mktemp("any") / "ports.toml"
     file.write_text(text, encoding="utf-8")
     with contextlib.suppress(PortsError):

@@ -134,14 +134,13 @@ def test_the_right_pin_is_forgotten_when_the_card_is_open_and_sent_again_after_t
     assert pin.tries == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "why"), [("12\n", "4 to 8 digits"), ("abcd", "4 to 8 digits"), ("", "4 to 8 digits"), ("é123", "4 to 8")]
-)
-def test_a_file_that_holds_no_pin_is_not_sent(tmp_path: Path, text: str, why: str) -> None:
-    pin = Pin(tmp_path, text)
-    pin.table.poll(2)
-    assert pin.tries == 0
-    assert why in pin.table.told[-1][1]
+def test_a_file_that_holds_no_pin_is_not_sent(tmp_path: Path) -> None:
+    for number, text in enumerate(("12\n", "abcd", "", "é123")):
+        (tmp_path / str(number)).mkdir()
+        pin = Pin(tmp_path / str(number), text)
+        pin.table.poll(2)
+        assert pin.tries == 0
+        assert "4 to 8" in pin.table.told[-1][1]
 
 
 def test_a_pin_that_polkit_keeps_back_was_not_tried(tmp_path: Path) -> None:
