@@ -57,48 +57,43 @@ def measured(collector: Rehearsal, **given: Any) -> list[dict[str, Any]]:
 
 def test_a_run_of_any_experiment_leaves_manifest_records_and_its_cost(tmp_path: Path, gateway: Gateway) -> None:
     collector = rehearsal(tmp_path, gateway).start()
-    answers = measured(collector, paths=["b", "a"], seed=2**31 + 7, parameters={"how": "well"})
-    assert answers[-1]["type"] == "done"
-    assert answers[-1]["ok"] is True
-    (row,) = answers[-1]["results"]
+    done = measured(collector, paths=["b", "a"], seed=2**31 + 7, parameters={"how": "well"})[-1]
+    assert (done["type"], done["ok"]) == ("done", True)
+    (row,) = done["results"]
     assert (row["experiment"], row["kind"], row["bytes"]) == ("steps", "any", 5)
     assert collector.stop()
     (manifest,) = manifests(tmp_path)
-    assert {**manifest["experiment"], "units": None} == {"name": "steps", "version": 3, "units": None}
-    assert manifest["experiment"]["units"]["bytes"] == "B"
+    assert read_manifest(json.dumps(gateway.manifests[manifest["id"]]), manifest["id"], "probe-1") == manifest
+    experiment, parameters, counts = manifest["experiment"], manifest["parameters"], manifest["records"]
+    assert (experiment["name"], experiment["version"], experiment["units"]["bytes"]) == ("steps", 3, "B")
     assert (manifest["kind"], manifest["pairing"], manifest["paths"]) == ("any", "single", ["b", "a"])
-    assert manifest["seed"] == 2**31 + 7
-    parameters = manifest["parameters"]
-    assert (parameters["seed"], parameters["how"]) == (7, "well")
+    assert (manifest["seed"], parameters["seed"], parameters["how"]) == (2**31 + 7, 7, "well")
     assert [p["name"] for p in parameters["paths"]] == ["b", "a"]
-    assert manifest["result"] is not None
     assert manifest["environment"]["further"]["result_faults"] == ["'colour' is not declared"]
-    assert manifest["records"]["phase"] == 2
-    assert manifest["records"]["broken"] == 2
-    assert (manifest["records"]["verdict"], manifest["records"]["run_begun"]) == (1, 1)
+    assert [counts[name] for name in ("phase", "broken", "verdict", "run_begun")] == [2, 2, 1, 1]
     assert "conditions" not in manifest
     usage = manifest["usage"]
-    assert usage["shared_by_pair"] is False
-    assert set(usage["paths"]) == {"a", "b"}
+    assert (set(usage["paths"]), usage["shared_by_pair"]) == ({"a", "b"}, False)
     assert usage["paths"]["b"] == {"received": 0, "sent": 0}  # there is no wwan1 here
-    assert read_manifest(json.dumps(gateway.manifests[manifest["id"]]), manifest["id"], "probe-1") == manifest
-    recorded = points(gateway)
-    assert [p.fields["number"] for p in recorded if p.measurement == "phase"] == [1, 2]
-    (connection,) = [p for p in recorded if p.measurement == "connection"]
+    recorded = {
+        kind: [p for p in points(gateway) if p.measurement == kind] for kind in {p.measurement for p in points(gateway)}
+    }
+    assert [p.fields["number"] for p in recorded["phase"]] == [1, 2]
+    (connection,), (verdict,), (begun,), (run,) = (
+        recorded[kind] for kind in ("connection", "verdict", "run_begun", "run")
+    )
     assert (connection.tags["kind"], connection.tags["path"]) == ("tcp", "b")
-    (verdict,) = [p for p in recorded if p.measurement == "verdict"]
-    assert {k: verdict.tags.get(k) for k in ("run", "path", "operator", "campaign")} == {
-        "run": manifest["id"], "path": "b", "operator": "B", "campaign": None
-    }  # fmt: skip
-    (begun,) = [p for p in recorded if p.measurement == "run_begun"]
-    assert (begun.fields["paths"], begun.fields["trigger"]) == ("b,a", "request")
-    assert begun.utc_ns is not None
-    (run,) = [p for p in recorded if p.measurement == "run"]
-    assert begun.utc_ns < (run.utc_ns or 0)
-    assert dict(begun.tags) == dict(run.tags)
+    assert [verdict.tags.get(tag) for tag in ("run", "path", "operator", "campaign")] == [
+        manifest["id"],
+        "b",
+        "B",
+        None,
+    ]
+    assert (begun.fields["paths"], begun.fields["trigger"], dict(begun.tags)) == ("b,a", "request", dict(run.tags))
+    assert 0 < (begun.utc_ns or 0) < (run.utc_ns or 0)
     assert (run.tags["experiment"], run.tags["kind"], run.fields["ok"]) == ("steps", "any", True)
     assert "connect_ms" not in run.fields  # an object in its result, a number in ours
-    assert {p.tags["path"] for p in recorded if p.measurement == "run_usage"} == {"a", "b"}
+    assert {p.tags["path"] for p in recorded["run_usage"]} == {"a", "b"}
 
 
 def test_the_phase_under_way_is_in_the_status_what_is_cancelled_is_kept_and_the_next_may_begin(

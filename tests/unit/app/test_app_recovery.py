@@ -5,15 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from doubles import Rehearsal, points
+from doubles import Rehearsal
 from https_gateway import Gateway
 
 from tandem.app.config import PathConfig
 from tandem.app.config_modem import RecoveryConfig
 from tandem.app.pairs import Pairs
-from tandem.app.parts import PathChange
 from tandem.modem.steps import ALL_STEPS, CannotStepError
-from tandem.schema.line_protocol import Point
 
 
 class Actions:
@@ -37,33 +35,6 @@ class Actions:
 
 def web(path: PathConfig) -> PathConfig:
     return replace(path, modem=replace(path.modem, port="http://192.168.8.1", usb=None))
-
-
-def test_a_silent_modem_is_taken_up_the_ladder_and_all_of_it_is_recorded(tmp_path: Path, gateway: Gateway) -> None:
-    actions = {"a": Actions("cfun"), "b": Actions("cfun")}
-    collector = Rehearsal(tmp_path, gateway)
-    config = replace(collector.config, recovery=RecoveryConfig(True, 0.2, ("at", "cfun"), 600.0))
-    collector.rewired(config, actions=lambda path, _poller: actions[path.name]).start()
-    for name in ("a", "b"):
-        collector.pollers[name].poll(-95.0)
-    collector.until(lambda: actions["a"].noted == 1)
-    collector.pollers["a"].poll(None, failure="no_answer")
-    collector.until(lambda: actions["a"].done == ["at", "cfun"])
-
-    def events() -> list[Point]:
-        return [p for p in points(gateway) if p.measurement == "event" and p.tags["kind"].startswith("recover")]
-
-    gateway.until(lambda: len(events()) == 2)
-    collector.pollers["a"].poll(-95.0)
-    gateway.until(lambda: len(events()) == 3)
-    collector.pollers["b"].on_poll(PathChange("path_state", "b", "roaming_refused: registered with 26201"))
-    gateway.until(lambda: any("kind=path_state" in line for line in gateway.lines.values()))
-    assert collector.stop()
-    by_kind = {(p.tags["kind"], p.fields.get("step")): p for p in events()}
-    assert by_kind["recovery_step", "at"].fields["detail"] == "skipped: no port"
-    assert by_kind["recovery_step", "cfun"].fields["took_ms"] >= 0
-    assert by_kind["recovered", "cfun"].tags["path"] == "a"
-    assert actions["b"].done == []
 
 
 def began_again(pairs: Pairs) -> bool:

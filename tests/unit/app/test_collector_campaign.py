@@ -64,9 +64,7 @@ def collector(tmp_path: Path, gateway: Gateway):
 
 
 def test_movement_begins_the_campaigns_run_and_none_of_the_collectors_own(collector, tmp_path, gateway):
-    answer = begin(tmp_path, paths={"left": "b"})
-    assert answer["type"] == "campaign"
-    assert answer["campaign"]["paths"] == {"left": "b", "right": "a"}
+    assert begin(tmp_path, paths={"left": "b"})["campaign"]["paths"] == {"left": "b", "right": "a"}
     collector.pollers["a"].poll(-95.0)
     collector.pollers["a"].poll(-70.0)  # moving
     gateway.until(lambda: len(gateway.manifests) == 3)
@@ -74,31 +72,21 @@ def test_movement_begins_the_campaigns_run_and_none_of_the_collectors_own(collec
     collector.until(lambda: campaigns.status()["runs"] == {"ok": 1})
     found = manifests(tmp_path)
     brief = collector.supervisor.answers.status()["campaign"]
-    assert {key: brief[key] for key in ("name", "state", "made", "of")} == {
-        "name": "own",
-        "state": "waiting",
-        "made": 1,
-        "of": 3,
-    }
-    assert {m["trigger"] for m in found} == {"campaign"}
-    assert {m["campaign"]["step"] for m in found} == {"moved"}
-    assert all(m["campaign"]["substituted"] == INSTEAD for m in found)
-    assert all(gateway.manifests[m["id"]] == m for m in found)
+    assert [brief[key] for key in ("name", "state", "made", "of")] == ["own", "waiting", 1, 3]
+    assert {(m["trigger"], m["campaign"]["step"]) for m in found} == {("campaign", "moved")}
+    assert all(m["campaign"]["substituted"] == INSTEAD and gateway.manifests[m["id"]] == m for m in found)
     assert asked(tmp_path, action="status")["campaign"]["steps"]["moved"] == {"made": 1, "of": 1}
     collector.until(lambda: len([p for p in points(gateway) if p.measurement == "campaign"]) == 3)
     recorded = points(gateway)
-    told = [p for p in recorded if p.measurement == "campaign"]
-    assert {p.tags["campaign"] for p in told} == {"own"}
-    assert [(p.fields["state"], p.fields["made"], p.fields["of"]) for p in told] == [
-        ("waiting", 0, 3), ("running", 0, 3), ("waiting", 1, 3)
+    told = [p.fields for p in recorded if p.measurement == "campaign"]
+    assert [(f["state"], f.get("step"), f["made"], f["ok"], f["of"]) for f in told] == [
+        ("waiting", None, 0, 0, 3), ("running", "moved", 0, 0, 3), ("waiting", None, 1, 1, 3)
     ]  # fmt: skip
-    assert [(p.fields.get("step"), p.fields["ok"]) for p in told] == [(None, 0), ("moved", 0), (None, 1)]
     steps = [(p.tags["step"], p.fields["made"], p.fields["of"]) for p in recorded if p.measurement == "campaign_step"]
     assert sorted(steps) == [("moved", 0, 1), ("moved", 0, 1), ("moved", 1, 1), *[("told", 0, 2)] * 3]
-    data = [p for p in recorded if p.measurement == "campaign_data"]
-    assert {(p.tags["role"], p.tags["path"]) for p in data} == {("left", "b"), ("right", "a")}
-    assert len(data) == 2 * len(told)
-    assert {p.tags.get("campaign") for p in recorded if p.measurement in ("run", "run_begun")} == {"own"}
+    data = [(p.tags["role"], p.tags["path"]) for p in recorded if p.measurement == "campaign_data"]
+    assert sorted(data) == [("left", "b")] * 3 + [("right", "a")] * 3
+    assert {p.tags.get("campaign") for p in recorded if p.measurement in ("campaign", "run", "run_begun")} == {"own"}
 
 
 @pytest.mark.usefixtures("collector")
@@ -146,13 +134,12 @@ bytes = 1000
 
 def around_now() -> str:
     """A span of the day, UTC, with an hour on both sides of now."""
-    now = int(time.time() // 60) % 1440
-    begin, end = (now - 60) % 1440, (now + 60) % 1440
-    return f"{begin // 60:02}:{begin % 60:02}-{end // 60:02}:{end % 60:02}"
+    now = int(time.time() // 60)
+    return "-".join(f"{at // 60 % 24:02}:{at % 60:02}" for at in (now - 60, now + 60))
 
 
-def record(kind: str, tags: dict[str, Any], fields: dict[str, Any]) -> Record:
-    return Record.make(kind, tags, fields, time.monotonic_ns())
+def moved(kind: str) -> Record:
+    return Record.make("event", {"kind": kind, "path": "a"}, {"detail": "x"}, time.monotonic_ns())
 
 
 @pytest.mark.parametrize(
@@ -172,13 +159,11 @@ def test_each_trigger_begins_a_run_of_the_running_collector(collector, tmp_path,
     campaigns = collector.supervisor.campaigns.campaigns
     if waits is not None:
         collector.until(lambda: waits in campaigns.status().get("said", ""))
-        if "event" in trigger:
-            told = record("event", {"kind": "handover", "path": "a"}, {"detail": "x"})
-        elif "place" in trigger:
-            told = record("position", {}, {"latitude_deg": 60.2001, "longitude_deg": 24.9001})
-        else:
-            collector.detectors.speed_class = "low"
-            told = record("event", {"kind": "mobility_start", "path": "a"}, {"detail": "x"})
+        told = moved("handover")
+        if "place" in trigger:
+            told = Record.make("position", {}, {"latitude_deg": 60.2001, "longitude_deg": 24.9001}, time.monotonic_ns())
+        elif "speed" in trigger:
+            told, collector.detectors.speed_class = moved("mobility_start"), "low"
             collector.detectors.mobile_since_ns = time.monotonic_ns()
         collector.supervisor.collector.put([told])
     collector.until(lambda: campaigns.status()["runs"] == {"ok": 1})

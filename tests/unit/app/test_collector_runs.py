@@ -33,23 +33,18 @@ def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_pat
     assert {m["pair"] for m in found} == {found[0]["pair"]}
     for m in found:
         assert gateway.manifests[m["id"]] == m
-        assert m["trigger"] == "mobility_start"
-        assert m["failure"] is None
-        assert m["result"] is not None
+        assert (m["trigger"], m["failure"], m["result"] is None) == ("mobility_start", None, False)
         assert m["experiment"] == {"name": "download", "version": 1}
         assert m["environment"]["experiment"] == {"scheduler": "default"}
         assert m["modems"]["a"]["at_start"]["model"] == "EC25"
         assert {Path(f["name"]).name for f in m["files"]} == {f"{m['id']}-{p}.pcap" for p in m["paths"]}
         assert all((tmp_path / f["name"]).stat().st_size == f["bytes"] for f in m["files"])
-        assert m["records"]["connection"] == 3
-        assert m["records"]["subflow"] == 6
-        assert m["records"]["broken"] == 3
+        assert [m["records"][name] for name in ("connection", "subflow", "broken")] == [3, 6, 3]
         assert "token" not in json.dumps(m)
     runs = [p for p in points(gateway) if p.measurement == "run"]
     assert {p.tags["run"] for p in runs} == {m["id"] for m in found}
     assert all(p.fields["ok"] is True and p.fields["bytes"] == 1000 for p in runs)
-    assert len(account(tmp_path)["captures"]) == 4
-    assert collector.captures.running == []
+    assert (len(account(tmp_path)["captures"]), collector.captures.running) == (4, [])
 
 
 def test_a_simultaneous_pair_shares_its_captures(tmp_path: Path, gateway: Gateway) -> None:
@@ -89,21 +84,13 @@ def test_runs_go_on_without_a_capture_that_cannot_begin(tmp_path: Path, gateway:
 )
 def test_failure_is_a_result(tmp_path: Path, gateway: Gateway, how: str, reason: str) -> None:
     collector = Rehearsal(tmp_path, gateway, how).start()
-    answers = list(
-        ask(
-            tmp_path / "status.sock",
-            {"op": "start", "experiment": "download", "parameters": {"kind": "tcp", "path": "b"}},
-        )
-    )
-    assert answers[0]["type"] == "accepted"
-    assert answers[-1]["type"] == "done"
-    assert answers[-1]["ok"] is False
+    wanted = {"op": "start", "experiment": "download", "parameters": {"kind": "tcp", "path": "b"}}
+    answers = list(ask(tmp_path / "status.sock", wanted))
+    assert (answers[0]["type"], answers[-1]["type"], answers[-1]["ok"]) == ("accepted", "done", False)
     collector.stop()
     (manifest,) = manifests(tmp_path)
-    assert manifest["failure"] is not None
     assert reason in manifest["failure"]["reason"]
-    assert manifest["pairing"] == "single"
-    assert manifest["trigger"] == "request"
+    assert (manifest["pairing"], manifest["trigger"]) == ("single", "request")
     (run,) = [p for p in points(gateway) if p.measurement == "run"]
     assert run.fields["ok"] is False
     assert reason in str(run.fields["failure"])

@@ -8,13 +8,11 @@ import pytest
 from scripted_modem import Collected, be_patient, good
 from web_stick import WebStick, page
 
-from tandem.app.recovering import Recovering, sickness
+from tandem.app.recovering import sickness
 from tandem.modem.access import WebServer
 from tandem.modem.poll import Poll
 from tandem.modem.poller import Poller
-from tandem.modem.recovery import RecoverySettings
-from tandem.modem.steps import ALL_STEPS, WEB_STEPS, CannotStepError, StepFailedError
-from tandem.schema.record import Record
+from tandem.modem.steps import CannotStepError, StepFailedError
 
 SIGNAL_PATH = "/api/device/signal"
 
@@ -153,31 +151,3 @@ def test_goform_is_told_to_start_anew_and_may_refuse(stick: WebStick, polled: Ca
     stick.locked = True
     with pytest.raises(StepFailedError, match="failure"):
         made.poller.reset("reboot", 60)
-
-
-def test_the_ladder_mends_a_stick_that_refuses_by_a_restart(stick: WebStick, polled: Callable[[str], Polled]) -> None:
-    made = polled("hilink")
-    made.next(good)
-    events: list[Record] = []
-
-    class Actions:
-        def seen(self) -> None:
-            pass
-
-        def do(self, step: str) -> str:
-            return made.poller.reset(step, 60)
-
-    settings = RecoverySettings(
-        after_s=0.3, first_back_off_s=0.1, prove_s={**dict.fromkeys(ALL_STEPS, 0.5), "reboot": 60.0}
-    )
-    recovering = Recovering(settings, {"a": Actions()}, {"a": "A"}, events.extend, {"a": WEB_STEPS})
-    made.more.append(recovering.polled)
-    recovering.start()
-    try:
-        stick.refused["*"] = 100001
-        made.next(lambda _poll: any(event.tags["kind"] == "recovered" for event in events))
-    finally:
-        recovering.stop()
-    told = [(event.tags["kind"], event.fields.get("step")) for event in events]
-    assert told == [("recovery_step", "session"), ("recovery_step", "reboot"), ("recovered", "reboot")]
-    assert "system_error" in str(events[0].fields["detail"])
