@@ -76,17 +76,7 @@ def test_movement_begins_the_campaigns_run_and_none_of_the_collectors_own(collec
     assert {(m["trigger"], m["campaign"]["step"]) for m in found} == {("campaign", "moved")}
     assert all(m["campaign"]["substituted"] == INSTEAD and gateway.manifests[m["id"]] == m for m in found)
     assert asked(tmp_path, action="status")["campaign"]["steps"]["moved"] == {"made": 1, "of": 1}
-    collector.until(lambda: len([p for p in points(gateway) if p.measurement == "campaign"]) == 3)
-    recorded = points(gateway)
-    told = [p.fields for p in recorded if p.measurement == "campaign"]
-    assert [(f["state"], f.get("step"), f["made"], f["ok"], f["of"]) for f in told] == [
-        ("waiting", None, 0, 0, 3), ("running", "moved", 0, 0, 3), ("waiting", None, 1, 1, 3)
-    ]  # fmt: skip
-    steps = [(p.tags["step"], p.fields["made"], p.fields["of"]) for p in recorded if p.measurement == "campaign_step"]
-    assert sorted(steps) == [("moved", 0, 1), ("moved", 0, 1), ("moved", 1, 1), *[("told", 0, 2)] * 3]
-    data = [(p.tags["role"], p.tags["path"]) for p in recorded if p.measurement == "campaign_data"]
-    assert sorted(data) == [("left", "b")] * 3 + [("right", "a")] * 3
-    assert {p.tags.get("campaign") for p in recorded if p.measurement in ("campaign", "run", "run_begun")} == {"own"}
+    assert {p.tags.get("campaign") for p in points(gateway) if p.measurement in ("run", "run_begun")} == {"own"}
 
 
 @pytest.mark.usefixtures("collector")

@@ -3,11 +3,9 @@
 import json
 import socket
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from doubles import Rehearsal
@@ -16,14 +14,12 @@ from https_gateway import Gateway
 
 from tandem.app import position_part
 from tandem.app.config import Config, ConfigError, parse
-from tandem.app.parts import PollerLike
 from tandem.app.position_part import position_receiver
 from tandem.app.status_socket import ask
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.settings import Settings
 from tandem.schema.line_protocol import parse as parse_line
-from tandem.schema.record import Record
 
 HOME = """
 [[position.home_zone]]
@@ -141,52 +137,14 @@ def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
     try:
         wanted, enough = ("kind=mobility_start", 1) if moving else ("position,", 4)
         gateway.until(lambda: gpsd.say(8.0, age_s) or sum(wanted in line for line in gateway.lines.values()) >= enough)
+        (status,) = ask(tmp_path / "status.sock", {"op": "status"})
         assert collector.stop()
     finally:
         gpsd.close()
+    assert status["position"]["state"] == "fix"
+    assert "itude" not in json.dumps(status), "no position is ever in the status"
     points = list(map(parse_line, gateway.lines.values()))
     starts = [p for p in points if p.measurement == "event" and p.tags["kind"] == "mobility_start"]
     assert [p.fields["detail"] for p in starts] == (["by speed"] if moving else [])
     positions = [p for p in points if p.measurement == "position"]
     assert all("speed_m_per_s" not in p.fields and p.tags["mode"] == "coarse" for p in positions)
-
-
-class FakeReceiver:
-    def __init__(self, records: Callable[[list[Record]], None], state: Callable[[dict[str, Any]], None]) -> None:
-        self.records, self.state, self.running = records, state, False
-
-    def start(self) -> None:
-        self.running = True
-
-    def stop(self, timeout: float = 5.0) -> None:  # noqa: ARG002 the part's signature
-        self.running = False
-
-
-def test_positions_go_to_the_database_and_never_into_the_status(tmp_path: Path, gateway: Gateway) -> None:
-    made: list[FakeReceiver] = []
-
-    def receiver(_config: Config, _utc: Any, records: Any, state: Any, _heard: Any) -> PollerLike:
-        made.append(FakeReceiver(records, state))
-        return made[-1]
-
-    collector = Rehearsal(tmp_path, gateway)
-    located = replace(collector.config, position=config('[position]\nmode = "full"').position)
-    collector.rewired(located, position=receiver).start()
-    (part,) = made
-    assert part.running
-    fields = {"fix": "3d", "latitude_deg": 51.897911, "longitude_deg": -8.4717}
-    part.records([
-        Record.make("event", {"kind": "position_fix"}, {"detail": "3d"}, time.monotonic_ns()),
-        Record.make("position", {"mode": "full"}, fields, time.monotonic_ns()),
-    ])  # fmt: skip
-    part.state({"state": "fix", "fix": "3d", "satellites_used": 7, "satellites_seen": 9})
-    gateway.until(lambda: any(parse_line(line).measurement == "position" for line in gateway.lines.values()))
-    (status,) = ask(tmp_path / "status.sock", {"op": "status"})
-    assert status["position"]["state"] == "fix"
-    assert "51.89" not in json.dumps(status)
-    assert [e["kind"] for e in status["events"]].count("position_fix") == 1
-    assert collector.stop()
-    assert not part.running
-    (point,) = [p for p in map(parse_line, gateway.lines.values()) if p.measurement == "position"]
-    assert point.fields["latitude_deg"] == 51.897911
-    assert point.tags["mode"] == "full"

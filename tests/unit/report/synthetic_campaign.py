@@ -22,7 +22,7 @@ PROBE = "probe-1"
 
 
 def run_manifest(
-    run: str, experiment: str, start_s: float, length_s: float, result: dict[str, Any] | None, **more: Any
+    run: str, experiment: str, start_s: float, length_s: float, result: dict[str, Any] | None, /, **more: Any
 ) -> dict[str, Any]:
     """Of a run that did not fail, at its time of the made-up commute."""
     first, last = round(start_s * 1e9), round((start_s + length_s) * 1e9)
