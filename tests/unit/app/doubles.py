@@ -54,10 +54,10 @@ class FakePoll:
 class FakePoller:
     def __init__(self, path: PathConfig, _period_s: float, on_poll: Callable[[PollLike], None]) -> None:
         self.path, self.on_poll = path.name, on_poll
-        self.started = self.stopped = False
+        self.stopped = False
 
     def start(self) -> None:
-        self.started = True
+        pass
 
     def stop(self, timeout: float = 5.0) -> None:  # noqa: ARG002 the part's signature
         self.stopped = True
@@ -105,7 +105,6 @@ class FakePaths:
         self.removed = False
         self.rested: list[frozenset[str]] = []
         self.rests = True
-        self.left: list[int] = []
         self.refusal: str | None = None
         self.orders: list[tuple[str, bool, bool]] = []
 
@@ -130,7 +129,7 @@ class FakePaths:
         self.orders.append((name, backup, again))
 
     def leave(self, token: int) -> None:
-        self.left.append(token)
+        pass
 
     def losses(self, token: int) -> list[SubflowLoss] | None:  # noqa: ARG002 the part's signature
         return None

@@ -164,7 +164,7 @@ REFUSED = [
     ("download", {"speed": 1}, "unknown parameter"),
     ("steps", {"paths": ["a", "a"]}, "no list of different names"),
     ("steps", {"parameters": {"run": "x"}}, "'run' is the collector's to give"),
-    ("steps", {"parameters": {"how": "badly"}}, "'badly' is not one of well, fail, hang, order"),
+    ("steps", {"parameters": {"how": "badly"}}, "'badly' is not one of well, fail, hang"),
     ("steps", {"parameters": {"sizes": [{}]}}, "'label' is missing"),
     ("steps", {"parameters": []}, "parameters is no object"),
     ("steps", {"seed": -1}, "seed -1 is no whole number"),

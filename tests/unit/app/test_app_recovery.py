@@ -20,10 +20,9 @@ class Actions:
     def __init__(self, *possible: str, meanwhile: Callable[[], None] = lambda: None) -> None:
         self.possible, self.meanwhile = possible, meanwhile
         self.done: list[str] = []
-        self.noted = 0
 
     def seen(self) -> None:
-        self.noted += 1
+        pass
 
     def do(self, step: str) -> str:
         self.done.append(step)

@@ -67,15 +67,6 @@ def test_identical_modems_are_told_apart_by_their_place_in_any_order_and_number(
     assert [m.path for m in modems(sys.root, KNOWN)] == ["1-1.1", "1-1.2", "1-1.4", "2-1"]
 
 
-def test_a_modem_that_came_back_under_other_numbers_is_found_again_and_one_that_is_away_is_not(sys: FakeSys) -> None:
-    sys.quectel("1-1.2", 0, "wwan0")
-    sys.unplug("1-1.2")
-    assert (find("1-1.2", "at-second", sys.root, KNOWN), network_interface("1-1.2", sys.root)) == (None, None)
-    sys.quectel("1-1.2", 8, "wwan2")
-    assert find("1-1.2", "at-second", sys.root, KNOWN) == "/dev/ttyUSB11"
-    assert network_interface("1-1.2", sys.root) == "wwan2"
-
-
 def test_while_a_modem_comes_up_its_first_port_is_not_taken_for_its_second(sys: FakeSys) -> None:
     faces = [Face(i, tty=f"ttyUSB{i}") for i in range(3)]
     sys.plug("1-1", "2c7c", "0125", faces)

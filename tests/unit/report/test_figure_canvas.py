@@ -12,11 +12,9 @@ from xml.etree import ElementTree
 import pytest
 
 from tandem_server.analysis.papers.bootstrap import Estimate
-from tandem_server.analysis.papers.ellipse import ellipse
-from tandem_server.analysis.papers.quantiles import Box
 from tandem_server.report.figures.canvas import svg
 from tandem_server.report.figures.hues import MPTCP, OPERATORS, OTHERS, of_operators
-from tandem_server.report.figures.marks import Bars, Boxes, Cells, Curve, Dots, Heat, Level, Line, Oval, Shade
+from tandem_server.report.figures.marks import Bars, Dots, Level, Line
 from tandem_server.report.figures.scale import Axis
 from tandem_server.report.figures.sheet import Panel, Sheet, as_csv
 
@@ -78,24 +76,6 @@ def test_names_from_outside_are_text_and_no_formula():
     ElementTree.fromstring(svg(sheet, evil))  # noqa: S314
     rows = list(csv.DictReader(io.StringIO(as_csv(sheet))))
     assert {row["series"] for row in rows} == {"'" + evil, ""}
-
-
-def test_every_mark_is_drawn_and_told():
-    box = Box(1.0, 2.0, 3.0, 4.0, 5.0, 9)
-    marks = [
-        Line("l", [(0.0, 1.0), (1.0, 5.0)], n=3), Curve("c", [(1.0, Estimate(5.0, 4.0, 6.0, 4)), (2.0, Estimate(6.0, None, None, 2))]),
-        Bars("b", [(3.0, Estimate(5.0, None, None, 1))]), Boxes("x", [(4.0, box)], [Estimate(3.0, 2.5, 3.5, 9)]),
-        Dots("d", [(5.0, 5.0)]), Oval("o", ellipse([1, 2, 3], [1, 3, 2]), (2.0, 2.0)), Shade("s", 6.0, 7.0), Level("v", 8.0),
-    ]  # fmt: skip
-    root = drawn(*marks)
-    assert [g.get("data-mark") for g in root.iter(f"{SVG}g") if g.get("data-mark")] == [
-        type(m).__name__.lower() for m in marks
-    ]
-    assert all(len(g) for g in root.iter(f"{SVG}g") if g.get("data-mark"))
-    heat = drawn(Heat({(0, 0): 0.25, (9, 9): 0.75}, 10, 4), axes=(Axis("x", low=0, high=1), Axis("y", low=0, high=1)))
-    assert len(list(mark(heat, "heat").iter(f"{SVG}rect"))) == 2
-    table = drawn(Cells(["a", "b"], [["x", "1"]], [{"a": "x", "b": 1}]))
-    assert {"a", "b", "x", "1"} <= {t.text for t in table.iter(f"{SVG}text")}
 
 
 def test_operators_keep_their_colours():
