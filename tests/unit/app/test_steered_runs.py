@@ -1,7 +1,5 @@
 """A run that is steered: events and samples in, orders, records, manifest and what was learned out. Kernel and experiment are doubles."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

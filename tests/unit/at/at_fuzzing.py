@@ -4,8 +4,6 @@ What must hold: no exception but NoAnswer, no line over its limit, bounded memor
 asked for, and after whatever came the next clean dialogue is read rightly.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """The channel over a pseudo-terminal whose other end is played line by line."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

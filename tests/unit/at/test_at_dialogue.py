@@ -1,7 +1,5 @@
 """One command and its answer, between everything else that may arrive."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The words of an AT dialogue."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What comes unasked, prompts, and the less common forms of answers."""
 
-from __future__ import annotations
-
 import os
 import queue
 import time

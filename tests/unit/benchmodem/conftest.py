@@ -1,7 +1,5 @@
 """Fixtures of the tests of the emulated modems."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

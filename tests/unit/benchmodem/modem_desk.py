@@ -1,7 +1,5 @@
 """A modem on a fake clock, and timelines on disk: what the tests of the emulated modems share."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from pathlib import Path

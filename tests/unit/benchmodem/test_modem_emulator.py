@@ -1,7 +1,5 @@
 """One modem in time, on a fake clock: delays, unsolicited lines, faults."""
 
-from __future__ import annotations
-
 import pytest
 from modem_desk import TICK
 

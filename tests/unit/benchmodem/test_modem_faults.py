@@ -1,7 +1,5 @@
 """What a modem's control socket and its schedule may ask: faults, and the words that its process knows."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

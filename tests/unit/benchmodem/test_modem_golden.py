@@ -1,7 +1,5 @@
 """Every golden dialogue, byte for byte; and every bin of the codings."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command line grammar: what a modem makes of any bytes at all."""
 
-from __future__ import annotations
-
 import string
 
 import pytest

@@ -1,7 +1,5 @@
 """Modems as processes: a real pseudo-terminal, read by pyserial as a real port is."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Timelines: read at the right moment, refused with file and line."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The yardstick of the polling benchmark does the work that it is charged for."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,7 +1,5 @@
 """One modem with two ports: what is shared, what is each port's own, and the one plug."""
 
-from __future__ import annotations
-
 import random
 import sys
 from dataclasses import replace

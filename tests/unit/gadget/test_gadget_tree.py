@@ -1,7 +1,5 @@
 """The tree in configfs, its order, and that nothing of it stays. A folder plays configfs: rmdir there takes attributes along."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

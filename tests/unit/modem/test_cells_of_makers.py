@@ -1,7 +1,5 @@
 """Makers' own cell commands where sources differ: which scale, which base, which order, and None where nothing decides."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The tables in answers/: what an engineer reads in each family's answers, with and without the family named."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import tomllib

@@ -1,7 +1,5 @@
 """Pages of HiLink's, ZTE's and Alcatel's web servers: what they tell, why they tell nothing, and what must not be believed."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

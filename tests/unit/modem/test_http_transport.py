@@ -1,7 +1,5 @@
 """The web channel against a real server on loopback that behaves as the sticks do."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest

@@ -1,7 +1,5 @@
 """Raw answers without a modem: which family, what it tells, why it tells nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import json

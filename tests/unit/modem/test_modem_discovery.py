@@ -1,7 +1,5 @@
 """What is plugged in, from a /sys tree laid out as real ones are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Schedule, staleness, identification and the decoding of the standard's commands."""
 
-from __future__ import annotations
-
 import os
 import threading
 

@@ -1,7 +1,5 @@
 """The poller at a modem that is named by its place, at a stick's web server, and the recorder."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

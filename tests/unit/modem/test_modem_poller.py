@@ -1,7 +1,5 @@
 """The poller's thread against a scripted modem on a pseudo-terminal."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Iterator

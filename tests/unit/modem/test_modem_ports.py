@@ -1,7 +1,5 @@
 """``ports.toml``: what is refused and how the refusal reads; the udev rules made of it."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The SIM's number: read in every form, given as a hash only."""
 
-from __future__ import annotations
-
 import logging
 import stat
 from pathlib import Path

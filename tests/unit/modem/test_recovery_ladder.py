@@ -1,7 +1,5 @@
 """The recovery ladder on a fake clock: whatever the polls say, it climbs in order, waits, never handles two modems, and ends."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """The steps that touch USB, on a sysfs and a uhubctl made of files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The standard's commands, each alone (further ones: answers/standard.toml) and together, and what ``fill`` adds to a reading."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

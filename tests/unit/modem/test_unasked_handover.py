@@ -1,7 +1,5 @@
 """A modem changes its cell and loses service between two polls: noticed when it says so, by the collector's own wiring."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

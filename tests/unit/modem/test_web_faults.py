@@ -1,7 +1,5 @@
 """A stick's web server that refuses: each refusal a named failure of the poll, mended by a new session or a restart where that helps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

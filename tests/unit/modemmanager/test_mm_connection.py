@@ -1,7 +1,5 @@
 """The connection through ModemManager on a bus that is a table: PIN once, roaming policy, reasons, the bearer read back."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The modem that ModemManager holds: found by device, set up, lost, dead. On a bus that is a table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

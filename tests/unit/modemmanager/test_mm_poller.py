@@ -1,7 +1,5 @@
 """The poller's thread at ModemManager: what a bearer was given is told; a connection is kept up where another poller measures."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The polkit rule and the bus policy: what they allow, to whom, and that ModemManager knows such actions."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

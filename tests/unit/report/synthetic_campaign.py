@@ -3,8 +3,6 @@
 Nothing here is measured. It stands in for a bench so that evaluation and report can be developed and tested alone.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Manifests of every experiment, as their campaigns leave them, with results that are known beforehand; any number of runs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from itertools import count, cycle, islice

@@ -1,7 +1,5 @@
 """A sheet as SVG: numbers land where the axes say, texts are escaped, colours can be told apart."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """Manifests that hold anything: a figure is drawn or named as lacking, and never an error."""
 
-from __future__ import annotations
-
 import copy
 import random
 from typing import Any

@@ -1,7 +1,5 @@
 """Every figure of the papers: with its data it draws, and its CSV has what is drawn; without, it is named as lacking."""
 
-from __future__ import annotations
-
 import copy
 import csv
 import io

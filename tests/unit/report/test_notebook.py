@@ -1,7 +1,5 @@
 """A campaign as tables: types, units, absent values, and the same numbers as the report's."""
 
-from __future__ import annotations
-
 import pytest
 
 pd = pytest.importorskip("pandas", reason="pip install -r requirements/dev.txt")

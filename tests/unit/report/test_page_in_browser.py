@@ -1,7 +1,5 @@
 """The page as a headless Chromium shows it: every figure is there, nothing is written over, no error on the console."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest
