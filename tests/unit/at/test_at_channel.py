@@ -110,22 +110,52 @@ def test_endless_noise_is_no_answer_at_the_deadline() -> None:
             stop.set()
 
 
-def test_the_late_answer_of_a_missed_deadline_is_not_the_next_ones() -> None:
-    missed = threading.Event()
+MARKED = "\r\n+CMEE: 1\r\n\r\nOK\r\n"
+
+
+def csq(level: int) -> str:
+    return f"\r\n+CSQ: {level},99\r\n\r\nOK\r\n"
+
+
+def late(modem: Modem) -> None:
+    """Answers the question before behind the marker by which the channel makes sure of its place."""
+    assert modem.expect() == "AT+CMEE?"
+    modem.send(csq(1))
+    modem.send(MARKED)
+    modem.expect()
+    modem.send(csq(2))
+
+
+def without_the_marker(modem: Modem) -> None:
+    assert modem.expect() == "AT+CMEE?"
+    modem.send("\r\nERROR\r\n")
+    modem.expect()
+    modem.send(csq(2))
+
+
+def in_order(modem: Modem) -> None:
+    """As a modem does that was hung: it answers all that it was sent."""
+    modem.send(csq(1))
+    while (command := modem.expect()) != "AT+CSQ":
+        assert command == "AT+CMEE?"
+        modem.send(MARKED)
+    modem.send(csq(2))
+
+
+@pytest.mark.parametrize(("behaves", "missed"), [(late, 1), (without_the_marker, 1), (in_order, 4)])
+def test_what_is_owed_from_missed_deadlines_is_not_the_next_answer(behaves: Play, missed: int) -> None:
+    over = threading.Event()
 
     def play(modem: Modem) -> None:
-        modem.expect()
-        missed.wait(60)
-        assert modem.expect() == "AT+CMEE?"  # the channel makes sure of its place
-        modem.send("\r\n+CSQ: 1,99\r\n\r\nOK\r\n")
-        modem.send("\r\n+CMEE: 1\r\n\r\nOK\r\n")
-        modem.expect()
-        modem.send("\r\n+CSQ: 2,99\r\n\r\nOK\r\n")
+        assert modem.expect() == "AT+CSQ"
+        over.wait(60)
+        behaves(modem)
 
     with playing(play) as (_, channel, unsolicited):
-        with pytest.raises(NoAnswer):
-            channel.ask("AT+CSQ", 0.1)
-        missed.set()
+        for _again in range(missed):
+            with pytest.raises(NoAnswer):
+                channel.ask("AT+CSQ", 0.1)
+        over.set()
         assert channel.ask("AT+CSQ", 60).lines == ("+CSQ: 2,99",)
         assert unsolicited == []
 
@@ -136,10 +166,10 @@ def test_a_late_answer_while_nothing_is_asked_settles_the_channel() -> None:
     def play(modem: Modem) -> None:
         assert [modem.expect(), modem.expect()] == ["AT+CSQ", "AT+CMEE?"]
         missed.wait(60)
-        modem.send("\r\n+CSQ: 1,99\r\n\r\nOK\r\n\r\n+CMEE: 1\r\n\r\nOK\r\n")
+        modem.send(csq(1) + MARKED)
         settled.set()
         assert modem.expect() == "AT+CSQ"
-        modem.send("\r\n+CSQ: 2,99\r\n\r\nOK\r\n")
+        modem.send(csq(2))
 
     with playing(play) as (_, channel, unsolicited):
         for _again in range(2):
@@ -150,48 +180,6 @@ def test_a_late_answer_while_nothing_is_asked_settles_the_channel() -> None:
         channel.listen(time.monotonic() + 0.05)
         assert channel.ask("AT+CSQ", 60).lines == ("+CSQ: 2,99",)
         assert unsolicited == []
-
-
-def test_after_a_long_hang_everything_owed_is_passed_over() -> None:
-    hang_over = threading.Event()
-
-    def play(modem: Modem) -> None:
-        hang_over.wait(60)
-        # What a modem does that was hung: it answers all that it was sent, in order.
-        while True:
-            command = modem.expect()
-            if command == "AT+CMEE?":
-                modem.send("\r\n+CMEE: 1\r\n\r\nOK\r\n")
-            elif len([c for c in modem.heard if c == "AT+CSQ"]) == 1:
-                modem.send("\r\n+CSQ: 1,99\r\n\r\nOK\r\n")
-            else:
-                modem.send("\r\n+CSQ: 2,99\r\n\r\nOK\r\n")
-                return
-
-    with playing(play) as (_, channel, _u):
-        for _ in range(4):
-            with pytest.raises(NoAnswer):
-                channel.ask("AT+CSQ", 0.1)
-        hang_over.set()
-        assert channel.ask("AT+CSQ", 60).lines == ("+CSQ: 2,99",)
-
-
-def test_a_modem_without_the_marker_command_is_asked_again_all_the_same() -> None:
-    missed = threading.Event()
-
-    def play(modem: Modem) -> None:
-        modem.expect()
-        missed.wait(60)
-        assert modem.expect() == "AT+CMEE?"
-        modem.send("\r\nERROR\r\n")
-        modem.expect()
-        modem.send("\r\n+CSQ: 2,99\r\n\r\nOK\r\n")
-
-    with playing(play) as (_, channel, _u):
-        with pytest.raises(NoAnswer):
-            channel.ask("AT+CSQ", 0.1)
-        missed.set()
-        assert channel.ask("AT+CSQ", 60).lines == ("+CSQ: 2,99",)
 
 
 def test_a_port_that_vanishes_in_mid_command_is_lost() -> None:
