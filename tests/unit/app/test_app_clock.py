@@ -41,24 +41,6 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "boots.json"
 
 
-def test_records_made_before_anybody_vouched_get_their_time_afterwards(file: Path) -> None:
-    hands = Hands(TRUE_NS - 10**7 * S)
-    clock = hands.clock(file)
-    hands.monotonic_ns = 100 * S
-    assert clock.utc_ns(3) is None
-    assert clock.held() == [(1, None)]
-    with pytest.raises(NotYet):
-        clock.stamp("boot-1", 3)
-    hands.offset_ns = TRUE_NS
-    assert clock.observe() == 10**7 * S
-    assert clock.utc_ns(3) is None  # set, but nobody says that it is right
-    clock.take(hands.says())
-    assert clock.held() == []
-    stamp = clock.stamp("boot-1", 3)
-    assert stamp.utc_ns == TRUE_NS + 3
-    assert stamp.error_ms == pytest.approx(10 + 100_000 * 1e-4, rel=0.01)  # the source's, and the quartz's over 100 s
-
-
 def test_a_step_is_told_and_moves_no_record(file: Path) -> None:
     hands = Hands()
     clock = hands.clock(file)

@@ -91,18 +91,6 @@ def test_scheduled_fault_is_played_at_its_time(tmp_path):
     assert set(log[0]) == {"t_s", "monotonic_ns", "utc_ns", "type", "operator", "fault", "seconds"}
 
 
-def test_clock_is_monotonic_time_since_the_epoch(tmp_path):
-    ticks = [{"rssi_dbm": -60.0}] * 50 + [{"rssi_dbm": -100.0}]
-    write_timeline(tmp_path / "t.jsonl", ticks)
-    for lead_s, code in ((-100, b"26"), (100, b"6")):
-        epoch = time.monotonic_ns() - lead_s * 10**9
-        with (
-            running(tmp_path, "--timeline", str(tmp_path / "t.jsonl"), "--epoch-ns", str(epoch)) as _,
-            open_port(tmp_path) as port,
-        ):
-            assert b"\r\n+CSQ: " + code + b",99\r\n" in ask(port, b"AT+CSQ")
-
-
 def test_interrupt_ends_it_as_ctrl_c_does(tmp_path):
     with subprocess.Popen(command_line(tmp_path), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

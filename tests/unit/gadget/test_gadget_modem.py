@@ -94,18 +94,3 @@ def test_a_restart_on_one_port_takes_the_other_along_and_forgets_settings(bus: B
     assert "+CMEE: 0" in bus.ask(0, "AT+CMEE?")
     assert "+CEREG: 0,1" in bus.ask(0, "AT+CEREG?")
     assert bus.noted == []  # it was asked for, it is no fault
-
-
-def test_unplugged_it_stays_out_until_it_is_plugged_in(bus: Bus) -> None:
-    bus.ask(1, "AT+CMEE=1")
-    bus.usb.pull()
-    bus.run(600.0)
-    assert bus.moves == ["in", "out"]
-    assert bus.ask(0, "AT") == bus.ask(1, "AT") == ""
-    bus.usb.put()
-    bus.run(0.1)
-    assert bus.moves == ["in", "out", "in"]
-    assert "OK" in bus.ask(0, "AT")
-    assert "+CMEE: 0" in bus.ask(1, "AT+CMEE?")
-    bus.run(7200.0)
-    assert bus.moves == ["in", "out", "in"]

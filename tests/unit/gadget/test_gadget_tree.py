@@ -40,23 +40,6 @@ def test_teardown_leaves_nothing_and_needs_its_order(tmp_path: Path) -> None:
         actions.perform(actions.teardown(MODEM)[::-1], tmp_path, as_configfs_removes)
 
 
-def test_plug_writes_the_controller_and_unplug_a_line_break_once_each(tmp_path: Path) -> None:
-    device = Device(MODEM, Controller("dummy_udc.0", "dummy_udc", None), tmp_path)
-    device.make()
-    file = tmp_path / "tandem-a" / "UDC"
-    assert not file.exists()
-    device.plug()
-    assert file.read_text() == "dummy_udc.0"
-    file.write_text("seen")
-    device.plug()
-    assert file.read_text() == "seen", "it is plugged in already"
-    device.unplug()
-    assert file.read_text() == "\n"
-    file.write_text("seen")
-    device.unplug()
-    assert file.read_text() == "seen"
-
-
 def test_a_gadget_of_that_name_is_not_taken_over(tmp_path: Path) -> None:
     (tmp_path / "tandem-a").mkdir()
     with pytest.raises(GadgetError, match="tandem-bench gadget clear"):

@@ -27,19 +27,16 @@ def test_a_refused_connection_is_named_and_tried_again_later_and_later(table: Ta
     assert "tried again in 40 s" in table.told[-1][1]
 
 
-def test_roaming_is_refused_unless_allowed(tmp_path: Path) -> None:
-    table = Table(tmp_path)
-    table.bus.properties[MODEM_3GPP] = {"RegistrationState": 5, "OperatorCode": "26201"}
-    table.poll(3)
-    assert table.told == [("roaming_refused", "registered with 26201, which is not this SIM's own")]
-    assert table.bus.asked("Connect") == []
+def test_where_roaming_is_refused_a_connection_is_ended_and_where_it_is_allowed_made(tmp_path: Path) -> None:
+    table, allowed = Table(tmp_path), Table(tmp_path, roaming=True)
+    for one in (table, allowed):
+        one.bus.properties[MODEM_3GPP] = {"RegistrationState": 5, "OperatorCode": "26201"}
     table.bus.properties[MODEM]["State"] = 11
     table.poll()
-    assert len(table.bus.asked("Disconnect")) == 1
-    allowed = Table(tmp_path, roaming=True)
-    allowed.bus.properties[MODEM_3GPP] = {"RegistrationState": 5}
+    assert (len(table.bus.asked("Disconnect")), table.bus.asked("Connect")) == (1, [])
     allowed.poll()
-    assert allowed.bus.asked("Connect")[0].body[0]["allow-roaming"] == ("b", True)
+    wanted = {"apn": ("s", "internet"), "allow-roaming": ("b", True), "ip-type": ("u", 4)}
+    assert allowed.bus.asked("Connect")[0].body[0] == wanted
 
 
 @pytest.mark.parametrize(
