@@ -171,6 +171,14 @@ class FakeCaptures:
         return FakeCapture(self, interface, file)
 
 
+def until(what: Callable[[], object], told: Callable[[], object] = lambda: None) -> None:
+    """``what`` is so, within a minute; ``told``: what is said if not."""
+    deadline = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < deadline, told()
+        time.sleep(0.005)
+
+
 class Rehearsal:
     """A collector of doubles with a real spool, a real status socket and a real HTTPS gateway. Its main loop runs in a thread."""
 
@@ -235,11 +243,8 @@ class Rehearsal:
         self._thread.start()
         return self
 
-    def until(self, what: Callable[[], bool], timeout_s: float = 60.0) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not what():
-            assert time.monotonic() < deadline, self.supervisor.live.status()
-            time.sleep(0.01)
+    def until(self, what: Callable[[], object]) -> None:
+        until(what, self.supervisor.live.status)
 
     def until_sampled(self) -> None:
         """All that ``fake_experiment.py`` says before its end was heard: the last sample alone names a subflow 3."""

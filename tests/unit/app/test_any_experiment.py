@@ -2,19 +2,21 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
 from doubles import Rehearsal, manifests, points
-from good_config import GOOD
+from good_config import GOOD, good
 from https_gateway import Gateway
 
 from tandem.app.any_wish import any_wish
 from tandem.app.conditions import Conditions, ConditionsError
 from tandem.app.config import parse
-from tandem.app.plan import Wish, plan
+from tandem.app.plan import Wish, plan, wish_of, wish_of_request
 from tandem.app.registry import Registry
 from tandem.app.run_parameters import SETUP_S, deadline_of
 from tandem.app.status_socket import ask
@@ -236,3 +238,49 @@ def test_conditions_are_made_once_for_a_pair_told_of_each_run_and_undone(tmp_pat
     assert all(m["conditions"]["sysctl"]["net.ipv4.tcp_sack"]["before"] == "1" for m in found)
     assert all(m["parameters"]["stall_s"] == 3 for m in found)
     assert all(m["usage"]["shared_by_pair"] for m in found)
+
+
+# --- plans of paired runs
+
+CONFIG = good()
+
+
+def test_the_same_seed_and_number_give_the_same_order_and_primary() -> None:
+    wish = wish_of(CONFIG, "sequential", "request")
+    for number in range(5):
+        first, second = plan(CONFIG, wish, number), plan(CONFIG, wish, number)
+        assert [(r.kind, r.paths) for r in first.runs] == [(r.kind, r.paths) for r in second.runs]
+        assert first.seed == second.seed
+
+
+def test_order_and_primary_are_spread_over_many_pairs() -> None:
+    wish = wish_of(CONFIG, "sequential", "request")
+    orders: Counter[tuple[tuple[str, str], ...]] = Counter()
+    primaries: Counter[str] = Counter()
+    for number in range(600):
+        runs = plan(CONFIG, wish, number).runs
+        orders[tuple((r.kind, "-" if r.kind == "mptcp" else r.path) for r in runs)] += 1
+        primaries[next(r.path for r in runs if r.kind == "mptcp")] += 1
+    assert len(orders) == 6
+    assert min(orders.values()) > 60
+    assert min(primaries.values()) > 240
+
+
+def test_requests_become_wishes() -> None:
+    wish = wish_of_request(CONFIG, {"kind": "tcp", "path": "b", "bytes": 1000})
+    assert (wish.pairing, wish.kind, wish.path, wish.bytes, wish.seconds) == ("single", "tcp", "b", 1000, None)
+    planned = plan(CONFIG, wish, 3)
+    assert [(r.kind, r.paths) for r in planned.runs] == [("tcp", ("b",))]
+    wish = wish_of_request(CONFIG, {"kind": "mptcp", "path": "b", "seconds": 3})
+    assert plan(CONFIG, wish, 3).runs[0].paths == ("b", "a")
+    assert wish_of_request(CONFIG, {}).pairing == "sequential"
+    assert wish_of_request(CONFIG, {"pairing": "simultaneous"}).seconds == 8.0
+
+
+def test_a_pair_over_fewer_paths_than_there_are_has_no_run_over_the_others() -> None:
+    wish = wish_of_request(CONFIG, {"paths": ["b"]})
+    runs = plan(CONFIG, wish, 0).runs
+    assert sorted((r.kind, r.paths) for r in runs) == [("mptcp", ("b",)), ("tcp", ("b",))]
+    usual = replace(CONFIG, runs=replace(CONFIG.runs, primary="a"))
+    assert wish_of_request(usual, {"paths": ["b"]}).primary == "b"
+    assert wish_of_request(usual, {"paths": ["b", "a"]}).primary == "a"

@@ -2,11 +2,10 @@
 
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from doubles import until
 
 from tandem.app.experiment_process import ExperimentProcess
 
@@ -14,13 +13,6 @@ from tandem.app.experiment_process import ExperimentProcess
 @pytest.fixture(autouse=True)
 def _time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tandem.app.experiment_process.STOP_S", 60.0)
-
-
-def until(what: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 OWN = """

@@ -3,11 +3,11 @@
 import contextlib
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from doubles import until
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,18 +63,13 @@ def test_a_persons_own_is_asked_once_and_again_when_it_changed_and_meanwhile_nob
     assert not registry.ready("mine")
     assert not registry.ready("mine")
     (mine / "wait").unlink()
-    until = time.monotonic() + 60
-    while not registry.ready("mine"):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(lambda: registry.ready("mine"))
     assert [registry.describe("mine").version for _ in range(3)] == [1, 1, 1]
     assert (mine / "asked").read_text() == "."
     (mine / "__main__.py").write_text(SAYS.replace("VERSION", "2222"))
     assert registry.describe("mine").version == 2222
     (mine / "__main__.py").write_text("raise SystemExit('no')")
-    while not registry.ready("mine"):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(lambda: registry.ready("mine"))
     with pytest.raises(RegistryError, match="ended with status 1: no"):
         registry.describe("mine")
 
