@@ -161,6 +161,7 @@ def test_what_the_forecast_goes_by():
     assert heavy.rate_bytes == (7 * (GB // 10) + 3 * GB) / 8, (
         "one whole week, and today: a heavy day is one of the days"
     )
+    assert heavy.sure
     odd = forecast(PLAN, {"undated": 5, "2027-11-05": 7, "2026-11-05": 1}, at("2026-11-05T12:00:00"))
     assert (odd.used_bytes, odd.counted_from) == (13, date(2026, 11, 5)), "no day, and days to come, count as today"
     over = forecast(PLAN, {"2026-11-04": 11 * GB}, at("2026-11-05T12:00:00"))

@@ -183,3 +183,29 @@ def test_what_modemmanager_lacks_is_told_once_at_each_change() -> None:
         "not_managed: ModemManager has no such modem",
         "not_managed: ModemManager does not answer",
     ]
+
+
+def test_a_modem_of_modemmanager_and_its_connection_are_taken() -> None:
+    modem = paths(FIRST, f'{MANAGED}\npin_file = "pin"\nroaming = true\nip_type = "ipv4"')[1].modem
+    assert modem.port == "modemmanager:1-1.2"
+    connection = modem.connection
+    assert (connection.apn, connection.roaming, connection.ip_type) == ("internet", True, "ipv4")
+    assert (connection.pin_file, connection.password_file) == (Path("/etc/tandem/pin"), None)
+    assert connection.tried == Path("/etc/tandem/sim")
+
+
+class Ends:
+    def __init__(self, busy: bool) -> None:
+        self.busy, self.stopped = busy, False
+
+    def stop(self, _timeout: float) -> None:
+        self.stopped = True
+        if self.busy:
+            raise TimeoutError("still busy")
+
+
+def test_one_that_does_not_end_keeps_the_other_from_nothing() -> None:
+    poller, keeper = Ends(True), Ends(False)
+    with pytest.raises(TimeoutError):
+        ConnectedPoller(poller, keeper).stop(0.1)  # type: ignore[arg-type]
+    assert keeper.stopped

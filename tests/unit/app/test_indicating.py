@@ -112,3 +112,11 @@ def test_the_paper_says_what_the_light_says_and_off_at_the_end() -> None:
 )
 def test_what_cannot_be_is_named_with_its_line(text: str, line: int, words: str) -> None:
     assert wrongly_told([(f"{GOOD}\n{text}\n", text.splitlines()[line - 1], words)]) == []
+
+
+def test_the_parts_are_asked_once_a_second_at_most() -> None:
+    now, asked = [0], []
+    indicating = Indicating(parse(GOOD, FILE), lambda: now[0])
+    for now[0] in range(0, 3 * S, S // 10):
+        indicating.beat(lambda: asked.append(now[0]) or brief())
+    assert asked == [0, S, 2 * S]

@@ -239,3 +239,8 @@ def test_record_writes_the_transcript_whole(tmp_path: Path, capsys: pytest.Captu
     assert json.loads(out.read_text())["driver"] == "quectel"
     assert not list(tmp_path.glob("*.tmp"))
     assert main(["modem", "record", "--port", str(tmp_path / "gone")]) == 1
+
+
+def test_udev_prints_the_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["modem", "udev"]) == 0
+    assert 'ENV{ID_MM_PORT_IGNORE}="1"' in capsys.readouterr().out

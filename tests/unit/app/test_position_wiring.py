@@ -14,11 +14,13 @@ from https_gateway import Gateway
 
 from tandem.app import position_part
 from tandem.app.config import Config, ConfigError, parse
-from tandem.app.position_part import position_receiver
+from tandem.app.parts import EnvironmentLackError
+from tandem.app.position_part import gnss_commands, position_receiver
 from tandem.app.status_socket import ask
 from tandem.mobility.detectors import Detectors
 from tandem.mobility.fused_settings import FusedSettings
 from tandem.mobility.settings import Settings
+from tandem.modem.base import Identity
 from tandem.schema.line_protocol import parse as parse_line
 
 HOME = """
@@ -148,3 +150,16 @@ def test_gpsds_speed_decides_in_the_fused_detector_unless_it_is_too_old(
     assert [p.fields["detail"] for p in starts] == (["by speed"] if moving else [])
     positions = [p for p in points if p.measurement == "position"]
     assert all("speed_m_per_s" not in p.fields and p.tags["mode"] == "coarse" for p in positions)
+
+
+def test_a_modems_gnss_is_marked_on_its_path() -> None:
+    found = config('[position]\nmode = "full"\nsource = "modem"\nmodem = "b"')
+    assert [p.gnss for p in found.paths] == [False, True]
+    assert gnss_commands("quectel", Identity("Quectel", "EC25"))[-1] == "AT+QGPS=1"
+
+
+def test_a_gpsd_of_our_own_that_is_missing_is_a_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TANDEM_GPSD", "no-such-gpsd")
+    wanted = config('[position]\nmode = "full"\nsource = "device"\ndevice = "/dev/x"', tmp_path)
+    with pytest.raises(EnvironmentLackError, match="install the package gpsd"):
+        position_receiver(wanted, lambda _ns: None, lambda _records: None, lambda _state: None)

@@ -1,9 +1,11 @@
 """What a modem's control socket and its schedule may ask: faults, and the words that its process knows."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from modem_desk import write_timeline
+from modem_desk import TICK, write_timeline
 
 from tandem_bench.modem.faults import KINDS, Fault, FaultError, parse, read_schedule
 from tandem_bench.modem.surroundings import obey
@@ -150,3 +152,12 @@ def test_any_bytes_are_refused_in_one_line(tmp_path_factory, content):
     with pytest.raises(TimelineError) as caught:
         read(path)
     assert "\n" not in str(caught.value).replace(str(path), "")
+
+
+@pytest.mark.parametrize("key", sorted(TICK))
+def test_missing_key_is_named(tmp_path, key):
+    path = write_timeline(tmp_path / "t.jsonl", [{}])
+    header, tick = path.read_text().splitlines()
+    path.write_text(header + "\n" + json.dumps({k: v for k, v in json.loads(tick).items() if k != key}))
+    with pytest.raises(TimelineError, match=f":2: '{key}' is missing"):
+        read(path)

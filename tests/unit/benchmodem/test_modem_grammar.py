@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tandem_bench.modem.dialogue import Modem, answer
 from tandem_bench.modem.families import FAMILIES
-from tandem_bench.modem.grammar import Command, LineReader, commands
+from tandem_bench.modem.grammar import Command, GrammarError, LineReader, commands
 from tandem_bench.modem.radio import Radio
 
 MODEM = Modem("1", "2", "3", "A", "00101")
@@ -89,3 +89,10 @@ def test_overlong_line_is_reported_once_and_the_next_one_is_whole():
     reader = LineReader(8)
     assert reader.feed(b"AT" + b"x" * 9000) == []
     assert reader.feed(b"yyy\rAT\r") == [None, "AT"]
+
+
+@pytest.mark.parametrize("line", ['AT+CSQ;+QENG="open', "AT+CSQ;+=1", "AT+CSQ;+CSQ~", 'AT+CSQ;+X="a"b', "AT+CSQ;\x01"])
+def test_broken_line_still_runs_what_comes_before(line):
+    with pytest.raises(GrammarError) as caught:
+        commands(line)
+    assert caught.value.before == (Command("+CSQ", "execute"),)

@@ -1,5 +1,7 @@
 """DASH content over one kept connection: what is served, what is refused, what is counted."""
 
+import socket
+
 import pytest
 from endpoint_on_loopback import Endpoint, head, read_kept
 
@@ -123,3 +125,13 @@ def test_the_end_of_the_session_ends_a_waiting_connection(endpoint, client):
     ended = endpoint.sessions.end(client.session, "probe-1", wait_s=0.1)
     assert client.ended()
     assert ended is not None
+
+
+def test_a_client_that_does_not_read_is_cut(endpoint):
+    endpoint.measurement._limits = Limits(stall_s=0.3)
+    session = endpoint.session()
+    with endpoint.connect("tcp") as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.sendall(head("GET", "/v1/content/film/6s/v4/all.mp4", session.id))
+        assert client.recv(4).startswith(b"HTTP")
+        assert endpoint.ended(session)["end"] == "stalled"

@@ -213,3 +213,9 @@ def test_a_registry_on_a_full_disk_is_a_later_not_an_accident(channel, registry)
         status, told = channel("POST", "/v1/sessions", ASK)
     assert status == 503
     assert "disk is full" in told["error"]
+
+
+def test_without_options_the_systems_own_are_told(channel):
+    opened = channel("POST", "/v1/sessions", ASK)[1]
+    assert opened["options"]["congestion_control"] == opened["environment"]["congestion_control"]
+    assert opened["options"]["nodelay"] is False

@@ -177,3 +177,10 @@ def test_a_process_that_does_not_start_is_told():
         Pool([sys.executable, "-c", "pass"], 1, None)
     with pytest.raises(PoolError, match="No such file"):
         Pool(["/nonexistent"], 1, None)
+
+
+def test_refusals_come_through(here):
+    session = here.session(payload_bytes=1000)
+    assert here.get("/v1/download?bytes=1000", "0" * 32)[0] == 403
+    assert here.get("/v1/download?bytes=1001", session.id)[0] == 429
+    assert (session.live, session.used_bytes) == (0, 0)

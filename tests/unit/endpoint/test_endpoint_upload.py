@@ -121,3 +121,24 @@ def test_a_body_that_never_ends_is_cut_by_time_or_by_the_budget(endpoint, query,
     assert summary["end"] == end
     assert summary["bytes_received"] == session.used_bytes
     assert end == "over time" or session.used_bytes == 2_000_000
+
+
+def test_records_of_an_upload_carry_what_was_received(endpoint):
+    here = endpoint()
+    session = here.session(kind="any")
+    upload(here, session.id, "bytes=3000000", b"x" * 3_000_000, 3_000_000)
+    points = [p for p in here.points() if p.measurement == "connection"]
+    assert points[-1].fields["bytes"] == 3_000_000
+    assert points[-1].tags["kind"] == "mptcp"
+
+
+def test_ending_the_session_cuts_its_upload(endpoint):
+    here = endpoint()
+    session = here.session()
+    with here.connect() as client:
+        client.sendall(head("POST", "/v1/upload?seconds=3000", session.id) + b"x")
+        wait_until(lambda: session.used_bytes)
+        here.sessions.end(session.id, "probe-1", wait_s=0.1)
+        assert is_cut(client)
+    wait_until(lambda: session.summaries)
+    assert session.summaries[0]["end"] == "stopped"

@@ -144,3 +144,9 @@ def test_edge_after_edge_makes_the_pattern(state: LedState) -> None:
         now += left_ms
     assert now == state.period_ms
     assert played == [(lit, ms) for pair in state.pattern for lit, ms in zip((True, False), pair, strict=True)]
+
+
+def test_a_player_that_never_began_ends_as_well() -> None:
+    shown = Shown()
+    Player(shown, lambda: WELL).close()
+    assert shown.colours == ["red"]

@@ -13,6 +13,7 @@ from tandem.modem.base import Identity, Reading
 from tandem.modem.errands import Errands
 from tandem.modem.identification import identify
 from tandem.modem.registry import choose
+from tandem.modem.scalars import plmn
 from tandem.modem.schedule import Schedule
 from tandem.modem.staleness import Staleness
 
@@ -98,3 +99,19 @@ def test_identity_from_ati_where_the_others_are_refused_and_no_serial_number_in_
 )
 def test_makers_that_hide_behind_anothers_name_are_known(manufacturer: str, model: str, family: str) -> None:
     assert choose("auto", Identity(manufacturer, model)).name == family
+
+
+def test_identity_from_plain_answers() -> None:
+    answers = [
+        Response("AT+CGMI", ("Quectel",), OK),
+        Response("AT+CGMM", ('+CGMM: "EC25"',), OK),
+        Response("AT+CGMR", ("Revision: EC25EFAR06",), OK),
+    ]
+    assert identify(answers) == Identity("Quectel", "EC25", "EC25EFAR06")
+
+
+@pytest.mark.parametrize(
+    ("mcc", "mnc", "code"), [("244", "1", "24401"), ("310", "410", "310410"), ("", "01", None), ("-", "-", None)]
+)
+def test_network_codes(mcc: str, mnc: str, code: str | None) -> None:
+    assert plmn(mcc, mnc) == code

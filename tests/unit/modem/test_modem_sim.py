@@ -12,7 +12,7 @@ from scripted_modem import ScriptedModem
 from tandem.at.channel import Channel, open_port
 from tandem.at.dialogue import Response
 from tandem.at.grammar import Final
-from tandem.modem.sim import SecretError, SimWatch, card_hash, hashed, iccid, secret_of
+from tandem.modem.sim import HASH, SecretError, SimWatch, card_hash, hashed, iccid, secret_of
 
 OK = Final("ok", "ok")
 NUMBER = "8935801234567890123"
@@ -87,3 +87,8 @@ def test_another_sim_is_told_once_and_again_after_the_right_one_was_there() -> N
     for sim in ("a" * 24, "b" * 24, None, "b" * 24, "c" * 24, "a" * 24, "b" * 24):
         watch.found(sim)
     assert [one[len("the SIM here is ") :][0] for one in told] == ["b", "c", "b"]
+
+
+def test_a_hash_depends_on_the_secret_and_tells_nothing_of_the_number() -> None:
+    assert HASH.match(hashed(NUMBER, SECRET))
+    assert hashed(NUMBER, SECRET) != hashed(NUMBER, bytes(32)) != hashed(NUMBER[:-1] + "4", bytes(32))

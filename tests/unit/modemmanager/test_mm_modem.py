@@ -9,10 +9,10 @@ import pytest
 from fake_bus import DEVICE, PATH, FakeBus, bus_of, refused
 from managed_table import Table
 
-from tandem.at.errors import NoAnswer
+from tandem.at.errors import NoAnswer, PortLost
 from tandem.modem.mm_bus import LOCATION, MODEM, MODEM_3GPP, SIGNAL, Call
 from tandem.modem.mm_connection import BearerGiven, ConnectionSettings
-from tandem.modem.mm_modem import AGAIN_S, QUIET_S
+from tandem.modem.mm_modem import AGAIN_S, QUIET_S, ManagedModem
 from tandem.modem.mm_poller import ManagedPoller
 from tandem.modem.poll import Poll
 
@@ -274,3 +274,13 @@ def test_a_pin_that_polkit_keeps_back_was_not_tried(tmp_path: Path) -> None:
     del pin.table.bus.answers["SendPin"]
     pin.table.poll(200)
     assert (pin.tries, pin.table.state) == (2, "pin_sent")
+
+
+@pytest.mark.parametrize("device", ["1-1.2", DEVICE])
+def test_it_is_found_by_its_device_never_by_its_number(device: str) -> None:
+    bus = FakeBus()
+    modem = ManagedModem(device, lambda: bus_of(bus))
+    assert modem.poll(0.0).path == PATH
+    assert modem.identity.model == "EM7455"
+    with pytest.raises(PortLost, match="ModemManager has no modem"):
+        ManagedModem("1-1", lambda: bus_of(FakeBus())).poll(0.0)
