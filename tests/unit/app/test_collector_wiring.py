@@ -8,18 +8,21 @@ from typing import Any
 
 import pytest
 from doubles import Rehearsal, account, kinds, points
-from good_config import GOOD
+from good_config import GOOD, good
 from https_gateway import Gateway
 
+from tandem.app import real_modems
 from tandem.app.config import PathConfig, parse
 from tandem.app.config_modem import RecoveryConfig
 from tandem.app.live import Live
 from tandem.app.pairs import Pairs
 from tandem.app.parts import EnvironmentLackError, PathChange
 from tandem.app.plan import Plan, PlannedRun, Wish
+from tandem.app.real_modems import ModemActions, modem_poller
 from tandem.app.status_socket import ask
 from tandem.app.supervisor import Supervisor
 from tandem.cli.view.plain import summary
+from tandem.modem.recovery_usb import UsbPlace
 from tandem.modem.steps import ALL_STEPS, CannotStepError
 from tandem.schema.record import Record
 from tandem.spool import Spool, SpoolFullError
@@ -303,3 +306,22 @@ def test_an_event_keeps_its_state(live: Live) -> None:
     live.happened(Record.make("event", {"kind": "undervoltage"}, {"state": "ends", "detail": "was: low"}, 5))
     (event,) = live.status()["events"]
     assert (event["kind"], event["state"], event["detail"]) == ("undervoltage", "ends", "ends, was: low")
+
+
+def test_a_web_server_is_reset_where_its_network_interface_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def place(port: str) -> UsbPlace:
+        asked.append(port)
+        return UsbPlace("1-1.4")
+
+    monkeypatch.setattr(real_modems, "usb_place", place)
+    monkeypatch.setattr(real_modems, "usb_reset", lambda found: f"{found.path} reset")
+    path = web(good(file=tmp_path / "c.toml").paths[1])
+    poller = modem_poller(path, 1.0, lambda _thing: None, lambda _path: None)
+    try:
+        assert ModemActions(path, poller).do("usb") == "1-1.4 reset"
+        assert ModemActions(replace(path, interface=None, usb="1-1.4:1.0"), poller).do("usb") == "1-1.4 reset"
+    finally:
+        poller.stop()
+    assert asked == [path.interface, "1-1.4"]

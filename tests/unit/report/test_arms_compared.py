@@ -22,11 +22,13 @@ from tandem_server.analysis.arms import (
     TOO_FEW,
     compare,
     effect,
+    table,
 )
 from tandem_server.analysis.papers.bootstrap import SEED
 from tandem_server.analysis.papers.material import Bins
 from tandem_server.analysis.tables.facts import gather
 from tandem_server.cli.main import main
+from tandem_server.report.arms import compared
 
 ARMS = ("off", "drop", "handover", "learned")
 
@@ -199,3 +201,26 @@ def test_the_figure_and_the_tables_are_files(folder):
 def test_a_simulated_effect_is_found(size, verdict):
     drawn = random.Random(4)
     assert Counter(simulated(drawn, size, 30).verdict for _ in range(200)) == {verdict: 200}
+
+
+def test_a_campaign_of_one_arm_draws_nothing_and_takes_an_earlier_figure_away(tmp_path):
+    root = write(tmp_path / "campaign", 0)
+    for one in made([{"off": 1.0}] * 3, arms=("off",)):
+        (root / "probe" / PROBE / "runs" / f"{one['id']}.json").write_text(json.dumps(one))
+    (root / "figures").mkdir()
+    (root / "figures" / "arms-old-step.svg").write_text("")
+    main(["report", str(root)])
+    assert "Arms compared" not in (root / "report.html").read_text()
+    assert list((root / "figures").glob("arms-*")) == []
+    assert not (root / "tables" / "arms.csv").exists()
+    assert json.loads((root / "summary.json").read_text())["arms"]["rows"] == []
+
+
+def test_all_of_it_is_in_one_table():
+    off, drop = {"goodput_bit_per_s": 1e6, "stalled_s": 1.0}, {"goodput_bit_per_s": 2e6, "stalled_s": 0.0}
+    found = compare(gather(made([{"off": off, "drop": drop}] * 3), Path()))
+    units = [("goodput_bit_per_s", "bit/s"), ("stalled_s", "s")]
+    assert [row[3:6] for row in table(found).rows] == [(*unit, arm) for unit in units for arm in ("off", "drop")]
+    (page,) = compared(found)
+    assert page.svg.count('data-mark="forest"') == 2
+    assert [page.table.rows[n][3].text for n in (1, 3)] == ["×2.00 (×2.00 to ×2.00)", "−1.00 s (−1.00 to −1.00)"]

@@ -13,7 +13,7 @@ from tandem_server.analysis.papers.bootstrap import Estimate
 from tandem_server.report.figures.canvas import svg
 from tandem_server.report.figures.hues import MPTCP, OPERATORS, OTHERS, of_operators
 from tandem_server.report.figures.marks import Bars, Dots, Level, Line
-from tandem_server.report.figures.scale import Axis
+from tandem_server.report.figures.scale import Axis, binary_size, size
 from tandem_server.report.figures.sheet import Panel, Sheet, as_csv
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -97,3 +97,20 @@ def test_colours_that_stand_beside_each_other_can_be_told_apart(kind):
         for one, other in combinations(group, 2):
             places = [[max(0.0, v) ** (1 / 2.2) for v in seen(hue, kind)] for hue in (one, other)]
             assert math.dist(*places) > 0.1, (one, other)
+
+
+def test_the_axes_reach_from_edge_to_edge():
+    root = drawn(Dots("d", [(4.0, 40.0)]))
+    frame = re.search(
+        r"M([\d.]+) ([\d.]+)V([\d.]+)H([\d.]+)", " ".join(p.get("d", "") for p in root.iter(f"{SVG}path"))
+    )
+    left, top, floor, right = map(float, frame.groups())
+    assert (tick(root, "0", upright=False), tick(root, "10", upright=False)) == pytest.approx(
+        (left + 2, right), abs=0.2
+    )
+    assert (tick(root, "0", upright=True), tick(root, "100", upright=True)) == pytest.approx((floor, top), abs=0.2)
+
+
+def test_sizes_in_words():
+    assert [size(n) for n in (100, 2000, 1.5e6)] == ["100 B", "2 kB", "1.5 MB"]
+    assert [binary_size(n) for n in (8192, 524288, 4 << 20, 2_000_000)] == ["8 KB", "512 KB", "4 MB", "2 MB"]
