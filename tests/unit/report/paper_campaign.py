@@ -1,8 +1,6 @@
 """A campaign folder that has something for every figure of the papers. As a program it writes it with its report:
 ``paper_campaign.py FOLDER``."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
