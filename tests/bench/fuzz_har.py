@@ -9,7 +9,6 @@ import copy
 import json
 import random
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit/page"))  # the archive that the tests mutate
@@ -38,29 +37,5 @@ def mutated(chance: random.Random) -> bytes:
     return bytes(raw)
 
 
-def main() -> int:
-    """See the module."""
-    args = fuzzing.parser(__doc__).parse_args()
-    chance = random.Random(args.seed)
-    size = pages = 0
-    slowest_s = 0.0
-    for count in fuzzing.rounds(args.seconds):  # noqa: B007  told at the end
-        raw = mutated(chance)
-        begun_s = time.perf_counter()
-        try:
-            har.read(raw)
-            pages += 1
-        except har.HarError as error:
-            if "\n" in str(error):
-                print(f"more than one line: {error!r} of {raw!r}")
-                return 1
-        slowest_s = max(slowest_s, time.perf_counter() - begun_s)
-        size += len(raw)
-    print(
-        f"seed {args.seed}: {count + 1} archives, {size} bytes: {pages} pages, the others one error; the slowest {slowest_s:.3f} s"
-    )
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(fuzzing.documents(__doc__, mutated, har.read, har.HarError))
