@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -17,9 +16,11 @@ from typing import Any
 
 import coupled_model as model
 import pytest
+import run_experiment
 from held_congestion import OBJECT, command, held
 from lone_endpoint import MEASUREMENT_PORT, lone_endpoint
 from radio_pair import PATHS, RadioPair, find_link, radio_pair
+from run_experiment import ended
 from two_paths import REPOSITORY, SERVER, await_true, why_not
 
 from tandem.mptcp_abi.controllers import COUPLED, LOADED
@@ -75,25 +76,7 @@ def rig() -> Iterator[Rig]:
 
 def start(rig: Rig, name: str, **own: Any) -> subprocess.Popen[str]:
     pair, server = rig
-    process = subprocess.Popen(
-        [*pair.probe.enter, sys.executable, "-m", f"tandem.experiment.{name}"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")},
-    )
-    assert process.stdin is not None
-    process.stdin.write(json.dumps({"run": "run-1", "paths": PATHS, "server": server, **own}))
-    process.stdin.close()
-    process.stdin = None
-    return process
-
-
-def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
-    told, _ = process.communicate(timeout=240)
-    line: dict[str, Any] = json.loads(told.splitlines()[-1])
-    assert line["type"] == "result", told
-    return line
+    return run_experiment.start(pair, name, {"run": "run-1", "paths": PATHS, "server": server, **own})
 
 
 def subflows(rig: Rig, controller: str) -> int:
@@ -136,20 +119,8 @@ def test_what_another_has_loaded_is_not_removed(tmp_path):
     (tmp_path / "other.bpf.c").write_text(
         source.replace("tandem_##word = ", "foreign_##word = ").replace(".name = #word", '.name = "t" #word')
     )
-    include = f"-I/usr/include/{os.uname().machine}-linux-gnu"
-    built = [
-        "clang",
-        "-target",
-        "bpf",
-        "-mcpu=v3",
-        "-O2",
-        "-g",
-        include,
-        "-c",
-        str(tmp_path / "other.bpf.c"),
-        "-o",
-        str(tmp_path / "o"),
-    ]
+    flags = f"-target bpf -mcpu=v3 -O2 -g -I/usr/include/{os.uname().machine}-linux-gnu".split()
+    built = ["clang", *flags, "-c", str(tmp_path / "other.bpf.c"), "-o", str(tmp_path / "o")]
     subprocess.run(built, check=True)
     subprocess.run(["bpftool", "struct_ops", "register", str(tmp_path / "o")], check=True, capture_output=True)
     try:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +10,8 @@ from typing import Any
 import pytest
 from lone_endpoint import lone_endpoint
 from radio_pair import PATHS, RadioPair, find_link, radio_pair
-from two_paths import REPOSITORY, SERVER, why_not
+from run_experiment import run
+from two_paths import SERVER, why_not
 
 LACK = why_not() or (None if find_link() else "no tandem-link; ./kit setup builds it")
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
@@ -37,15 +34,8 @@ def rig() -> Iterator[tuple[RadioPair, dict[str, Any]]]:
 def measure(rig: tuple[RadioPair, dict[str, Any]], name: str, **own: Any) -> dict[str, Any]:
     """Run it in the probe's namespace; its last line."""
     pair, server = rig
-    given = {"run": "run-1", "paths": PATHS, "server": server, **own}
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")}
-    command = [*pair.probe.enter, sys.executable, "-m", f"tandem.experiment.{name}"]
-    done = subprocess.run(
-        command, input=json.dumps(given), capture_output=True, text=True, env=environment, timeout=280, check=False
-    )
-    assert done.stderr == ""
-    line: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    assert (line["failure"], line["failed_phases"], done.returncode) == (None, 0, 0)
+    line = run(pair, name, {"run": "run-1", "paths": PATHS, "server": server, **own})
+    assert (line["said"], line["failure"], line["failed_phases"], line["status"]) == ("", None, 0, 0)
     assert "result_faults" not in line
     return line
 

@@ -27,9 +27,7 @@ def two():
 @pytest.mark.parametrize(
     ("kind", "path", "used"), [("mptcp", "a", {"a", "b"}), ("mptcp", "b", {"a", "b"}), ("tcp", "b", {"b"})]
 )
-def test_an_arm_uses_its_paths(two, tmp_path, kind, path, used):
-    token = tmp_path / "token"
-    token.write_text("secret")
+def test_an_arm_uses_its_paths(two, token, kind, path, used):
     endpoint = two.server.inside(lambda: DashEndpoint(script, 262, ""))
     try:
         told = play(
