@@ -12,7 +12,7 @@ from targets.vm_target import REPOSITORY
 
 FOLDER = REPOSITORY / "build" / "targets"
 MAKER = Path(__file__).with_name("make.py")
-MEND = "./kit test tests/system/test_targets.py"
+MEND = "./kit test tests/system/test_release_booted.py"
 
 
 def lacks() -> str | None:
