@@ -21,7 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces and links
 
 from lone_endpoint import lone_endpoint
-from radio_pair import find_link, queue_bytes, radio_pair
+from radio_pair import queue_bytes, radio_pair
 from trends import Bench, Column, Progress, Row, finish, options, settle, table
 from two_paths import SERVER
 
@@ -141,12 +141,10 @@ def main() -> int:
     parser.add_argument("--queue-ms", default=[100.0, 400.0], help="what the queues hold (100 400)", **pair_of)
     args = parser.parse_args()
     settle(args, FULL, QUICK)
-    link = find_link()
-    assert link is not None
     rates = dict(zip("ab", (r * 1e6 for r in args.rate_mbit), strict=True))
     with (
         tempfile.TemporaryDirectory() as folder,
-        radio_pair(link, rates, dict(zip("ab", args.rtt_ms, strict=True))) as pair,
+        radio_pair(rates, dict(zip("ab", args.rtt_ms, strict=True))) as pair,
     ):
         for name, loss, queue_ms in zip("ab", args.loss, args.queue_ms, strict=True):
             pair.tell(name, f"down loss {loss}", f"down buffer_bytes {queue_bytes(rates[name], queue_ms)}")

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces and links
 
 from lone_endpoint import lone_endpoint
-from radio_pair import PATHS, RadioPair, find_link, played_pair, radio_pair
+from radio_pair import PATHS, RadioPair, no_link, played_pair, radio_pair
 from two_paths import REPOSITORY, SERVER, Space, why_not
 
 from tandem.experiment.rounds_outcome import quantile
@@ -72,7 +72,7 @@ def settle(args: argparse.Namespace, full: Mapping[str, Any], quick: Mapping[str
     for name, value in {**full, **(quick if args.quick else {})}.items():
         if getattr(args, name) is None:
             setattr(args, name, value)
-    lack = why_not() or (None if find_link() else "no tandem-link; hint: ./kit setup builds it")
+    lack = why_not() or no_link()
     if lack is not None:
         raise SystemExit(lack)
     if args.json is not None and not args.json.resolve().parent.is_dir():
@@ -145,11 +145,9 @@ class Bench:
 @contextmanager
 def bench(mbit: Mapping[str, float], rtt_ms: Mapping[str, float], queue_ms: float) -> Iterator[Bench]:
     """Links of constant rate and delay, the server with its playbook's buffers."""
-    binary = find_link()
-    assert binary is not None
     with (
         tempfile.TemporaryDirectory() as folder,
-        radio_pair(binary, {name: rate * 1e6 for name, rate in mbit.items()}, rtt_ms, queue_ms) as pair,
+        radio_pair({name: rate * 1e6 for name, rate in mbit.items()}, rtt_ms, queue_ms) as pair,
         lone_endpoint(pair.server, SERVER, Path(folder)) as server,
     ):
         made = Bench(pair, server)
@@ -161,14 +159,12 @@ def bench(mbit: Mapping[str, float], rtt_ms: Mapping[str, float], queue_ms: floa
 def played_bench(timelines: Mapping[str, Path], lead_s: float) -> Iterator[tuple[Bench, int]]:
     """Links that play timelines, the server with its playbook's buffers; the instant from which on they play (CLOCK_MONOTONIC ns),
     ``lead_s`` after all else was ready."""
-    binary = find_link()
-    assert binary is not None
     with tempfile.TemporaryDirectory() as folder:
 
         def serve(space: Space) -> AbstractContextManager[dict[str, Any]]:
             return lone_endpoint(space, SERVER, Path(folder))
 
-        with played_pair(binary, timelines, lead_s, serve) as (pair, server, epoch_ns):
+        with played_pair(timelines, lead_s, serve) as (pair, server, epoch_ns):
             made = Bench(pair, server)
             made.buffers(SERVER_BUFFERS, probe=False)
             yield made, epoch_ns

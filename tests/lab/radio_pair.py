@@ -30,6 +30,11 @@ def find_link() -> str | None:
     return os.environ.get("TANDEM_LINK") or (str(built) if built.exists() else shutil.which("tandem-link"))
 
 
+def no_link() -> str | None:
+    """Why there can be no such pair; None when there can."""
+    return None if find_link() else "no tandem-link; hint: ./kit setup builds it"
+
+
 @dataclass
 class RadioPair:
     """Rates and round-trip times by path, both directions alike."""
@@ -62,7 +67,7 @@ def queue_bytes(bit_per_s: float, queue_ms: float) -> int:
 
 @contextmanager
 def radio_pair(
-    binary: str, bit_per_s: Mapping[str, float], rtt_ms: Mapping[str, float], queue_ms: float = 200
+    bit_per_s: Mapping[str, float], rtt_ms: Mapping[str, float], queue_ms: float = 200
 ) -> Iterator[RadioPair]:
     """Both links up, both paths configured; what they offer may be changed."""
     offers = {}
@@ -70,13 +75,13 @@ def radio_pair(
         rate, queue = str(int(bit_per_s[name])), str(queue_bytes(bit_per_s[name], queue_ms))
         offers[name] = ["--down-bit-per-s", rate, "--up-bit-per-s", rate, "--rtt-ms", str(rtt_ms[name])]
         offers[name] += ["--buffer-down-bytes", queue, "--buffer-up-bytes", queue]
-    with _linked(binary, lambda _: offers, queue_ms) as pair:
+    with _linked(lambda _: offers, queue_ms) as pair:
         yield pair
 
 
 @contextmanager
 def played_pair(
-    binary: str, timelines: Mapping[str, File], lead_s: float, serve: Callable[[Space], AbstractContextManager[T]]
+    timelines: Mapping[str, File], lead_s: float, serve: Callable[[Space], AbstractContextManager[T]]
 ) -> Iterator[tuple[RadioPair, T, int]]:
     """Both links up, both paths configured; what ``serve`` gave, which was entered in the server's namespace before; the CLOCK_MONOTONIC
     instant (ns) from which on the links play their timelines, ``lead_s`` after they were started."""
@@ -89,13 +94,15 @@ def played_pair(
             served.append((given, epoch_ns))
             return {name: ["--timeline", str(file), "--epoch-ns", str(epoch_ns)] for name, file in timelines.items()}
 
-        with _linked(binary, offers, 0) as pair, stack:
+        with _linked(offers, 0) as pair, stack:
             yield pair, *served[0]
 
 
 @contextmanager
-def _linked(binary: str, offers: Callable[[Space], Mapping[str, list[str]]], queue_ms: float) -> Iterator[RadioPair]:
+def _linked(offers: Callable[[Space], Mapping[str, list[str]]], queue_ms: float) -> Iterator[RadioPair]:
     """``offers``: what each link offers, as options of ``tandem-link``; asked once the server's namespace is there."""
+    binary = find_link()
+    assert binary is not None, no_link()
     with ExitStack() as stack:
         probe, server = Space(), Space()
         stack.callback(server.close)

@@ -19,15 +19,15 @@ import pytest
 import run_experiment
 from held_congestion import OBJECT, command, held
 from lone_endpoint import MEASUREMENT_PORT, lone_endpoint
-from radio_pair import PATHS, RadioPair, find_link, radio_pair
+from needed import lab_with
+from radio_pair import PATHS, RadioPair, no_link, radio_pair
 from run_experiment import ended
-from two_paths import REPOSITORY, SERVER, await_true, why_not
+from two_paths import REPOSITORY, SERVER, await_true
 
 from tandem.mptcp_abi.controllers import COUPLED, LOADED
 from tandem_server import congestion
 
-LACK = why_not() or (None if find_link() else "no tandem-link; hint: ./kit setup") or congestion.refusal(OBJECT)
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with(lack=no_link() or congestion.refusal(OBJECT))
 MBIT, RTT_MS, LOSS = {"a": 8.0, "b": 8.0}, {"a": 10.0, "b": 100.0}, {"a": 0.01, "b": 0.008}
 """So that b's window is the greater and a's rate: each case of each equation comes up."""
 Rig = tuple[RadioPair, dict[str, Any]]
@@ -62,11 +62,9 @@ def loaded(nothing_left: None) -> str:  # noqa: ARG001  (what is loaded by anoth
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
-    link = find_link()
-    assert link is not None
     with (
         tempfile.TemporaryDirectory() as folder,
-        radio_pair(link, {n: m * 1e6 for n, m in MBIT.items()}, RTT_MS) as pair,
+        radio_pair({n: m * 1e6 for n, m in MBIT.items()}, RTT_MS) as pair,
         lone_endpoint(pair.server, SERVER, Path(folder)) as server,
     ):
         for name, loss in LOSS.items():

@@ -9,23 +9,21 @@ from typing import Any
 
 import pytest
 from lone_endpoint import lone_endpoint
-from radio_pair import PATHS, RadioPair, find_link, radio_pair
+from needed import lab_with
+from radio_pair import PATHS, RadioPair, no_link, radio_pair
 from run_experiment import run
-from two_paths import SERVER, why_not
+from two_paths import SERVER
 
-LACK = why_not() or (None if find_link() else "no tandem-link; ./kit setup builds it")
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with(lack=no_link())
 MBIT = {"a": 16.0, "b": 4.0}
 RTT_MS = {"a": 20.0, "b": 60.0}
 
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[tuple[RadioPair, dict[str, Any]]]:
-    link = find_link()
-    assert link is not None
     with (
         tempfile.TemporaryDirectory() as folder,
-        radio_pair(link, {n: m * 1e6 for n, m in MBIT.items()}, RTT_MS) as pair,
+        radio_pair({n: m * 1e6 for n, m in MBIT.items()}, RTT_MS) as pair,
         lone_endpoint(pair.server, SERVER, Path(folder)) as server,
     ):
         yield pair, server

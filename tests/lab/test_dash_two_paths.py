@@ -4,10 +4,10 @@ import os
 
 import pytest
 from dash_server import Answer, DashEndpoint, manifest, play
-from two_paths import PATHS, SERVER, lab, up, why_not
+from needed import lab_with
+from two_paths import PATHS, SERVER, lab, up
 
-LACK = why_not()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with()
 SEGMENT_BYTES = 200_000
 
 

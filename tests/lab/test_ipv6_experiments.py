@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import rated_links
 from mixed_paths import why_not6
+from needed import lab_with
 from real_endpoint import RealEndpoint
 from run_experiment import asked, run
 from two_paths import REPOSITORY, Lab, Space
@@ -20,8 +21,7 @@ from two_paths import REPOSITORY, Lab, Space
 from tandem.mptcp import sysctls
 from tandem.mptcp.paths import Path
 
-LACK = why_not6()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with(lack=why_not6())
 NET = "2a0e:fff0"
 """Routers and addresses with private addresses are not compared nor pinged; nothing of this leaves the namespaces."""
 PROBE, ROUTER, SERVER = f"{NET}:1::2", f"{NET}:1::1", f"{NET}:9::50"

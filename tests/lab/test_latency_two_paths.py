@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from needed import lab_with
 from real_endpoint import RealEndpoint
 from run_experiment import asked, run
-from two_paths import Lab, lab, why_not
+from two_paths import Lab, lab
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
-    pytest.mark.skipif(shutil.which("nft") is None, reason="nft is not installed"),
-]
+pytestmark = lab_with("nft")
 
 
 class Timed:

@@ -1,7 +1,6 @@
 """A subflow that a reset took away comes back by itself, with a transfer in flight; the time it took is told. Over two paths of IPv4, whose
 connections are the kernel's, and over one with IPv4 and one with IPv6 alone, whose are ours."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -9,16 +8,16 @@ from dataclasses import dataclass
 import pytest
 from download_server import Behaviour
 from mixed_paths import A4, B6, PROBE6, SERVER6, Both, mixed, parameters, why_not6
+from needed import lab_with
 from run_download import Run
-from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab, why_not
+from two_paths import ADDRESS, PATHS, SERVER, Lab, await_true, lab
 from watched_paths import Transfer, Watched, cut_once
 
 from tandem.mptcp import sockets, sysctls
 from tandem.mptcp.paths import Paths
 from tandem.mptcp.watch import Watch
 
-LACK = why_not() or (None if shutil.which("nft") else "nft is not installed")
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with("nft")
 ALIKE, MIXED = "two of IPv4", "IPv4 and IPv6"
 HOST = {ALIKE: ADDRESS, MIXED: {"a": ADDRESS["a"], "b": PROBE6}}
 OPTIONS = {ALIKE: sockets.Options(), MIXED: sockets.Options(both_families=True)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,15 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
+from needed import lab_with
 from run_experiment import start
-from two_paths import REPOSITORY, Lab, await_true, lab, why_not
+from two_paths import REPOSITORY, Lab, await_true, lab
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
-    pytest.mark.skipif(shutil.which("nft") is None, reason="nft is not installed"),
-]
+pytestmark = lab_with("nft")
 DNS = {"a": "10.71.1.2", "b": "10.71.2.2"}
 OFFSET = {"a": 0, "b": 100}
 

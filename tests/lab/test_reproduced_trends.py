@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from radio_pair import find_link
-from two_paths import REPOSITORY, why_not
+from needed import lab_with
+from radio_pair import no_link
+from two_paths import REPOSITORY
 
-LACK = why_not() or (None if find_link() else "no tandem-link; ./kit setup builds it")
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with(lack=no_link())
 SCRIPTS = {
     # rows of the table; what its heading names
     "reproduce_shares": (4, ("MPTCP from 1: % on 2", "never joined")),

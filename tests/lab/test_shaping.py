@@ -10,14 +10,14 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from two_paths import Lab, lab, why_not
+from needed import lab_with
+from two_paths import Lab, lab
 
 from tandem.shaping import kernel
 from tandem.shaping.kernel import Shaping, ShapingError
 from tandem.shaping.shape import Shape
 
-LACK = why_not()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with()
 INTERFACES: dict[str, str | None] = {"a": "tmp5-a", "b": "tmp5-b"}
 
 

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from two_paths import ADDRESS, Lab, await_true, lab, why_not
+from needed import lab_with
+from two_paths import ADDRESS, Lab, await_true, lab
 from watched_paths import Transfer, Watched
 
 from tandem.mptcp.backup import MOST_TOGGLES, Backup, Confirmation
 
-LACK = why_not()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with()
 
 
 class Steered:

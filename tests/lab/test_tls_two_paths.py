@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from lone_endpoint import MEASUREMENT_PORT, MEASUREMENT_TLS_PORT, lone_endpoint
+from needed import lab_with
 from run_experiment import run
-from two_paths import PATHS, SERVER, Lab, lab, up, why_not
+from two_paths import PATHS, SERVER, Lab, lab, up
 
 from tandem.mptcp import sysctls
 
-LACK = why_not()
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with()
 SECURE = f"https://{SERVER}:{MEASUREMENT_TLS_PORT}"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -13,15 +12,12 @@ from typing import Any
 
 import pytest
 from download_server import Behaviour, Endpoint
+from needed import lab_with
 from real_endpoint import RealEndpoint
 from run_experiment import Serving, asked, run, start
-from two_paths import SERVER, Lab, lab, up, why_not
+from two_paths import SERVER, Lab, lab, up
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
-    pytest.mark.skipif(shutil.which("nft") is None, reason="nft is not installed"),
-]
+pytestmark = lab_with("nft")
 CHAIN = "nft 'add table ip t; add chain ip t c { type filter hook prerouting priority -300; }'"
 INPUT = "nft 'add chain ip t i { type filter hook input priority 0; }'"
 

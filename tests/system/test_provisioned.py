@@ -14,18 +14,13 @@ from pathlib import Path
 import pytest
 from targets import at_server, faults, kept, provisioned, upgrade
 from targets import story as stories
-from targets.available import lacks
+from targets.available import NEEDED
 from targets.available import made as sources
 from targets.ground import PROBE, SERVER, SERVER_MOVED
 from targets.modems import MODEMS
 from targets.story import KIT, Story
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.slow,
-    pytest.mark.timeout(3600),
-    pytest.mark.skipif(lacks() is not None, reason=str(lacks())),
-]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(3600), NEEDED]
 
 
 @pytest.fixture(scope="module")
