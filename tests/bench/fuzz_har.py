@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 import sys
@@ -14,24 +13,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit/page"))  # the archive that the tests mutate
 
 import fuzzing
-from test_page_har import JUNK, PLACES, whole
+from test_page_har import whole
 
 from tandem_server.content.page import har
 
 
 def mutated(chance: random.Random) -> bytes:
     """An archive with up to five values replaced and, half of the time, up to six bytes."""
-    told = copy.deepcopy(whole())
-    for _ in range(chance.randint(1, 5)):
-        path = chance.choice(PLACES)
-        at = told
-        try:
-            for key in path[:-1]:
-                at = at[key]
-            at[path[-1]] = copy.deepcopy(chance.choice(JUNK))
-        except (KeyError, IndexError, TypeError):
-            continue  # an earlier change took this place away
-    raw = bytearray(json.dumps(told).encode())
+    raw = bytearray(json.dumps(fuzzing.changed(chance, whole(), chance.randint(1, 5))).encode())
     for _ in range(chance.choice((0, chance.randint(1, 6)))):
         raw[chance.randrange(len(raw))] = chance.randrange(256)
     return bytes(raw)
