@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab'
 
 from lone_endpoint import lone_endpoint
 from radio_pair import PATHS, RadioPair, no_link, played_pair, radio_pair
-from two_paths import REPOSITORY, SERVER, Space, why_not
+from run_experiment import run
+from two_paths import SERVER, Space, why_not
 
 from tandem.experiment.rounds_outcome import quantile
 from tandem.mptcp import sysctls
@@ -29,6 +28,7 @@ from tandem.mptcp import sysctls
 SERVER_BUFFERS = {"net.ipv4.tcp_wmem": "4096 262144 33554432", "net.ipv4.tcp_rmem": "4096 131072 33554432"}
 """As the server's playbook sets them."""
 PROGRESS_S = 5.0
+LONGEST_S = 3600.0
 
 
 class Spread(NamedTuple):
@@ -95,21 +95,10 @@ class Bench:
 
     def experiment(self, name: str, **own: Any) -> dict[str, Any]:
         """One experiment in the probe's namespace; its last line, and ``first_sample_ns`` of CLOCK_MONOTONIC. A network that fails
-        is in it; a machine that cannot measure, or what trying again cannot mend, ends the script with one line."""
-        given = {"run": "trend", "paths": PATHS, "server": self.server, **own}
-        done = subprocess.run(
-            [*self.pair.probe.enter, sys.executable, "-m", f"tandem.experiment.{name}"],
-            input=json.dumps(given),
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY / "collector/src")},
-            check=False,
-        )
-        lines = [json.loads(text) for text in done.stdout.splitlines()]
-        line: dict[str, Any] = lines[-1] if lines else {"type": None}
-        line["first_sample_ns"] = next((told["monotonic_ns"] for told in lines if told["type"] == "sample"), None)
-        if line["type"] != "result":
-            raise SystemExit(f"{name} ended with status {done.returncode}; it says why above")
+        is in it; what trying again cannot mend ends the script with one line; AssertionError with what it said where it told nothing."""
+        line = run(self.pair, name, {"run": "trend", "paths": PATHS, "server": self.server, **own}, LONGEST_S)
+        samples = (told["monotonic_ns"] for told in line.pop("lines") if told["type"] == "sample")
+        line["first_sample_ns"] = next(samples, None)
         if line["failure"] is not None and not line["failure"]["retry"]:
             # A wrong name, say: no other transfer would do better.
             raise SystemExit(f"{name}: {line['failure']['reason']}")
