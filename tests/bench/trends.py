@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))  # the lab's namespaces and links
 
 from lone_endpoint import lone_endpoint
-from radio_pair import PATHS, RadioPair, no_link, played_pair, radio_pair
+from radio_pair import PATHS, RadioPair, no_link, played_pair, served_pair
 from run_experiment import run
 from two_paths import SERVER, Space, why_not
 
@@ -134,11 +134,7 @@ class Bench:
 @contextmanager
 def bench(mbit: Mapping[str, float], rtt_ms: Mapping[str, float], queue_ms: float) -> Iterator[Bench]:
     """Links of constant rate and delay, the server with its playbook's buffers."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        radio_pair({name: rate * 1e6 for name, rate in mbit.items()}, rtt_ms, queue_ms) as pair,
-        lone_endpoint(pair.server, SERVER, Path(folder)) as server,
-    ):
+    with served_pair(mbit, rtt_ms, queue_ms) as (pair, server):
         made = Bench(pair, server)
         made.buffers(SERVER_BUFFERS, probe=False)
         yield made

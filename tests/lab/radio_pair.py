@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path as File
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from lone_endpoint import lone_endpoint
 from two_paths import REPOSITORY, SERVER, Space, await_true
 
 from tandem.mptcp import sysctls
@@ -77,6 +79,19 @@ def radio_pair(
         offers[name] += ["--buffer-down-bytes", queue, "--buffer-up-bytes", queue]
     with _linked(lambda _: offers, queue_ms) as pair:
         yield pair
+
+
+@contextmanager
+def served_pair(
+    mbit: Mapping[str, float], rtt_ms: Mapping[str, float], queue_ms: float = 200
+) -> Iterator[tuple[RadioPair, dict[str, Any]]]:
+    """With the real endpoint in the server's namespace; the experiments' parameter ``server`` too. Rates in Mbit/s."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        radio_pair({name: rate * 1e6 for name, rate in mbit.items()}, rtt_ms, queue_ms) as pair,
+        lone_endpoint(pair.server, SERVER, File(folder)) as server,
+    ):
+        yield pair, server
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,11 +17,11 @@ import coupled_model as model
 import pytest
 import run_experiment
 from held_congestion import OBJECT, command, held
-from lone_endpoint import MEASUREMENT_PORT, lone_endpoint
+from lone_endpoint import MEASUREMENT_PORT
 from needed import lab_with
-from radio_pair import PATHS, RadioPair, no_link, radio_pair
+from radio_pair import PATHS, RadioPair, no_link, served_pair
 from run_experiment import ended
-from two_paths import REPOSITORY, SERVER, await_true
+from two_paths import REPOSITORY, await_true
 
 from tandem.mptcp_abi.controllers import COUPLED, LOADED
 from tandem_server import congestion
@@ -62,11 +61,7 @@ def loaded(nothing_left: None) -> str:  # noqa: ARG001  (what is loaded by anoth
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        radio_pair({n: m * 1e6 for n, m in MBIT.items()}, RTT_MS) as pair,
-        lone_endpoint(pair.server, SERVER, Path(folder)) as server,
-    ):
+    with served_pair(MBIT, RTT_MS) as (pair, server):
         for name, loss in LOSS.items():
             pair.tell(name, f"down loss {loss}")
         yield pair, server

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from lone_endpoint import lone_endpoint
 from needed import lab_with
-from radio_pair import PATHS, RadioPair, no_link, radio_pair
+from radio_pair import PATHS, RadioPair, no_link, served_pair
 from run_experiment import run
-from two_paths import SERVER
 
 pytestmark = lab_with(lack=no_link())
 MBIT = {"a": 16.0, "b": 4.0}
@@ -21,12 +17,8 @@ RTT_MS = {"a": 20.0, "b": 60.0}
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[tuple[RadioPair, dict[str, Any]]]:
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        radio_pair({n: m * 1e6 for n, m in MBIT.items()}, RTT_MS) as pair,
-        lone_endpoint(pair.server, SERVER, Path(folder)) as server,
-    ):
-        yield pair, server
+    with served_pair(MBIT, RTT_MS) as made:
+        yield made
 
 
 def measure(rig: tuple[RadioPair, dict[str, Any]], name: str, **own: Any) -> dict[str, Any]:
