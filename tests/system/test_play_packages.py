@@ -17,7 +17,6 @@ import pytest
 from targets.available import NEEDED, made
 from targets.root_folder import RootFolder, laid
 
-ANSIBLE = Path(__file__).parents[2] / "ansible"
 ROLE = "packages : "
 NONE = ROLE + "Fetch lists where there are none, and from a changed archive"
 OLD = ROLE + "Fetch old lists anew"
