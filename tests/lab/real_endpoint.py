@@ -39,8 +39,8 @@ class RealEndpoint:
     """Listens at once on free ports of the namespace that it is made in, on all addresses of IPv4, or of both families (``::``).
     ``token``: of its one probe."""
 
-    def __init__(self, folder: Path, limits: Limits | None = None, host: str = "0.0.0.0") -> None:  # noqa: S104  (inside a namespace)
-        limits = limits or Limits()
+    def __init__(self, folder: Path, host: str = "0.0.0.0") -> None:  # noqa: S104  (inside a namespace)
+        limits = Limits()
         self.registry = Registry(folder / "registry.sqlite")
         self.token = self.registry.probes.add("probe-1")
         self.sessions = SessionTable(self.registry, limits)
