@@ -82,37 +82,43 @@ def serving(two, folder):
         assert process.wait(60) == 0, (folder / "serve.log").read_text()
 
 
-def download(serving, address=ADDRESS, **more):
-    """Of ``SIZE`` bytes by the experiment; what the server tells of its connection. ``address``: the paths', as the session is told."""
+def download(serving, **more):
+    """Of ``SIZE`` bytes by the experiment; its last line, and what the server tells of its connection."""
     two, folder = serving
-    paths = [
-        {"name": p.name, "interface": p.interface, "operator": p.name.upper(), "address": address[p.name]}
-        for p in PATHS
-    ]
+    paths = [{"name": p.name, "interface": p.interface, "operator": p.name.upper()} for p in PATHS]
     server = {
         "control": f"https://{SERVER}:{CONTROL_PORT}",
         "measurement": f"http://{SERVER}:{MEASUREMENT_PORT}",
         "token_file": str(folder / "token"),
         "ca_file": str(folder / "tls/ca.pem"),
     }
-    asked = {"run": "run-1", "kind": "mptcp", "path": "a", "paths": paths, "server": server, "whoami": False, **more}
+    asked = {"run": "run-1", "kind": "mptcp", "path": "a", "paths": paths, "server": server, **more}
     line = run(two, "download", {"bytes": SIZE, **asked})
     assert line["failure"] is None
     (connection,) = line["result"]["sender"]["connections"]
     assert line["result"]["bytes"] == connection["bytes_sent"] == connection["bytes_acked"] == SIZE
-    return connection
+    return line, connection
 
 
 def test_both_paths_carry_and_each_byte_is_accounted(serving):
-    # b's address is another than the one it comes from, as behind a carrier's NAT: it is named by elimination.
-    connection = download(serving, {**ADDRESS, "b": "198.51.100.7"}, run="run-both")
+    # Whoami, by TCP, finds another address of b than its subflow comes from, as behind a carrier's NAT: it is named by elimination.
+    two, folder = serving
+    two.server.run(f"ip route add 198.51.100.7 via {ADDRESS['b']} dev tmp5-bs")
+    two.probe.run(
+        "nft 'add table ip nat; add chain ip nat out { type nat hook postrouting priority 100; };"
+        f" add rule ip nat out oifname tmp5-b tcp dport {MEASUREMENT_PORT} tcp option mptcp missing snat to 198.51.100.7'"
+    )
+    try:
+        line, connection = download(serving, run="run-both")
+    finally:
+        two.probe.run("nft delete table ip nat")
+    assert line["public_addresses"] == {"a": ADDRESS["a"], "b": "198.51.100.7"}
     assert connection["end"] in ("complete", "budget")
     assert connection["fallback"] is False
     flows = {flow["path"]: flow for flow in connection["subflows"]}
     assert set(flows) == {"a", "b"}
     assert all(flow["bytes_acked"] > 0 and flow["rtt_ms_min"] > 0 for flow in flows.values())
     assert sum(flow["bytes_acked"] for flow in flows.values()) >= SIZE
-    two, folder = serving
     listed = within(two.server, sys.executable, "-c", QUERY, str(folder), "run-both")
     assert json.loads(listed.stdout) == {"a/A": True, "b/B": True}, listed.stderr
 
@@ -142,7 +148,7 @@ print(json.dumps(found))
 
 
 def test_tcp_is_named_after_its_sessions_path(serving):
-    connection = download(serving, kind="tcp", path="b")
+    _, connection = download(serving, kind="tcp", path="b")
     assert connection["fallback"] is False
     assert [flow["path"] for flow in connection["subflows"]] == ["b"]
 
@@ -154,7 +160,7 @@ def test_options_stripped_on_the_way_are_a_fallback(serving):
         " add rule ip strip out tcp dport 8480 reset tcp option mptcp'"
     )
     try:
-        connection = download(serving)
+        _, connection = download(serving)
     finally:
         probe.run("nft delete table ip strip")
     assert connection["fallback"] is True
