@@ -17,14 +17,13 @@ from typing import Any
 
 import pytest
 from lone_endpoint import CONTROL_PORT, MEASUREMENT_PORT, MEASUREMENT_TLS_PORT, lone_endpoint
-from two_paths import SERVER, Space, why_not
+from needed import lab_with
+from two_paths import SERVER, Space
 
 from tandem.experiment.control import Session
 from tandem_server.endpoint.pcap import HEADER_BYTES, ends_of, read_header, records
 
-PROGRAMS = [name for name in ("tcpdump", "setcap", "setpriv") if shutil.which(name) is None]
-LACK = why_not() or (f"{', '.join(PROGRAMS)}: not installed" if PROGRAMS else None)
-pytestmark = [pytest.mark.lab, pytest.mark.skipif(LACK is not None, reason=str(LACK))]
+pytestmark = lab_with("tcpdump", "setcap", "setpriv")
 ALLOWED = "[capture]\nallowed = true\n"
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 WAYS = {"a copy of tcpdump": "--inh-caps=-all", "an ambient capability": "--inh-caps=-all,+net_raw"}
