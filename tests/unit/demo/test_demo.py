@@ -44,6 +44,12 @@ def test_a_folder_with_other_things_and_a_file_are_left_alone(tmp_path: Path) ->
         DemoFolder(tmp_path / "thesis.tex").make(ME)
 
 
+def test_too_little_room_is_said_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_module, "NEEDED_BYTES", 1 << 62)
+    with pytest.raises(FolderError, match="MB free"):
+        DemoFolder(tmp_path / "out").make(ME)
+
+
 def test_room_is_held_back_and_given_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = DemoFolder(tmp_path / "out")
     made.make(ME)
