@@ -33,9 +33,9 @@ def north_m(second: float) -> float:
     return 40 * (60 - second) if second < 60 else 0.0 if second <= 100 else -40 * (second - 100)
 
 
-def export(folder: Path, *, positions: bool = True, probe: str = KIT) -> Path:
-    """Write it; the clock and the runs are those of the made-up commute, three minutes."""
-    made = Synthetic()
+def export(folder: Path, *, positions: bool = True, probe: str = KIT, made: Synthetic | None = None) -> Path:
+    """Write it; ``made``: whose records and runs, else those of the made-up commute, three minutes."""
+    made = made or Synthetic()
     if positions:
         for second in range(180):
             place = {
@@ -49,7 +49,7 @@ def export(folder: Path, *, positions: bool = True, probe: str = KIT) -> Path:
     for manifest in made.manifests:
         files = [_capture(own, file) for file in manifest["files"]]
         more = {
-            "parameters": {**manifest["parameters"], "server": {"control": f"https://{SERVER}:8444"}},
+            "parameters": {**manifest.get("parameters", {}), "server": {"control": f"https://{SERVER}:8444"}},
             "environment": {"further": {"public_addresses": {"a": HERS}, "why": f"{KIT} asked {SERVER} over {HERS}"}},
             "modems": {"a": {"at_start": {"eci": 6339329, "pci": 285}}},
         }
