@@ -1,6 +1,7 @@
 """What tells an identity, and where; and what looks like one and is none."""
 
 import ipaddress
+import re
 
 import pytest
 from hypothesis import given
@@ -136,7 +137,15 @@ def test_without_places_cells_keep_what_they_have_in_common_and_nothing_else():
 
 
 def test_addresses_are_found_where_they_stand():
-    assert [(at, text) for at, text, _ in addresses("a 9.9.9.9, [2001:db8::1]:80 12:30:45 1.2.3 999.1.1.1")] == [
-        (2, "9.9.9.9"),
-        (12, "2001:db8::1"),
+    text = "a 9.9.9.9, [2001:db8::1]:80 12:30:45 1.2.3 999.1.1.1 ::ffff:9.9.9.9 8.8.8.8:53 fe80::1%wwan0"
+    assert [written for _, written, _ in addresses(text)] == [
+        "9.9.9.9",
+        "2001:db8::1",
+        "::ffff:9.9.9.9",
+        "8.8.8.8",
+        "fe80::1",
     ]
+    assert all(text[at:].startswith(written) for at, written, _ in addresses(text))
+    rewritten = REWRITER.text(text)
+    assert not {"9.9.9.9", "8.8.8.8"} & set(re.split("[^0-9.]+", rewritten))
+    assert rewritten.endswith("%wwan0")

@@ -21,7 +21,7 @@ from tandem_server.report.figures.section import figures
 NOTEBOOKS = Path(__file__).resolve().parents[3] / "docs" / "notebooks"
 sys.path[:0] = [str(NOTEBOOKS), str(Path(__file__).resolve().parents[1] / "publish")]
 
-import make  # noqa: E402
+import make_notebooks as make  # noqa: E402
 from made_export import export  # noqa: E402
 
 
@@ -49,7 +49,7 @@ def test_the_notebooks_are_what_their_scripts_make():
     assert [path.name for path in make.scripts()] == ["first-look.py"]
     for path in make.scripts():
         assert path.with_suffix(".ipynb").read_text() == make.notebook(path.read_text()), (
-            "python docs/notebooks/make.py"
+            "python docs/notebooks/make_notebooks.py"
         )
     told = json.loads((NOTEBOOKS / "first-look.ipynb").read_text())
     assert (told["nbformat"], told["nbformat_minor"]) == (4, 5)

@@ -25,8 +25,11 @@ _PRIVATE_HOST = re.compile(
 _WORDS = r"imei(?:sv)?|imsi|iccid|msisdn|e?ssid|bssid|mac(?:_?addr(?:ess)?)?|host_?name|phone(?:_?number)?|serial(?:_?number)?|e_?mail"
 _KEY = re.compile(rf"(?:.*_)?(?:{_WORDS})", re.IGNORECASE)
 _KEYED = re.compile(rf"(?<![A-Za-z0-9])({_WORDS})[\"']?\s*[:=]\s*[\"']?\w", re.IGNORECASE)
-_V4 = re.compile(r"(?<![\w.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![\w]|\.[0-9])")
-_V6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}(?:[0-9A-Fa-f]{1,4}|(?:[0-9]{1,3}\.){3}[0-9]{1,3})?(?![\w:])")
+_V4 = r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}"
+# An address of IPv6 may end in one of IPv4, which is no address of its own then.
+_ADDRESS = re.compile(
+    rf"(?<![\w:.])(?:[0-9A-Fa-f]{{0,4}}:){{2,7}}(?:{_V4}|[0-9A-Fa-f]{{1,4}})?(?![\w:])|(?<![\w.]){_V4}(?![\w]|\.[0-9])"
+)
 _VERSION = re.compile(r"version|revision|firmware|bootloader", re.IGNORECASE)
 _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|(?<![\w".])(-?[0-9]+)(?![0-9.eE])')
 _COUNTS = ("_ns", "bytes", "seed")
@@ -154,12 +157,11 @@ def addresses(text: str, key: str = "") -> Iterator[tuple[int, str, Address]]:
     their own."""
     if _VERSION.search(key):
         return
-    for pattern in (_V4, _V6):
-        for found in pattern.finditer(text):
-            try:
-                yield found.start(), found[0], ipaddress.ip_address(found[0])
-            except ValueError:
-                continue
+    for found in _ADDRESS.finditer(text):
+        try:
+            yield found.start(), found[0], ipaddress.ip_address(found[0])
+        except ValueError:
+            continue
 
 
 _DOCUMENTED = ipaddress.ip_network("2001:db8::/32")

@@ -337,7 +337,10 @@ class _Publishing:
                 {**one, "name": self._new.get(str(one.get("name")))} for one in mappings(ledger, "probes")
             ]
             ledger["runs"] = [one for one in mappings(ledger, "runs") if one.get("id") not in gone]
-            ledger["damaged"] = [line for line in ledger.get("damaged") or [] if not any(name in line for name in gone)]
+            damaged = [
+                line.partition("/") for line in ledger.get("damaged") or [] if not any(name in line for name in gone)
+            ]
+            ledger["damaged"] = [f"{self._new.get(name, name)}/{file}" for name, _, file in damaged]
             self._json(folder / LEDGER, draft / LEDGER, ledger)
         truth = folder / "truth.jsonl"
         if truth.is_file():

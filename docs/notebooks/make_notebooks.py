@@ -1,6 +1,6 @@
 """Notebooks from scripts: each ``*.py`` beside this one with cells (``# %%``, ``# %% [markdown]``) becomes the ``.ipynb`` of its name.
 
-``python docs/notebooks/make.py`` writes them, without outputs (nbformat 4.5).
+``python docs/notebooks/make_notebooks.py`` writes them, without outputs (nbformat 4.5).
 """
 
 from __future__ import annotations
