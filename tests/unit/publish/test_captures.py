@@ -43,7 +43,7 @@ def whole_checksum(content, payload, size):
 def test_addresses_and_payload_are_gone_and_checksums_hold(payload):
     four, six = tcp4("10.64.0.2", "9.9.9.9", payload, ADDED), tcp6("2a00::1", "2a00::2", payload, ADDED6)
     content, count = published(pcap([four, six]))
-    assert count == {"kept": 2, "dropped": 0}
+    assert count == 2
     first, second = packets(content)
     assert first[12:20] == ipaddress.ip_address("10.64.0.2").packed + other("9.9.9.9")
     assert first[44:48] == other("9.9.9.9")
@@ -72,13 +72,13 @@ def test_what_lies_before_the_ip_header_is_gone(link, skip, order):
     assert Reader(io.BytesIO(content)).link == 101
 
 
-def test_what_is_no_whole_header_of_tcp_is_dropped_and_counted():
+def test_what_is_no_whole_header_of_tcp_is_dropped():
     good = tcp4("10.0.0.1", "10.0.0.2", b"")
     udp = good[:9] + b"\x11" + good[10:]
     later = good[:6] + b"\x00\x10" + good[8:]
     options = tcp4("10.0.0.1", "10.0.0.2", b"", ADDED)[:-8]
     content, count = published(pcap([good, udp, later, options, b"", good[:30], b"\x46" + good[1:], b"\x00" * 60]))
-    assert count == {"kept": 1, "dropped": 7}
+    assert count == 1
     assert packets(content) == [good]
 
 

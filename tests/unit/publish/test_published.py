@@ -59,6 +59,7 @@ def test_a_package_is_whole_and_reads_as_the_campaign_does(tmp_path, capsys):
     there = files(out)
     assert told["files"] == len(there)
     assert told["bytes"] == sum(path.stat().st_size for path in there.values())
+    assert told["packets"] == len(list(out.rglob("*.pcap")))
     assert (told["probes"], told["runs"], told["left_out"]) == (1, len(manifests(folder)), 0)
     sums = dict(reversed(line.split("  ", 1)) for line in (out / "SHA256SUMS").read_text().splitlines())
     assert sums == {name: sha256(path.read_bytes()).hexdigest() for name, path in there.items() if name != "SHA256SUMS"}
@@ -69,6 +70,7 @@ def test_a_package_is_whole_and_reads_as_the_campaign_does(tmp_path, capsys):
         for file in one["files"]:
             content = (out / "probe/probe-1" / file["name"]).read_bytes()
             assert (file["bytes"], file["sha256"]) == (len(content), sha256(content).hexdigest())
+            assert file["packets"] == 1
     found, own = load(out), load(folder)
     assert len(found.radio) == len(own.radio)
     assert (
@@ -176,7 +178,7 @@ def test_identities_stop_it_with_file_line_and_column(tmp_path, capsys, change, 
     assert publish(folder, out, "--no-home") == 1
     err = capsys.readouterr().err
     assert place.replace("FILE", path.name) in err
-    assert "nothing is published; hint:" in err
+    assert "nothing is published: the folder tells identities (above); hint:" in err
     assert not list(tmp_path.glob("out*"))
     assert publish(folder, out, "--no-home", "--json") == 1
     assert any(one.endswith(place.rpartition(": ")[2]) for one in json.loads(capsys.readouterr().out)["identities"])
@@ -235,6 +237,7 @@ def test_a_folder_that_cannot_be_published_is_one_line_and_2(tmp_path, capsys):
         (folder, "out", ("--homes", str(bad)), "a home_zone has no longitude_deg; hint:"),
     ):
         assert publish(place, tmp_path / out, *more) == 2
+        assert not list(tmp_path.glob("*.part"))
         err = capsys.readouterr().err
         assert words in err
         assert err.count("\n") == 1
@@ -312,6 +315,26 @@ def test_a_full_disk_is_one_line_and_3(tmp_path, capsys, monkeypatch):
     err = capsys.readouterr().err
     assert "No space left on device" in err
     assert not (tmp_path / "out").exists()
+
+
+def test_long_results_go_with_their_run_line_by_line(tmp_path):
+    folder, out = export(tmp_path / "campaign"), tmp_path / "out"
+    own = folder / "probe" / KIT
+    path = next((own / "runs").iterdir())
+    name = f"results/{path.stem}-rows.jsonl"
+    (own / "results").mkdir()
+    (own / name).write_text(f'0\nnull\n["{HERS}"]\n')
+    path.write_text(
+        json.dumps(
+            {**json.loads(path.read_text()), "files": [{"name": name, "bytes": 1, "sha256": "", "packets": None}]}
+        )
+    )
+    assert publish(folder, out, "--no-home") == 0
+    zero, none, (address,) = map(json.loads, (out / "probe/probe-1" / name).read_text().splitlines())
+    assert (zero, none) == (0, None)
+    assert address.startswith(("24", "25"))
+    (own / name).write_text('{"a": 1}\n{"a": \n')
+    assert publish(folder, tmp_path / "again", "--no-home") == 2
 
 
 def test_without_captures_no_run_promises_one(tmp_path):

@@ -113,11 +113,11 @@ def _publish(args: Namespace) -> int:
         print(json.dumps({**asdict(told), "folder": str(told.folder), "identities": []}, indent=1))
         return 0
     print(visible(str(told.folder)))
-    print(f"  {told.files} files, {told.bytes / 1e6:.1f} MB; {told.probes} probes, {told.runs} runs")
+    print(
+        f"  {told.files} files, {told.bytes / 1e6:.1f} MB; probes {told.probes}, runs {told.runs}, packets {told.packets}"
+    )
     if homes:
         print(f"  cut: {told.hours_cut:.1f} hours and {told.left_out} runs at which a probe may have been at a home")
-    if told.packets:
-        print(f"  captures: {told.packets['kept']} packets, without {told.packets['dropped']} that are no TCP")
     return 0
 
 
@@ -126,10 +126,10 @@ def _tell_identities(places: list[str], as_json: bool) -> None:
         print(json.dumps({"identities": places}, indent=1))
     for place in places[:_SHOWN]:
         print(f"tandem-server campaign publish: {visible(place)}", file=sys.stderr)
-    more = f" ({len(places) - _SHOWN} more: --json)" if len(places) > _SHOWN else ""
+    shown = f"the first {_SHOWN} of {len(places)}, --json tells all" if len(places) > _SHOWN else "above"
     print(
-        f"tandem-server campaign publish: {len(places)} places tell an identity{more}: nothing is published; hint: take them out of the"
-        " folder, a copy of it, or leave those runs out, and publish again",
+        f"tandem-server campaign publish: nothing is published: the folder tells identities ({shown}); hint: take them out of it, or of a"
+        " copy, or leave those runs out, and publish again",
         file=sys.stderr,
     )
 

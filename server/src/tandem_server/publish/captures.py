@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ipaddress
 import struct
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -69,9 +68,9 @@ class Reader:
             yield Packet(number, head[:8], max(0, length - skip), content[skip:])
 
 
-def rewrite(source: BinaryIO, to: BinaryIO, address: Rewrite) -> Counter[str]:
-    """``kept`` and ``dropped`` packets; CaptureError, OSError."""
-    reader, count = Reader(source), Counter(kept=0, dropped=0)
+def rewrite(source: BinaryIO, to: BinaryIO, address: Rewrite) -> int:
+    """How many packets were written; CaptureError, OSError."""
+    reader, written = Reader(source), 0
     to.write(reader.header[:20] + struct.pack(f"{reader.order}I", _RAW))
     lengths = struct.Struct(f"{reader.order}II")
     known: dict[bytes, bytes] = {}
@@ -84,12 +83,11 @@ def rewrite(source: BinaryIO, to: BinaryIO, address: Rewrite) -> Counter[str]:
     for packet in reader:
         made = _headers(packet.content)
         if made is None:
-            count["dropped"] += 1
             continue
         content = _rewritten(made, other)
         to.write(packet.head + lengths.pack(len(content), max(packet.length, len(content))) + content)
-        count["kept"] += 1
-    return count
+        written += 1
+    return written
 
 
 def faults(file: BinaryIO) -> Iterator[tuple[int, str]]:

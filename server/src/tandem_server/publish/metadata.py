@@ -91,8 +91,9 @@ class Described:
         elif not self.places:
             places = "Positions are absent, and numbers of cells stand for others."
         return (
-            f"Two mobile networks measured at once with Multipath TCP by Tandem {tandem_server.__version__}: {self.told.probes} probes,"
-            f" {self.told.runs} runs, {self.span}. Radio, events, connections and subflows as records; runs with their results. {places}"
+            f"Two mobile networks measured at once with Multipath TCP by Tandem {tandem_server.__version__}, {self.span};"
+            f" probes: {self.told.probes}, runs: {self.told.runs}."
+            f" Radio, events, connections and subflows as records; runs with their results. {places}"
             " Identities of subscribers, devices and hosts are absent; public addresses and the probes' names stand for others."
         )
 

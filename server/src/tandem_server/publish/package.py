@@ -7,7 +7,6 @@ import hmac
 import json
 import re
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -77,8 +76,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Published:
-    """``left_out``: runs that may have been at a home; ``hours_cut``: of all probes, within the campaign; ``packets``: of captures, those
-    that are no TCP are dropped."""
+    """``left_out``: runs that may have been at a home; ``hours_cut``: of all probes, within the campaign; ``packets``: in its captures."""
 
     folder: Path
     files: int = 0
@@ -87,7 +85,7 @@ class Published:
     runs: int = 0
     left_out: int = 0
     hours_cut: float = 0.0
-    packets: dict[str, int] = field(default_factory=dict)
+    packets: int = 0
 
 
 @dataclass(slots=True)
@@ -119,10 +117,10 @@ def publish(asked: Asked, said: Callable[[str], None], written: str) -> Publishe
     draft = asked.out.with_name(asked.out.name + ".part")
     _begin(asked, draft)
     with ExitStack() as stack:
-        made = _Publishing(asked, campaign, draft, said, stack)
         try:
+            made = _Publishing(asked, campaign, draft, said, stack)
             made.fill()
-        except Identities:
+        except (Identities, Refused):
             shutil.rmtree(draft)
             raise
     described = Described(made.campaign, asked.words, written, made.told, homes=bool(asked.homes), places=asked.places)
@@ -168,19 +166,19 @@ class _Publishing:
         own = {name for name in names if name not in self._new.values() and not name.isalpha()}
         self._check = Check(Names(hosts, own))
         self._found: list[str] = []
+        self._packets: dict[Path, int] = {}
         self.told = Published(asked.out, probes=len(names))
         self.campaign = self._campaign(campaign)
         self._probes = [self._probe(name, campaign, stack) for name in names]
 
     def fill(self) -> None:
         """Everything but what describes it."""
-        packets: Counter[str] = Counter()
         for probe in self._probes:
             self._plan(probe)
             self._records(probe)
             for path, manifest in self._runs(probe):
-                self._run(probe, path, manifest, packets)
-        self.told.packets = dict(packets)
+                self._run(probe, path, manifest)
+        self.told.packets = sum(self._packets.values())
         self._others()
         if not self._found:
             self._said("check")
@@ -248,7 +246,7 @@ class _Publishing:
             for file, where, one in found:
                 self._note(f"probe/{probe.name}/records/{file}: {where}", one)
 
-    def _run(self, probe: _Probe, path: Path, manifest: dict[str, Any], packets: Counter[str]) -> None:
+    def _run(self, probe: _Probe, path: Path, manifest: dict[str, Any]) -> None:
         self.told.runs += 1
         own, out = path.parent.parent, self._draft / "probe" / probe.new
         files = []
@@ -256,29 +254,33 @@ class _Publishing:
             name = str(file.get("name"))
             if name in probe.gone or not is_name(name) or not (own / name).is_file():
                 continue
-            if name.startswith("captures/"):
-                if not self._asked.captures:
-                    continue
-                if not (out / name).is_file():
-                    self._capture(own / name, out / name, packets)
+            told = {}
+            if name.startswith("captures/") and self._asked.captures:
+                told = {"packets": self._capture(own / name, out / name)}
+                self._packets[out / name] = told["packets"]  # runs of a pair may share it
             elif name.startswith("results/"):
                 self._json(own / name, out / name)
             else:
                 continue
-            files.append({**file, "bytes": (out / name).stat().st_size, "sha256": sha256_of(out / name)})
+            files.append({**file, **told, "bytes": (out / name).stat().st_size, "sha256": sha256_of(out / name)})
         self._json(path, out / "runs" / path.name, {**manifest, "files": files})
 
-    def _capture(self, path: Path, out: Path, packets: Counter[str]) -> None:
-        with path.open("rb") as source, whole_file(out) as to:
-            try:
-                packets.update(captures.rewrite(source, to, self._rewriter.address))
-            except captures.CaptureError as error:
-                raise Refused(f"{path}: {error}") from error
+    def _capture(self, path: Path, out: Path) -> int:
+        """How many packets it has then."""
+        try:
+            if out.is_file():  # of the pair's other run, or of a publishing that was stopped
+                with out.open("rb") as made:
+                    return sum(1 for _ in captures.Reader(made))
+            with path.open("rb") as source, whole_file(out) as to:
+                kept = captures.rewrite(source, to, self._rewriter.address)
+        except captures.CaptureError as error:
+            raise Refused(f"{path}: {error}") from error
+        return kept
 
     def _json(
-        self, path: Path, out: Path, value: dict[str, Any] | None = None, keep: Callable[[Any], bool] = bool
+        self, path: Path, out: Path, value: dict[str, Any] | None = None, drop: Callable[[Any], bool] | None = None
     ) -> None:
-        """A JSON or JSONL file, checked and rewritten; ``value``: what to write in its place; ``keep``: which lines."""
+        """A JSON or JSONL file, checked and rewritten; ``value``: what to write in its place; ``drop``: lines to leave out."""
         if out.is_file():
             return
         name, key = path.relative_to(self._asked.folder), ""
@@ -293,7 +295,7 @@ class _Publishing:
                     raise Refused(
                         f"{path}:{number + error.lineno - 1}: no JSON; hint: export again, or remove it"
                     ) from error
-                if path.suffix != ".jsonl" or keep(told):
+                if drop is None or not drop(told):
                     indent = None if path.suffix == ".jsonl" else 1
                     to.write(f"{json.dumps(self._rewriter.json(told), indent=indent, ensure_ascii=False)}\n".encode())
 
@@ -344,7 +346,7 @@ class _Publishing:
             self._json(folder / LEDGER, draft / LEDGER, ledger)
         truth = folder / "truth.jsonl"
         if truth.is_file():
-            self._json(truth, draft / truth.name, keep=lambda one: not any(_within(p.cut, one) for p in self._probes))
+            self._json(truth, draft / truth.name, drop=lambda one: any(_within(p.cut, one) for p in self._probes))
         # A collector's own account counts what a cut took away.
         for probe in self._probes if not self._asked.homes else ():
             own = Path("probe", probe.name, "collector.json")
