@@ -54,18 +54,8 @@ def programs() -> Path:
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("published")
     folder, out = export(base / "campaign"), base / "out"
-    told = (
-        "--licence",
-        "CC-BY-4.0",
-        "--home",
-        ARGUMENT,
-        "--creator",
-        "Doe, Jane",
-        "--title",
-        "A commute",
-        "--key",
-        str(base / "key"),
-    )
+    made_by = ("--creator", "Doe, Jane <https://orcid.org/0000-0002-1825-0097>", "--title", "A commute")
+    told = ("--licence", "CC-BY-4.0", "--home", ARGUMENT, "--key", str(base / "key"), *made_by)
     assert main(["campaign", "publish", str(folder), "--out", str(out), *told]) == 0
     return out
 
@@ -129,7 +119,10 @@ def test_the_crate_names_every_file_and_is_valid(
     there = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()}
     assert set(told["entities"]) == there - {"ro-crate-metadata.json", "SHA256SUMS"}
     assert told["title"] == "A commute"
-    assert faults(programs, package, place) == {}
+    # What is recommended of people beyond a name and an ORCID is theirs to tell.
+    assert [
+        one for one in faults(programs, package, place) if "affiliation" not in one and "contactPoint" not in one
+    ] == []
 
 
 def test_the_validators_see_what_is_wrong(
@@ -143,7 +136,7 @@ def test_the_validators_see_what_is_wrong(
     del root["license"]
     root["hasPart"] = root["hasPart"][:3]
     (crate / "ro-crate-metadata.json").write_text(json.dumps(described))
-    assert faults(programs, crate, place)
+    assert any("license" in one for one in faults(programs, crate, place))
     broken = shutil.copytree(package, tmp_path / "broken")
     next(broken.glob("probe/*/records/radio/*.parquet")).write_bytes(b"PAR1")
     command = [programs / "python", Path(__file__).with_name("validated.py"), broken, tmp_path / "contexts"]

@@ -13,6 +13,8 @@ pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
 
 import pyarrow.parquet as pq
 from made_export import ARGUMENT, HERS, HOME, KIT, RADIUS_M, SERVER, START_UTC_NS, export, write_records
+from synthetic_campaign import Synthetic
+from synthetic_folder import with_database
 
 from tandem.schema.metrics import MEASUREMENTS
 from tandem_server.analysis import load
@@ -210,6 +212,7 @@ def test_what_the_rewriting_would_miss_the_last_check_finds(tmp_path, capsys, mo
         (("--no-home",), "mine", "not among the licences known here; hint: one of"),
         ((), "CC0-1.0", "of homes nothing is said; hint: --home"),
         (("--no-home", "--home", ARGUMENT), "CC0-1.0", "homes are told and not told; hint:"),
+        (("--no-home", "--creator", "Doe <doe>"), "CC0-1.0", "no name with an ORCID; hint:"),
         (("--home", "here"), "CC0-1.0", "--home: no LAT,LON,RADIUS_M; hint:"),
     ],
 )
@@ -315,6 +318,23 @@ def test_a_full_disk_is_one_line_and_3(tmp_path, capsys, monkeypatch):
     err = capsys.readouterr().err
     assert "No space left on device" in err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_the_bench_goes_with_the_records_of_its_database(influx_binary, tmp_path, capsys):
+    made, out = Synthetic(seconds=40.0), tmp_path / "out"
+    folder = with_database(made, tmp_path / "bench", influx_binary)
+    assert publish(folder, out, "--no-home", "--without-captures") == 0
+    for name in {name for name, _, _ in made.source.points}:
+        own = [{TIME: row.utc_ns, **row.tags, **row.fields} for one, _, row in made.source.points if one == name]
+        found = [{key: value for key, value in row.items() if value is not None} for row in rows(out, name)]
+        assert len(found) == len(own)
+        assert {tuple(sorted(row.items())) for row in found} == {tuple(sorted(row.items())) for row in own}
+    assert {"truth.jsonl", "probe/probe-1/collector.json"} <= set(files(out))
+    assert not any(name.startswith("server") for name in files(out))
+    (folder / "server" / "influxdb" / "tandem.password").unlink()
+    capsys.readouterr()
+    assert publish(folder, tmp_path / "again", "--no-home") == 2
+    assert "no records to read; hint:" in capsys.readouterr().err
 
 
 def test_long_results_go_with_their_run_line_by_line(tmp_path):

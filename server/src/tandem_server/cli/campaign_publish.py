@@ -6,6 +6,7 @@ import argparse
 import importlib
 import json
 import os
+import re
 import sys
 import tomllib
 from argparse import Namespace
@@ -73,7 +74,13 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--without-captures", action="store_true", help="leave them out")
     parser.add_argument("--title", metavar="T", help="default: of the campaign's name")
-    parser.add_argument("--creator", action="append", default=[], metavar="NAME", help="who made it; again for each")
+    parser.add_argument(
+        "--creator",
+        action="append",
+        default=[],
+        metavar="NAME[ <ORCID>]",
+        help="who made it, with the URL of an ORCID; again for each",
+    )
     parser.add_argument("--url", metavar="URL", help="where it will be found, as in a DOI's")
     parser.add_argument(
         "--key",
@@ -94,7 +101,12 @@ def _publish(args: Namespace) -> int:
     except ImportError as error:
         raise EnvironmentLacks(str(error)) from error
     homes_module = importlib.import_module("tandem_server.publish.homes")
-    words = {"licence": _licence(args.licence), "title": args.title, "creators": args.creator, "url": args.url}
+    words = {
+        "licence": _licence(args.licence),
+        "title": args.title,
+        "creators": _creators(args.creator),
+        "url": args.url,
+    }
     homes = _homes(args)
     try:
         key = homes_module.secret_key(args.key)
@@ -132,6 +144,19 @@ def _tell_identities(places: list[str], as_json: bool) -> None:
         " copy, or leave those runs out, and publish again",
         file=sys.stderr,
     )
+
+
+def _creators(told: list[str]) -> dict[str, str]:
+    """Each name with the URL of its ORCID, or ""."""
+    found = {}
+    for one in told:
+        match = re.fullmatch(r"([^<>]+?)(?: *<(https://orcid\.org/(?:[0-9]{4}-){3}[0-9]{3}[0-9X])>)?", one.strip())
+        if match is None:
+            raise ConfigError(
+                f'--creator {one}: no name with an ORCID; hint: "Doe, Jane <https://orcid.org/0000-0002-1825-0097>"'
+            )
+        found[match[1]] = match[2] or ""
+    return found
 
 
 def _licence(told: str | None) -> str:

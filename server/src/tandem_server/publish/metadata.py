@@ -62,7 +62,7 @@ _PARQUET = "application/x-parquet"
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """``words``: title, licence, creators, url. ``written``: the day, ISO 8601."""
+    """``words``: title, licence, url, and the creators' names, each with its ORCID's URL or "". ``written``: the day, ISO 8601."""
 
     campaign: dict[str, Any]
     words: dict[str, Any]
@@ -222,7 +222,10 @@ def _croissant(described: Described, files: list[_File], there: list[str]) -> di
         "description": described.description,
         "license": _licence_url(words["licence"]),
         "url": words["url"] or "./",
-        "creator": [{"@type": "sc:Person", "name": name} for name in words["creators"]],
+        "creator": [
+            {"@type": "sc:Person", "name": name, **({"url": orcid} if orcid else {})}
+            for name, orcid in words["creators"].items()
+        ],
         "datePublished": described.written,
         "version": "1.0.0",
         "temporalCoverage": described.span,
@@ -257,7 +260,10 @@ def _record_set(measurement: str) -> dict[str, Any]:
 def _crate(described: Described, files: list[_File], there: list[str]) -> dict[str, Any]:
     words = described.words
     licence = _licence_url(words["licence"])
-    people = [{"@id": f"#creator-{n}", "@type": "Person", "name": name} for n, name in enumerate(words["creators"], 1)]
+    people = [
+        {"@id": orcid or f"#creator-{n}", "@type": "Person", "name": name}
+        for n, (name, orcid) in enumerate(words["creators"].items(), 1)
+    ]
     variables = [
         {
             "@id": f"#{name}/{column['name']}",
@@ -301,7 +307,7 @@ def _crate(described: Described, files: list[_File], there: list[str]) -> dict[s
                 "@id": licence,
                 "@type": "CreativeWork",
                 "name": LICENCES[words["licence"]],
-                "identifier": words["licence"],
+                "description": f"{words['licence']} of SPDX's list of licences",
             },
             *people,
             *(
