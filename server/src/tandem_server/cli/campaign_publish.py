@@ -121,6 +121,12 @@ def _publish(args: Namespace) -> int:
         raise EnvironmentLacks(str(error)) from error
     except ValueError as error:
         raise ConfigError(str(error)) from error
+    for number in told.far_homes:
+        print(
+            f"tandem-server campaign publish: note: home {number}: no probe was within {homes_module.NEAR_M / 1000:.0f} km of it;"
+            " hint: latitude comes first",
+            file=sys.stderr,
+        )
     if args.json:
         print(json.dumps({**asdict(told), "folder": str(told.folder), "identities": []}, indent=1))
         return 0

@@ -30,6 +30,8 @@ MARGIN_S = (10.0, 40.0)
 """A visit is cut this much longer at either end, drawn by the key, so that no end shows the edge."""
 ASSUMED_ERROR_M = 50.0
 """Of a fix that does not tell its error."""
+NEAR_M = 20_000.0
+"""A home that no fix is nearer to was perhaps told with its degrees exchanged."""
 RADIUS_M = (100.0, 20_000.0)
 _FOREVER = 2**62
 
@@ -140,6 +142,12 @@ def _away_m(homes: Sequence[Home], fixes: Fixes, key: bytes) -> Floats:
         nearest = np.minimum(nearest, distance_m(fixes.latitude_deg, fixes.longitude_deg, *middle) - 2 * one.radius_m)
     found: Floats = nearest - error
     return found
+
+
+def came_near(one: Home, fixes: Fixes) -> bool:
+    """Whether a fix lies within ``NEAR_M`` of its circle."""
+    away = distance_m(fixes.latitude_deg, fixes.longitude_deg, one.latitude_deg, one.longitude_deg)
+    return bool(np.any(away < NEAR_M + 2 * one.radius_m))
 
 
 def hidden_middle(one: Home, key: bytes) -> tuple[float, float]:

@@ -24,7 +24,7 @@ from tandem_server.analysis.reading import json_object, mapping, mappings, text,
 from tandem_server.analysis.source import Source
 from tandem_server.export.whole import whole_file
 from tandem_server.publish import captures, tables
-from tandem_server.publish.homes import NOTHING, Home, Spans, cut_spans
+from tandem_server.publish.homes import NOTHING, Home, Spans, came_near, cut_spans
 from tandem_server.publish.identities import REWRITTEN, Check, Finding, Names
 from tandem_server.publish.metadata import Described, describe
 from tandem_server.publish.rewriting import Rewriter
@@ -76,7 +76,8 @@ class Asked:
 
 @dataclass(slots=True)
 class Published:
-    """``left_out``: runs that may have been at a home; ``hours_cut``: of all probes, within the campaign; ``packets``: in its captures."""
+    """``left_out``: runs that may have been at a home; ``hours_cut``: of all probes, within the campaign; ``packets``: in its captures;
+    ``far_homes``: which, from 1 as they were told, no probe came near."""
 
     folder: Path
     files: int = 0
@@ -86,6 +87,7 @@ class Published:
     left_out: int = 0
     hours_cut: float = 0.0
     packets: int = 0
+    far_homes: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -167,7 +169,7 @@ class _Publishing:
         self._check = Check(Names(hosts, own))
         self._found: list[str] = []
         self._packets: dict[Path, int] = {}
-        self.told = Published(asked.out, probes=len(names))
+        self.told = Published(asked.out, probes=len(names), far_homes=[*range(1, len(asked.homes) + 1)])
         self.campaign = self._campaign(campaign)
         self._probes = [self._probe(name, campaign, stack) for name in names]
 
@@ -210,6 +212,8 @@ class _Publishing:
                     " hint: --without-places, or leave this probe out of the export (--probe)"
                 )
             cut = cut_spans(self._asked.homes, fixes, self._asked.key)
+            near = [n for n, one in enumerate(self._asked.homes, 1) if came_near(one, fixes)]
+            self.told.far_homes = [n for n in self.told.far_homes if n not in near]
             within = cut.bounds.clip(start, end)
             self.told.hours_cut += float((within[:, 1] - within[:, 0]).sum()) / 3.6e12
         return _Probe(name, self._new[name], cut, records)
