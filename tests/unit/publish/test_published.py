@@ -142,8 +142,8 @@ def test_the_same_home_is_cut_alike_in_every_package(tmp_path):
 
 def test_a_home_that_nobody_came_near_is_noted(tmp_path, capsys):
     folder = export(tmp_path / "campaign")
-    exchanged = f"{HOME[1]},{HOME[0]},{RADIUS_M}"
-    assert publish(folder, tmp_path / "out", "--home", ARGUMENT, "--home", exchanged, "--json") == 0
+    exchanged = f"-{HOME[1]},{HOME[0]},{RADIUS_M}"
+    assert publish(folder, tmp_path / "out", "--home", ARGUMENT, f"--home={exchanged}", "--json") == 0
     told, err = capsys.readouterr()
     assert json.loads(told)["far_homes"] == [2]
     assert "note: home 2: no probe was within 20 km of it; hint: latitude comes first" in err
