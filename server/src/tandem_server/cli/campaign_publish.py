@@ -57,8 +57,8 @@ def add(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="LAT,LON,RADIUS_M",
-        help="of everybody who carried a probe, and every other place to hide; again for each; in the south --home=-33.9,…. The circle is not told to anybody: one of"
-        " twice its size, moved in secret, is cut",
+        help="of everybody who carried a probe, and every other place to hide; again for each (in the south --home=-33.9,…). The circle"
+        " is not told to anybody: one of twice its size, moved in secret, is cut",
     )
     where.add_argument(
         "--homes",
