@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
 
 import pyarrow.parquet as pq
-from made_export import ARGUMENT, HERS, HOME, KIT, RADIUS_M, SERVER, START_UTC_NS, export, write_records
+from made_export import ARGUMENT, HERS, HOME, KIT, RADIUS_M, SERVER, START_UTC_NS, export, pcap, tcp4, write_records
 from synthetic_campaign import Synthetic
 from synthetic_folder import with_database
 
@@ -365,6 +365,31 @@ def test_long_results_go_with_their_run_line_by_line(tmp_path):
     assert address.startswith(("24", "25"))
     (own / name).write_text('{"a": 1}\n{"a": \n')
     assert publish(folder, tmp_path / "again", "--no-home") == 2
+
+
+def test_captures_of_the_server_go_with_their_run(tmp_path):
+    folder, out = export(tmp_path / "campaign"), tmp_path / "out"
+    own = folder / "probe" / KIT
+    name = "captures/server/run-1-s.pcap"
+    (own / name).parent.mkdir()
+    (own / name).write_bytes(pcap([tcp4(HERS, "8.8.8.8", b"secret")]))
+    at_home = []
+    for path in (own / "runs").iterdir():
+        told = json.loads(path.read_text())
+        if told["started_utc_ns"] <= AT_HOME[1] and told["ended_utc_ns"] >= AT_HOME[0]:
+            at_home.append(path)
+        told["server_captures"] = [{"name": name, "bytes": 1, "packets": 9}, {"name": None, "why": "no room"}]
+        path.write_text(json.dumps(told))
+    assert publish(folder, out, "--no-home") == 0
+    content = (out / "probe/probe-1" / name).read_bytes()
+    assert b"secret" not in content
+    for one in manifests(out):
+        assert one["server_captures"] == [
+            {"name": name, "bytes": len(content), "packets": 1, "sha256": sha256(content).hexdigest()}
+        ]
+    assert at_home
+    assert publish(folder, tmp_path / "cut", "--home", ARGUMENT) == 0
+    assert not (tmp_path / "cut" / "probe/probe-1" / name).exists()
 
 
 def test_without_captures_no_run_promises_one(tmp_path):

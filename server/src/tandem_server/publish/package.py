@@ -45,6 +45,8 @@ _KEPT = (
     *("paths", "processes", "versions", "export", "probes", "traces"),
 )
 """Of campaign.json; what is not named here is left behind."""
+_FILES = ("files", "server_captures")
+"""Of a manifest."""
 _STATE = ".publishing"
 
 
@@ -232,10 +234,8 @@ class _Publishing:
         for _, manifest in self._runs(probe) if self._asked.homes else ():
             start, end = whole(manifest, "started_utc_ns"), whole(manifest, "ended_utc_ns")
             if start is None or end is None or probe.cut.touch(start, end):
-                probe.gone |= {
-                    str(manifest.get("id")),
-                    *(str(file.get("name")) for file in mappings(manifest, "files")),
-                }
+                files = [file for key in _FILES for file in mappings(manifest, key)]
+                probe.gone |= {str(manifest.get("id")), *(str(file.get("name")) for file in files)}
                 self.told.left_out += 1
 
     def _records(self, probe: _Probe) -> None:
@@ -253,12 +253,15 @@ class _Publishing:
     def _run(self, probe: _Probe, path: Path, manifest: dict[str, Any]) -> None:
         self.told.runs += 1
         own, out = path.parent.parent, self._draft / "probe" / probe.new
-        files = []
-        for file in mappings(manifest, "files"):
-            name = str(file.get("name"))
+        files = {key: [*self._files(probe, own, out, mappings(manifest, key))] for key in _FILES if key in manifest}
+        self._json(path, out / "runs" / path.name, {**manifest, **files})
+
+    def _files(self, probe: _Probe, own: Path, out: Path, listed: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Those of ``listed`` that come into the package, as they are there."""
+        for file in listed:
+            name, told = str(file.get("name")), {}
             if name in probe.gone or not is_name(name) or not (own / name).is_file():
                 continue
-            told = {}
             if name.startswith("captures/") and self._asked.captures:
                 told = {"packets": self._capture(own / name, out / name)}
                 self._packets[out / name] = told["packets"]  # runs of a pair may share it
@@ -266,8 +269,7 @@ class _Publishing:
                 self._json(own / name, out / name)
             else:
                 continue
-            files.append({**file, **told, "bytes": (out / name).stat().st_size, "sha256": sha256_of(out / name)})
-        self._json(path, out / "runs" / path.name, {**manifest, "files": files})
+            yield {**file, **told, "bytes": (out / name).stat().st_size, "sha256": sha256_of(out / name)}
 
     def _capture(self, path: Path, out: Path) -> int:
         """How many packets it has then."""
