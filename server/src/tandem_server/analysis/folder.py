@@ -50,6 +50,12 @@ def capture_name(file: str) -> str:
     return Path(file).name.removesuffix(".gz").removesuffix(".zst")
 
 
+def probe_of(file: str) -> str | None:
+    """Whose capture it is, by the folder ``probe/NAME/captures`` that it lies in; None elsewhere."""
+    above = Path(file).parts[-4:-1]
+    return above[1] if len(above) == 3 and (above[0], above[2]) == ("probe", "captures") else None
+
+
 @dataclass(slots=True)
 class CampaignFolder:
     """What the folder's files say. ``operators`` maps a path's name to its operator, in the order of the campaign's file."""
@@ -139,11 +145,12 @@ def _optional(path: Path, kind: str, problems: list[str]) -> dict[str, Any] | No
 
 def _manifests(folder: Path, problems: list[str]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
+    others: list[str] = []
     for path in sorted(folder.glob("*.json")):
         try:
             manifest = _optional(path, "manifest", problems)
         except FolderError as error:
-            problems.append(str(error))
+            others.append(str(error))
             continue
         if manifest is None:
             continue
@@ -151,6 +158,8 @@ def _manifests(folder: Path, problems: list[str]) -> list[dict[str, Any]]:
             problems.append(f"{path.name} is no run's manifest: id or kind is missing")
             continue
         found.append(manifest)
+    if others:
+        problems.append(others[0] + (f" ({len(others)} runs are left out for it)" if len(others) > 1 else ""))
     begun: dict[str | None, int] = {}  # a boot's monotonic times are compared with each other only
     for manifest in found:
         boot, utc = text(manifest, "boot"), whole(manifest, "started_utc_ns") or 0

@@ -60,8 +60,9 @@ def svg(sheet: Sheet, title: str) -> str:
 
 def _panel(panel: Panel, hues: Hues, width: float, height: float, top: float) -> Iterator[str]:
     tables = [mark for mark in panel.marks if isinstance(mark, Cells)]
-    if panel.title:
-        yield words(panel.title, table_shape.MARGIN if tables else LEFT, 17, font_weight="600")
+    if panel.heading:
+        left = table_shape.MARGIN if tables else LEFT
+        yield words(_cut(panel.heading, width - left), left, 17, font_weight="600")
     for table in tables:
         yield _group(table, table_shape.drawn(table, top))
     if tables:
@@ -78,6 +79,13 @@ def _panel(panel: Panel, hues: Hues, width: float, height: float, top: float) ->
     for mark in panel.marks:
         nth = order.index(mark.series) if mark.series in order else 0
         yield _group(mark, shapes.shape(mark, places, hues, nth, max(1, len(order)), gap))
+
+
+def _cut(heading: str, room: float) -> str:
+    """One that a part's name makes too long; the CSV has all of it."""
+    while len(heading) > 1 and wide(heading, 13) > room:
+        heading = f"{heading[:-2]}…"
+    return heading
 
 
 def _group(mark: Mark, drawn: str) -> str:

@@ -25,6 +25,13 @@ MOST_S = 120.0
 
 def _normalised(m: Material) -> list[tuple[str, NetworkEvent | None, list[float]]]:
     """Samples within t_R of each event over the subflow's first RTT; and of subflows in which no event was felt."""
+    found = [one for kit in m.each for one in _of_kit(kit)]
+    if not any(event for _, event, _ in found):
+        raise LackingError("signal drops or handovers, apart from others, during MPTCP downloads")
+    return found
+
+
+def _of_kit(m: Material) -> list[tuple[str, NetworkEvent | None, list[float]]]:
     found: list[tuple[str, NetworkEvent | None, list[float]]] = []
     kept = [e for o in m.named() for e in apart([e for e in m.events if e.operator == o], GAP_S)]
     for d in m.downloads:
@@ -46,8 +53,6 @@ def _normalised(m: Material) -> list[tuple[str, NetworkEvent | None, list[float]
                 until = event.t_s + min(max(effect.lasted_s, 1.0), effect.seen_s)
                 inside = (s.t_s >= event.t_s) & (s.t_s <= until) & np.isfinite(s.rtt_ms)
                 found.append((NAMES[event.kind], event, [float(v) / first for v in s.rtt_ms[inside]]))
-    if not any(event for _, event, _ in found):
-        raise LackingError("signal drops or handovers, apart from others, during MPTCP downloads")
     return found
 
 
