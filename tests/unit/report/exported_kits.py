@@ -23,7 +23,12 @@ def kit(made: Synthetic, probe: str, more: list[dict[str, Any]] | None = None) -
     """The runs of a made-up campaign as this probe's: ids of their own, its operators."""
     found = copy.deepcopy([*made.manifests, *(more or [])])
     for manifest in found:
-        manifest |= {"id": f"{probe}-{manifest['id']}", "pair": f"{probe}-{manifest['pair']}", "probe": probe, "files": []}
+        manifest |= {
+            "id": f"{probe}-{manifest['id']}",
+            "pair": f"{probe}-{manifest['pair']}",
+            "probe": probe,
+            "files": [],
+        }
         manifest.setdefault("campaign", {"name": "commute", "form": "paper", "step": "pairs"})
         for flow in (manifest["result"] or {}).get("subflows", []):
             flow["operator"] = OPERATORS.get(probe, {}).get(flow["path"])
@@ -43,7 +48,8 @@ def write_export(folder: Path, kits: Mapping[str, tuple[Synthetic, list[dict[str
     there |= {"started_utc_ns": START_UTC_NS, "ended_utc_ns": ended, "duration_s": (ended - START_UTC_NS) / 1e9}
     there["probe"] = next(iter(kits))
     there["probes"] = {
-        probe: {"paths": {path: {"operator": name} for path, name in OPERATORS.get(probe, {}).items()}} for probe in kits
+        probe: {"paths": {path: {"operator": name} for path, name in OPERATORS.get(probe, {}).items()}}
+        for probe in kits
     }
     (folder / "campaign.json").write_text(json.dumps(there | told))
     (folder / "ledger.json").write_text(json.dumps({"by_probe": {}, "spools": [], "damaged": []}))
@@ -64,5 +70,8 @@ def _write_records(records: Path, made: Synthetic, probe: str) -> None:
         path = day_file(records, measurement, START_UTC_NS)
         path.parent.mkdir(parents=True)
         schema = schema_of(measurement)
-        own = [{name: row.get(name) or None if name in row and row[name] == "" else row.get(name) for name in schema.names} for row in found]
+        own = [
+            {name: row.get(name) or None if name in row and row[name] == "" else row.get(name) for name in schema.names}
+            for row in found
+        ]
         pq.write_table(pa.Table.from_pylist(own, schema=schema), path)

@@ -80,8 +80,8 @@ LEDGER = (
 @dataclass
 class Campaign:
     """``tables``: the result tables of every experiment by name, a row an observation with its ``run``. ``missing``: what did not arrive,
-    a line each. ``pool``: the kits, each with its evaluation; ``evaluation``: all that a report is made of, of several kits
-    of the one whose time lines it shows. ``runs``, records, ``ledger`` and ``radio_packets`` tell the ``probe``; ``t_s`` is each kit's own."""
+    a line each. ``pool``: the kits, each with its evaluation; ``evaluation``: all that a report is made of, of several kits of the one
+    whose time lines it shows. ``runs``, ``ledger``, ``radio_packets`` and the records tell the ``probe``; ``t_s`` is each kit's own."""
 
     folder: Path
     runs: pd.DataFrame

@@ -141,7 +141,8 @@ def _once(kits: list[CampaignFolder]) -> list[CampaignFolder]:
     """Runs that lie in two kits' folders count for the first."""
     seen: dict[str, str] = {}
     for kit in kits:
-        twice = [str(m["id"]) for m in kit.manifests if str(m["id"]) in seen]
+        twice = sorted({str(m["id"]) for m in kit.manifests} & seen.keys())
+        kit.left_out |= set(twice)
         kit.manifests = [m for m in kit.manifests if str(m["id"]) not in seen]
         seen |= {str(m["id"]): kit.probe for m in kit.manifests}
         if twice:
@@ -173,7 +174,7 @@ def pool(kits: Sequence[Kit], by: str | None = None, given: tuple[Fit, str] | No
         by,
         _results(kits, by) if several or by is not None else kits[0].evaluation.results,
         classes if several else first,
-        pooled(materials, classes),
+        pooled(materials, classes) if several else materials[0],
         {part: pooled(of, classes) for part, of in sorted(grouped.items())},
         marks(kits),
         [line for kit in kits for line in _lines(kit, kit.evaluation.missing, several=several)],
@@ -190,7 +191,7 @@ def _name_paths(kit: Kit) -> None:
     for series in e.recorded.radio.values():
         if series.operator != series.path:
             own.setdefault(series.path, series.operator)
-    for path in dict.fromkeys([*(p for m in kit.campaign.manifests for p in run_paths(m)), *e.recorded.radio]):
+    for path in sorted({*(p for m in kit.campaign.manifests for p in run_paths(m)), *e.recorded.radio}):
         own.setdefault(path, f"{kit.probe}/{path}")
     recorded = e.recorded
     recorded.radio = {path: replace(series, operator=own[path]) for path, series in recorded.radio.items()}

@@ -131,10 +131,7 @@ def place(path: str, roles: Mapping[str, str], operators: Mapping[str, str]) -> 
 
 
 def pooled(kits: Sequence[Material], classes: RunClasses) -> Material:
-    """Several kits' as one, in their order. Runs have ids of their own; paths go as ``KIT/PATH``."""
-    if len(kits) == 1:
-        return kits[0]
-
+    """Several kits' as one, in their order, or one as a part of such. Runs have ids of their own; paths go as ``KIT/PATH``."""
     joint: dict[str, Any] = {}
     for name in ("downloads", "plays", "loads", "bandwidth", "delay", "surveys", "events", "spans", "bins"):
         joint[name] = [one for kit in kits for one in getattr(kit, name)]

@@ -125,8 +125,9 @@ def figure_6(m: Material) -> Sheet:
         for x, y in pairs:
             cell = min(SIDE - 1, int(x * SIDE)), min(SIDE - 1, int(y * SIDE))
             counts[cell] = counts.get(cell, 0.0) + 1 / len(pairs)
+        of = f"{' and '.join(operators)}, " if len(found) > 1 else ""
         axes = [Axis(f"{operator}, share of the best seconds", low=0, high=1) for operator in operators]
-        panels.append(Panel(f"{SPEED[name]}, n={len(pairs)} s", [Heat(counts, SIDE, len(pairs))], axes[0], axes[1]))
+        panels.append(Panel(f"{of}{SPEED[name]}, n={len(pairs)} s", [Heat(counts, SIDE, len(pairs))], axes[0], axes[1]))
     if not panels:
         raise LackingError("the probe’s records of subflows in MPTCP downloads at times of a known mobility class")
     note = (

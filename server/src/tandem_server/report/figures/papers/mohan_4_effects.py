@@ -119,11 +119,11 @@ def figure_9a(m: Material) -> Sheet:
     plays, _ = _plays(m)
     marks = []
     for length in dict.fromkeys(p.segment_s for p in plays):
-        came = next((p.came for p in plays if p.segment_s == length and len(p.came) > 1), None)
-        if came is not None:
-            marks.append(
-                Line(f"{length} s segments", [(t, b / 1e6) for t, b in came if t <= MOST_S], n=len(came), step=True)
-            )
+        first = next((p for p in plays if p.segment_s == length and len(p.came) > 1), None)
+        if first is not None:
+            whose = "".join(f", {kit.probe}" for kit in m.kits if any(p is first for p in kit.plays))
+            points = [(t, b / 1e6) for t, b in first.came if t <= MOST_S]
+            marks.append(Line(f"{length} s segments{whose}", points, n=len(first.came), step=True))
     if not marks:
         raise LackingError("plays by MPTCP that tell their segments")
     note = f"The first play of each length of segment, its first {MOST_S:g} s: what had come by when; n: its segments."
