@@ -84,6 +84,7 @@ def render(
         "seed": whole(e.campaign.campaign, "seed"),
         "truth": truth,
         "operators": operators,
+        "named": operators if pool is None else pool.material.named(),
         "css_of": css_of,
         "tiles": tiles(e),
         "strips": strips(e, css_of),

@@ -83,7 +83,7 @@ def _panel(panel: Panel, hues: Hues, width: float, height: float, top: float) ->
 
 def _cut(heading: str, room: float) -> str:
     """One that a part's name makes too long; the CSV has all of it."""
-    while len(heading) > 1 and wide(heading, 13) > room:
+    while len(heading) > 1 and wide(heading, 14) > room:  # it is bold
         heading = f"{heading[:-2]}…"
     return heading
 

@@ -26,8 +26,9 @@ class Panel:
 
     @property
     def heading(self) -> str:
-        """What stands above it."""
-        return ": ".join(word for word in (self.part, self.title) if word)
+        """What stands above it; of a part that is one kit, whose name the title has already, the title."""
+        own = self.title.startswith(f"{self.part}: ")
+        return self.title if own else ": ".join(word for word in (self.part, self.title) if word)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,11 @@ def _cases(m: Material, kind: str) -> list[_Case]:
     return [case for kit in m.each for case in _of_kit(kit, kind)]
 
 
+def _whose(m: Material, kit: Material) -> str:
+    """Begins the heading of a panel that shows one kit of a pool."""
+    return f"{kit.probe}: " if m.kits else ""
+
+
 def _of_kit(m: Material, kind: str) -> list[_Case]:
     out = []
     for d in m.downloads:
@@ -160,20 +165,20 @@ def figure_3(m: Material) -> Sheet:
         # The clearest: of those that recovered the one with the greatest peak over its level.
         case = max(cases, key=lambda c: (c.found.t_r_s > 0, c.found.peak_ms / c.found.level_ms))
         kit, of = case.kit, case.event.operator
-        whose = f", {kit.probe}" if m.kits else ""
+        whose = _whose(m, kit)
         size = f" of {abs(case.event.change_db):.0f} dB" if case.event.change_db is not None else ""
         shade = [Shade(f"t_R = {case.found.t_r_s:.1f} s", 0.0, case.found.t_r_s)] if case.found.t_r_s > 0 else []
         across = Axis("time from the event, s")
         panels.append(
             Panel(
-                f"({letter}) {word}{size} on {of}{whose}",
+                f"{whose}({letter}) {word}{size} on {of}",
                 [*shade, *_goodputs(case)],
                 across,
                 Axis("goodput, Mbit/s", zero=True),
             )
         )
         times: list[Mark] = [*shade, *_times(kit.at_best(case.run), case.event.t_s)]
-        panels.append(Panel(f"({letter}) round-trip time", times, across, Axis("RTT, ms", zero=True)))
+        panels.append(Panel(f"{whose}({letter}) round-trip time", times, across, Axis("RTT, ms", zero=True)))
         shown.append(case.run)
     if not panels:
         raise LackingError(
@@ -224,7 +229,7 @@ def figure_4(m: Material) -> Sheet:
             if points and at:
                 marks.append(Dots(series.operator, [(t, _nearest(levels, t)) for t in at]))
         rate = per_five_minutes(len(mine), span.end_s - span.start_s) or 0.0
-        title = f"{SPEED[name]}: {rate:.1f} events in 5 min{f', {kit.probe}' if m.kits else ''}"
+        title = f"{_whose(m, kit)}{SPEED[name]}: {rate:.1f} events in 5 min"
         panels.append(Panel(title, marks, Axis("time, s"), Axis("RSRP, dBm")))
     one = " of one probe each," if m.kits else ""
     return Sheet(
