@@ -375,12 +375,17 @@ def test_several_folders_are_one_campaign_and_one_kit_in_two_is_refused(tmp_path
     summary = json.loads((small / "summary.json").read_text())
     assert [one["probe"] for one in summary["probes"]] == ["probe-1", "probe-2", "probe-3"]
     assert not (other / "summary.json").exists()
-    capsys.readouterr()
-    assert main(["report", str(small), str(small)]) == 2
-    err = capsys.readouterr().err
-    assert "probe-1 is in" in err
-    assert "hint:" in err
-    assert err.count("\n") == 1
+    for folder, words in (
+        (small, "probe-1 is in"),
+        (other, "format 'tandem-campaign/9'"),
+        (tmp_path / "no", "no such folder"),
+    ):
+        (other / "campaign.json").write_text(json.dumps({"format": "tandem-campaign/9"}))
+        capsys.readouterr()
+        assert main(["report", str(small), str(folder)]) == 2
+        err = capsys.readouterr().err
+        assert words in err
+        assert err.count("\n") == 1
 
 
 def test_a_broken_kit_costs_itself_only(small, capsys):

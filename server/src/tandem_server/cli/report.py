@@ -78,8 +78,8 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument(
         "--by",
         choices=BY,
-        help="part the papers' figures and the result tables by kit, by the operators of the kits' paths, or by the city that the kit's"
-        " configuration (else probes.NAME.city in campaign.json) names",
+        help="part the papers' figures and the result tables by kit, by the operators of the kits' paths, or by the city that"
+        " probes.NAME.city in campaign.json, else the kit's configuration, names",
     )
     parser.add_argument("--run", metavar="ID", help="instead of a folder: one run of this server's ledger, as one page")
     parser.add_argument(
