@@ -15,6 +15,7 @@ pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
 import paper_runs
 from exported_kits import kit, write_export
 from synthetic_campaign import Synthetic
+from synthetic_folder import write
 
 from tandem_server.analysis import pool as pools
 from tandem_server.analysis.evaluate import evaluate
@@ -415,3 +416,16 @@ def test_as_tables_for_a_notebook(small):
     assert len(c.pool.kits) == 2
     assert c.evaluation.campaign.probe == "probe-1"
     assert len(load([small]).runs) == len(c.runs)
+
+
+def test_parting_one_kit_changes_no_number(tmp_path, capsys):
+    folder = write(Synthetic(seconds=30.0), tmp_path / "bench")
+    told = []
+    for more in ([], ["--by", "operator"]):
+        assert main(["report", str(folder), "--json", *more]) == 1  # no database
+        summary = json.loads(capsys.readouterr().out)
+        told.append(
+            {key: summary[key] for key in ("handovers", "mobility", "records", "campaigns", "versions", "interrupted")}
+        )
+    assert told[0] == told[1]
+    assert [(one["part"], one["probes"]) for one in summary["parts"]] == [("A + B", ["probe-1"])]

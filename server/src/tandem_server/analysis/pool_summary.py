@@ -26,7 +26,7 @@ def pool_summary(pool: Pool, compared: Sequence[Comparison] = ()) -> dict[str, A
         **{key: _sum(one[key] for one in each) for key in ("radio_records", "polls_late")},
         **{key: _sums([one[key] for one in each]) for key in _SUMS},
         "duration_s": max((one["duration_s"] for one in each if one["duration_s"] is not None), default=None),
-        "mobility": dict.fromkeys(each[0]["mobility"]),
+        "mobility": each[0]["mobility"] if len(each) == 1 else dict.fromkeys(each[0]["mobility"]),
         "radio_packets": None if joined is None else {**joined.rule._asdict(), **joined.account},
         **{key: [{"probe": p, **row} for p, one in own.items() for row in one[key]] for key in ("runs", "captures")},
         **told(pool.results),
