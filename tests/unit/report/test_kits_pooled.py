@@ -196,6 +196,11 @@ def test_paths_of_no_known_operator_are_their_kits(tmp_path):
     folder = write_export(tmp_path / "out", {f"kit-{n}": (made, kit(made, f"kit-{n}")) for n in (1, 2)})
     found = pool_of(folder)
     assert found.material.named() == ["kit-1/a", "kit-1/b", "kit-2/a", "kit-2/b"]
+    own = found.material.kits[0]
+    assert {one.operator for one in (*own.events, *(s for flows in own.flows.values() for s in flows))} <= {
+        "kit-1/a",
+        "kit-1/b",
+    }
     assert [own.operators for own in found.kits] == [[], []]
     assert [own.part("operator") for own in found.kits] == ["unknown", "unknown"]
     assert {row["path"] for row in table_rows(found, "download")} == {

@@ -18,6 +18,7 @@ from tandem_server.analysis.papers.mobility_class import Fit
 from tandem_server.analysis.radio.captured import Packets
 from tandem_server.analysis.radio.shapes import Joined
 from tandem_server.analysis.reading import mapping, mappings, text, whole
+from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.analysis.run_classes import RunClasses, fitted
 from tandem_server.analysis.runs import run_paths
 from tandem_server.analysis.tables.facts import gather
@@ -193,10 +194,18 @@ def _name_paths(kit: Kit) -> None:
             own.setdefault(series.path, series.operator)
     for path in sorted({*(p for m in kit.campaign.manifests for p in run_paths(m)), *e.recorded.radio}):
         own.setdefault(path, f"{kit.probe}/{path}")
+
+    def flow(one: SubflowSeries) -> SubflowSeries:
+        return one if one.operator is not None else replace(one, operator=own.get(one.path or ""))
+
     recorded = e.recorded
     recorded.radio = {path: replace(series, operator=own[path]) for path, series in recorded.radio.items()}
     recorded.events = [replace(one, operator=one.operator or own.get(one.path or "")) for one in recorded.events]
-    recorded.subflows = [replace(one, operator=one.operator or own.get(one.path or "")) for one in recorded.subflows]
+    recorded.subflows = [flow(one) for one in recorded.subflows]
+    if kit.packets is not None:
+        kit.packets = replace(
+            kit.packets, series={run: [flow(one) for one in flows] for run, flows in kit.packets.series.items()}
+        )
 
 
 def _results(kits: Sequence[Kit], by: str | None) -> Results:
@@ -231,7 +240,7 @@ def marks(kits: Sequence[Kit]) -> list[str]:
                 " and no radio beside them"
             )
         found += [
-            f"{kit.probe}: path {path} had {names}: all of it is under the first" for path, names in _renamed(runs)
+            f"{kit.probe}: path {path} was {names}: its runs are under the first" for path, names in _renamed(runs)
         ]
         if len(kit.cities) > 1:
             found.append(f"{kit.probe}: it measured in {' and '.join(kit.cities)}: by city it is a part of its own")
