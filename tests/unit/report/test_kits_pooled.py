@@ -4,8 +4,10 @@ import csv
 import io
 import json
 import random
+import re
 from collections import Counter
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -28,8 +30,11 @@ from tandem_server.analysis.papers.quantiles import cdf
 from tandem_server.analysis.recorded import SubflowSeries
 from tandem_server.analysis.run_classes import RunClasses
 from tandem_server.cli.main import main
+from tandem_server.report.figures.canvas import svg
 from tandem_server.report.figures.figure import Figure, every, make, make_parts
-from tandem_server.report.figures.sheet import rows
+from tandem_server.report.figures.marks import Line
+from tandem_server.report.figures.scale import Axis
+from tandem_server.report.figures.sheet import Panel, Sheet, rows
 
 FIGURES = {figure.name: figure for figure in every()}
 ONE_KITS = {"mohan-3", "mohan-4", "mohan-9a"}
@@ -257,6 +262,20 @@ def test_parted_each_part_is_its_kits_alone(export, by, parts, capsys):
         assert Counter(row[column] for row in csv.DictReader(file)) == {
             part: sum(len(k.campaign.manifests) for k in found.kits if k.part(by) == part) for part in parts
         }
+
+
+def test_the_same_panel_of_every_part_has_one_scale():
+    """A value stands at the same height in all of them."""
+
+    def panel(part: str, top: float) -> Panel:
+        line = Line("A", [(0.0, 0.0), (1.0, 5.0), (2.0, top)], n=3)
+        return Panel("", [line], Axis("s"), Axis("ms"), part)
+
+    root = ElementTree.fromstring(svg(Sheet([panel("one", 10.0), panel("two", 40.0)]), "x"))  # noqa: S314  (our own text)
+    lines = [path.get("d") for g in root.iter() if g.get("data-mark") == "line" for path in g]
+    heights = [re.findall(r"[\d.]+ ([\d.]+)", d) for d in lines]
+    assert heights[0][:2] == heights[1][:2]
+    assert float(heights[0][2]) > float(heights[1][2])
 
 
 def test_a_part_that_lacks_a_figure_is_named_in_it():
