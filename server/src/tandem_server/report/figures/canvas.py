@@ -41,7 +41,9 @@ def svg(sheet: Sheet, title: str) -> str:
     parts = [rect(0, 0, width, height, "#fff"), *(shapes.key(entry, hues) for entry in entries)]
     for n, panel in enumerate(sheet.panels):
         place = f"translate({to(n % across * each, top + n // across * high)})"
-        parts.append(element("g", "".join(_panel(panel, _alike(panel, sheet), hues, each, high, head)), transform=place))
+        parts.append(
+            element("g", "".join(_panel(panel, _alike(panel, sheet), hues, each, high, head)), transform=place)
+        )
     return element(
         "svg",
         "".join(parts),
