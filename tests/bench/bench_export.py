@@ -121,7 +121,9 @@ def main() -> int:
     for row in (*rows, pooled):
         print("  ".join(f"{key} {value:.1f}" for key, value in row.items()))
     if args.json:
-        args.json.write_text(json.dumps({"kits": args.kits, "records": filled, "exports": rows, "report": pooled}, indent=1))
+        args.json.write_text(
+            json.dumps({"kits": args.kits, "records": filled, "exports": rows, "report": pooled}, indent=1)
+        )
     return 0
 
 
