@@ -16,9 +16,11 @@ pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
 
 import paper_runs
 from exported_kits import kit, write_export
+from shown_page import ASKED, FLAGS, Shown
 from synthetic_campaign import Synthetic
 from synthetic_folder import write
 
+from tandem.devtools.browser import Browser, find
 from tandem_server.analysis import pool as pools
 from tandem_server.analysis.evaluate import evaluate
 from tandem_server.analysis.exported import records_of
@@ -453,3 +455,24 @@ def test_parting_one_kit_changes_no_number(tmp_path, capsys):
         )
     assert told[0] == told[1]
     assert [(one["part"], one["probes"]) for one in summary["parts"]] == [("A + B", ["probe-1"])]
+
+
+@pytest.mark.skipif(
+    find() is None, reason="no Chromium: package chromium-headless-shell or chromium, or TANDEM_CHROMIUM"
+)
+def test_every_figure_of_several_kits_is_shown_whole_and_readable_pooled_and_parted(tmp_path):
+    made = {f"probe-{n}": Synthetic(seed=n) for n in (1, 2)}
+    kits = {probe: (one, kit(one, probe, paper_runs.every(n))) for n, (probe, one) in enumerate(made.items())}
+    folder = write_export(tmp_path / "out", kits)
+    browser = Browser(find() or "", FLAGS, longest=64 << 20)
+    try:
+        shown = Shown(browser)
+        for by in ([], ["--by", "probe"]):
+            assert main(["report", str(folder), *by]) == 0
+            assert shown.load((folder / "report.html").as_uri()) == []
+            found = {one["name"]: one for one in shown.ask(ASKED)}
+            assert set(found) == set(FIGURES) - {"chen-8", "mohan-5b", "mohan-7b", "mohan-8b"}
+            assert {name: one["outside"] for name, one in found.items() if one["outside"]} == {}
+            assert {name: one["over"] for name, one in found.items() if one["over"]} == {}
+    finally:
+        browser.close()

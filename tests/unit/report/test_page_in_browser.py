@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import paper_runs
 import pytest
 from paper_campaign import bins, evaluated
 from shown_page import ASKED, FLAGS, Shown
-from synthetic_campaign import Synthetic
 
 from tandem.devtools.browser import Browser, find
-from tandem_server.cli.main import main
 from tandem_server.report.figures.figure import every
 from tandem_server.report.figures.section import figures
 from tandem_server.report.page import render
@@ -46,24 +43,6 @@ def test_every_figure_is_shown_whole_and_readable(shown, page):
     assert {name: one["outside"] for name, one in found.items() if one["outside"]} == {}
     assert {name: one["over"] for name, one in found.items() if one["over"]} == {}
     assert [name for name, one in found.items() if not one["drawn"] or one["width"] < 200 or one["height"] < 40] == []
-
-
-@pytest.mark.parametrize("by", [None, "probe"])
-def test_so_is_every_figure_of_several_kits_pooled_and_parted(shown, tmp_path, by):
-    pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
-    from exported_kits import kit, write_export
-
-    made = {f"probe-{n}": Synthetic(seed=n) for n in (1, 2)}
-    folder = write_export(
-        tmp_path / "out",
-        {probe: (one, kit(one, probe, paper_runs.every(n))) for n, (probe, one) in enumerate(made.items())},
-    )
-    assert main(["report", str(folder), *(["--by", by] if by else [])]) == 0
-    assert shown.load((folder / "report.html").as_uri()) == []
-    found = {one["name"]: one for one in shown.ask(ASKED)}
-    assert set(found) == {figure.name for figure in every()} - {"chen-8", "mohan-5b", "mohan-7b", "mohan-8b"}
-    assert {name: one["outside"] for name, one in found.items() if one["outside"]} == {}
-    assert {name: one["over"] for name, one in found.items() if one["over"]} == {}
 
 
 def test_on_a_phone_a_figure_is_scrolled_and_the_page_is_not(shown, page):

@@ -163,7 +163,7 @@ def material(
         probe=e.campaign.probe,
     )
     for run in e.results.runs:
-        of = setting(e, run, manifests[run.id])
+        of = replace(setting(e, run, manifests[run.id]), operators=e.campaign.operators)
         made.roles |= of.roles
         if run.experiment == "download" and (one := measured.download(of, run)) is not None:
             made.downloads.append(_with_series(one, made.of_run(one.of.run, "server")))
@@ -218,7 +218,6 @@ def setting(e: Evaluation, run: Facts, manifest: Mapping[str, Any]) -> Setting:
         class_of(label, doing),
         start,
         end,
-        e.campaign.operators,
     )
 
 
