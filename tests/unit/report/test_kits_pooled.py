@@ -280,6 +280,14 @@ def test_the_same_panel_of_every_part_has_one_scale():
     assert float(heights[0][2]) > float(heights[1][2])
 
 
+def test_the_note_of_parts_that_have_the_same_counts_tells_those_of_all():
+    parts = {one: kit_of(one, (f"r-{one}",), (DROP,)) for one in ("one", "two")}
+    whole = pooled(list(parts.values()), RunClasses())
+    note = make_parts(FIGURES["mohan-8a"], whole, parts).sheet.note
+    assert note == make(FIGURES["mohan-8a"], whole).sheet.note
+    assert "(runs: 2)" in note
+
+
 def test_a_part_that_lacks_a_figure_is_named_in_it():
     without = kit_of("probe-2")
     parts = {"one": kit_of("probe-1", ("r",), (DROP,)), "two": without}

@@ -92,8 +92,9 @@ def make_parts(figure: Figure, m: Material, parts: Mapping[str, Material]) -> Ma
     panels = [replace(panel, part=part) for part, sheet in sheets.items() for panel in sheet.panels]
     hues = {series: hue for sheet in sheets.values() for series, hue in sheet.hues.items()}
     hues |= {series: hue for series, hue in of_operators(m.named()).items() if series in hues}
-    notes = list(dict.fromkeys(sheet.note for sheet in sheets.values()))
-    note = notes[0] if len(notes) == 1 else " ".join(f"{part}: {sheet.note}" for part, sheet in sheets.items())
+    note = " ".join(f"{part}: {sheet.note}" for part, sheet in sheets.items())
+    if len({sheet.note for sheet in sheets.values()}) == 1 and (whole := make(figure, m).sheet) is not None:
+        note = whole.note  # its counts are of all parts
     lacking = "".join(f" {part} lacks {one.lacks}." for part, one in made.items() if part not in sheets)
     return Made(figure, Sheet(panels, note + lacking, hues, wide=any(s.wide for s in sheets.values())), "")
 
