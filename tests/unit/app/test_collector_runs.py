@@ -19,7 +19,8 @@ from tandem.cli.view.plain import summary
 
 
 def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_path: Path, gateway: Gateway) -> None:
-    collector = Rehearsal(tmp_path, gateway).start()
+    collector = Rehearsal(tmp_path, gateway)
+    collector.rewired(replace(collector.config, city="Davis")).start()
     collector.pollers["a"].poll(-95.0)
     collector.pollers["a"].poll(-70.0)  # moving
     collector.pollers["b"].poll(-95.0)  # still
@@ -36,6 +37,7 @@ def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_pat
         assert (m["trigger"], m["failure"], m["result"] is None) == ("mobility_start", None, False)
         assert m["experiment"] == {"name": "download", "version": 1}
         assert m["environment"]["experiment"] == {"scheduler": "default"}
+        assert m["environment"]["city"] == "Davis"
         assert m["modems"]["a"]["at_start"]["model"] == "EC25"
         assert {Path(f["name"]).name for f in m["files"]} == {f"{m['id']}-{p}.pcap" for p in m["paths"]}
         assert all((tmp_path / f["name"]).stat().st_size == f["bytes"] for f in m["files"])

@@ -1,5 +1,6 @@
 """A campaign carried out and stored: begun, gone on with after a power cut, told by hand, stopped."""
 
+import hashlib
 import json
 from dataclasses import replace
 
@@ -162,6 +163,7 @@ def test_each_run_says_whose_local_time_it_was_also_after_a_restart_in_another_z
     again.ticks(40)
     for told in (kit.asked[0][2], again.asked[0][2]):
         assert (told["timezone"], told["utc_offset_s"]) == ("America/Los_Angeles", -8 * 3600)
+        assert told["sha256"] == hashlib.sha256(there.text.encode()).hexdigest()
     assert "  local time: America/Los_Angeles" in status_lines(again.campaigns.status())
 
 

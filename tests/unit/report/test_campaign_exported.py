@@ -120,8 +120,24 @@ def test_again_only_what_arrived_since(server, tmp_path, capsys):
     server.write(OTHER)
     assert 0 < new()["records"] < first["records"]
     assert summary(out, "--probe", OTHER)["radio_records"] == 220
-    assert summary(out)["radio_records"] == 220
+    pooled = summary(out)
+    assert pooled["radio_records"] == 440
+    assert [(one["probe"], one["runs"]) for one in pooled["probes"]] == [
+        (p, len(server.made.manifests)) for p in (PROBE, OTHER)
+    ]
     assert len(load(out, probe=OTHER).runs) == len(server.made.manifests)
+    assert len(load(out).runs) == 2 * len(server.made.manifests)
+
+
+def test_a_city_written_by_hand_outlives_the_next_export(server, tmp_path):
+    out = tmp_path / "out"
+    assert server.export(out, *server.span) == 0
+    told = json.loads((out / "campaign.json").read_text())
+    told["probes"][OTHER]["city"] = "Davis"
+    (out / "campaign.json").write_text(json.dumps(told))
+    assert server.export(out, *server.span) == 0
+    assert json.loads((out / "campaign.json").read_text()) == told
+    assert {one["part"] for one in summary(out, "--by", "city")["parts"]} == {"Davis", "unknown"}
 
 
 def test_broken_off_it_goes_on(server, tmp_path, capsys):

@@ -73,7 +73,7 @@ class CaptureConfig:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """``file``: where it was read from; ``folder``: the probe's state, absolute."""
+    """``file``: where it was read from; ``folder``: the probe's state, absolute; ``city``: in which it measures, by name."""
 
     file: Path
     probe: str
@@ -98,6 +98,7 @@ class Config:
     status_led: StatusLedConfig | None = None
     e_paper: EPaperConfig | None = None
     """None: off."""
+    city: str | None = None
 
 
 def load(file: Path) -> Config:
@@ -185,6 +186,7 @@ class _Reader:
             spool_limit_bytes=flat["spool"]["limit_bytes"],
             status_led=status_led_config(flat["status_led"], here, self._fail),
             e_paper=e_paper_config(flat["e_paper"], self._fail),
+            city=probe["city"],
         )
 
     def _table(self, name: str) -> dict[str, Any]:

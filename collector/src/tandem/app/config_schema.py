@@ -27,6 +27,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
             check=checks.probe,
         ),
         Key("folder", "text", "name a folder, relative to this file", default="."),
+        Key("city", "text", "where the probe measures, as reports name it: 'Davis'", default=None),
     ),
     "server": (
         Key("gateway", "text", "as in https://server.example:8443", required=True, check=checks.url("https")),

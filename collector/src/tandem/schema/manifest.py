@@ -10,6 +10,7 @@ the manifest is sent.
 2026-11-21: runs of any experiment: kind ``any``, whose result's keys are the experiment's own; ``usage`` and ``conditions``.
 2026-11-24: ``environment`` has ``experiment.server``: the settings of the server's kernel, as it told them with the session.
 2026-11-26: ``campaign`` has ``form`` instead of ``short``; ``timezone`` and ``utc_offset_s``.
+2026-11-26: ``campaign`` has ``sha256``; ``environment`` may have ``city``, as the configuration names it.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ class CampaignRun(TypedDict):
     """Which run of which campaign it was. ``push``: its id, when the server pushed it; ``roles``: by role the path; ``substituted``: by
     ``scheduler`` or parameter what was ``asked`` and ``used``, where a kernel has not what the campaign requires: then it is no
     repetition of the paper's measurement; ``timezone``: the IANA name of the zone of its windows and days; ``utc_offset_s``: that zone's
-    local time less UTC at the run's start, None before the clock was synchronised."""
+    local time less UTC at the run's start, None before the clock was synchronised; ``sha256``: of the campaign's file."""
 
     name: str
     form: str
@@ -117,6 +118,7 @@ class CampaignRun(TypedDict):
     substituted: dict[str, dict[str, Any]]
     timezone: str
     utc_offset_s: int | None
+    sha256: NotRequired[str]
     push: NotRequired[str]
 
 

@@ -160,7 +160,7 @@ def _not_arrived(campaign: CampaignFolder, counts: Account, known: set[str] | No
     if known is not None:
         out += [f"run {run}: its manifest is not in the server's ledger" for run in runs if run not in known]
         out += [f"run {run}: in the server's ledger, but its manifest is not here" for run in sorted(known - set(runs))]
-    here = set(runs) | (known or set())
+    here = set(runs) | (known or set()) | campaign.left_out
     started = sorted({s.run for s in recorded.subflows if s.end == "probe"} - here)
     out += [f"run {run}: it has records but no manifest; it was cut off" for run in started]
     return out

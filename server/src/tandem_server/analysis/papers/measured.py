@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tandem_server.analysis.reading import mapping, mappings, number, text, whole
@@ -14,7 +14,7 @@ from tandem_server.analysis.tables.video import rule, segment_s
 @dataclass(frozen=True, slots=True)
 class Setting:
     """Under what a run was made. ``shape``: by path what its link was shaped to; ``roles``: by role the path; ``mobility``: one of
-    ``mobility_class.CLASSES``; times in s since the campaign's start. ``controlled``: labelled by hand."""
+    ``mobility_class.CLASSES``; times in s since the campaign's start. ``operators``: by path, of the kit that made it."""
 
     run: str
     campaign: str
@@ -26,6 +26,11 @@ class Setting:
     mobility: str | None
     start_s: float | None
     end_s: float | None
+    operators: Mapping[str, str] = field(default_factory=dict)
+
+    def operator(self, path: str) -> str:
+        """The name under which a path goes in every figure."""
+        return self.operators.get(path, path)
 
     def in_order(self) -> tuple[str, str] | None:
         """Path 1 and path 2: by the roles of these names, else the first two by name; None of one path."""
