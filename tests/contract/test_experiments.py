@@ -117,6 +117,7 @@ def test_its_folder_is_whole_and_it_describes_itself(name):
     assert {p["name"] for p in told["parameters"]} >= {"run", "paths", "server"}
     assert told["results"]
     assert all(phase["name"] and phase["purpose"] for phase in told["phases"])
+    assert told["quiet"] is (name in ("delay", "latency"))
 
 
 @every_experiment

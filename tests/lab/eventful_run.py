@@ -45,6 +45,10 @@ still_for_s = 0
 [campaigns]
 ask_every_s = 2
 
+[round_trip]
+enabled = true
+period_s = 2
+
 [spool]
 limit_bytes = {spool}
 

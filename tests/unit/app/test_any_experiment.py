@@ -284,3 +284,9 @@ def test_a_pair_over_fewer_paths_than_there_are_has_no_run_over_the_others() -> 
     usual = replace(CONFIG, runs=replace(CONFIG.runs, primary="a"))
     assert wish_of_request(usual, {"paths": ["b"]}).primary == "b"
     assert wish_of_request(usual, {"paths": ["b", "a"]}).primary == "a"
+
+
+def test_who_wants_quiet_is_said_by_the_experiment_itself() -> None:
+    config, registry = parse(GOOD, Path("/etc/tandem/config.toml")), Registry(OWN)
+    quiet = {name: any_wish(config, registry, name, {}, "request").quiet for name in ("latency", "steps", "download")}
+    assert quiet == {"latency": True, "steps": False, "download": False}

@@ -232,12 +232,25 @@ def test_a_good_file_is_taken_with_defaults() -> None:
     assert config.mobility.threshold_db == 6.0
     assert config.mobility.detector == "published"
     assert config.drain_s == 30.0
+    assert (config.round_trip.enabled, config.round_trip.period_s) == (False, 1.0)
     assert config.spool_limit_bytes == 1 << 29
     assert config.sysctl["net.mptcp.blackhole_timeout"] == 0
 
 
+def test_what_round_trips_cost_follows_from_their_period() -> None:
+    told = {s: parse(f"{GOOD}\n[round_trip]\nperiod_s = {s}\n", FILE).round_trip.day_bytes for s in (0.2, 1, 5)}
+    assert told == {0.2: 86_400_000, 1: 17_280_000, 5: 3_456_000}
+
+
 BAD = [
     # what is replaced, by what, words of the message; what stands in the line that must be named, where that is not all of the new
+    ("[sysctl]", "[round_trip]\nenabled = 1\n[sysctl]", "round_trip.enabled: 1 is not true or false", "enabled = 1"),
+    (
+        "[sysctl]",
+        "[round_trip]\nperiod_s = 6\n[sysctl]",
+        "6 is above 5; mend: seconds from one instant",
+        "period_s = 6",
+    ),
     ('source = "system"', 'source = "sundial"', "mend: auto, chrony, kernel, gpsd or system"),
     ("[capture]", "[captures]", "unknown table or key 'captures'; mend: known are probe, server, path"),
     ('driver = "auto"', 'drver = "auto"', "unknown key 'drver' in [path.modem]; mend: known are port, driver"),

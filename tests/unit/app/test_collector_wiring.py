@@ -14,6 +14,7 @@ from https_gateway import Gateway
 from tandem.app import real_modems
 from tandem.app.config import PathConfig, parse
 from tandem.app.config_modem import RecoveryConfig
+from tandem.app.config_round_trip import RoundTripConfig
 from tandem.app.live import Live
 from tandem.app.pairs import Pairs
 from tandem.app.parts import EnvironmentLackError, PathChange
@@ -54,6 +55,25 @@ def test_polls_become_records_in_the_database_and_the_account_adds_up(tmp_path: 
     assert collector.paths.removed
     assert all(p.stopped for p in collector.pollers.values())
     assert not (tmp_path / "status.sock").exists()
+
+
+def test_round_trips_are_off_and_where_they_are_on_their_records_go_the_way_of_all(
+    tmp_path: Path, gateway: Gateway
+) -> None:
+    off = Rehearsal(tmp_path / "off", gateway)
+    assert off.config.round_trip.enabled is False
+    collector = Rehearsal(tmp_path / "on", gateway)
+    collector.rewired(replace(collector.config, round_trip=RoundTripConfig(enabled=True, period_s=0.2))).start()
+    answers = collector.supervisor.answers
+    collector.until(lambda: answers.status()["round_trips"]["b"]["outcome"] == "unserved")  # no endpoint here
+    collector.pollers["a"].poll(-70.0)  # a run begins
+    assert collector.stop()
+    found = [p for p in points(gateway) if p.measurement == "round_trip"]
+    assert {(p.tags["path"], p.tags["operator"], p.fields["outcome"]) for p in found} == {
+        ("a", "A", "unserved"),
+        ("b", "B", "unserved"),
+    }
+    assert "rtt_ms" not in found[0].fields
 
 
 def test_a_full_disk_stops_no_poll_and_loses_nothing_while_memory_lasts(

@@ -23,6 +23,7 @@ def test_every_record_is_a_row_with_all_that_the_schema_has(found):
     for table, measurement in {
         "radio": "radio",
         "events": "event",
+        "round_trips": "round_trip",
         "subflows": "subflow",
         "connections": "connection",
     }.items():

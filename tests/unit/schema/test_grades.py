@@ -36,6 +36,7 @@ from tandem.schema.metrics import (
     PLAYBACK_STATES,
     PROBE_STATES,
     RADIO_STATES,
+    ROUND_TRIP_OUTCOMES,
     SERVER_MEASUREMENTS,
     VERDICT_ROLES,
     VERDICTS,
@@ -63,6 +64,7 @@ def test_every_kind_of_event_and_every_state_has_a_meaning_and_no_other():
         ("campaign", "state"): CAMPAIGN_STATES,
         ("verdict", "verdict"): VERDICTS,
         ("verdict", "role"): VERDICT_ROLES,
+        ("round_trip", "outcome"): ROUND_TRIP_OUTCOMES,
     }
     assert {key: set(meanings(*key)) for key in states} == {key: set(words) for key, words in states.items()}
     for measurement, name in (

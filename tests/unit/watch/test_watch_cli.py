@@ -53,6 +53,17 @@ def test_check_says_what_would_be_done_and_touches_nothing(config: Path, capsys:
     assert sorted(p.name for p in config.parent.iterdir()) == ["config.toml", "token"]
 
 
+def test_check_says_what_round_trips_cost(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--config", str(config), "--check"]) == 0
+    assert "no round trips all the time" in capsys.readouterr().out
+    text = config.read_text().replace('operator = "B"', 'operator = "B"\nplan = { bytes = 1_000_000_000 }')
+    config.write_text(text + "\n[round_trip]\nenabled = true\n")
+    assert main(["run", "--config", str(config), "--check"]) == 0
+    told = "round trips every 1 s: 17.3 MB a day on each path, 536 MB a month (a 5% of day_bytes, b 54% of its plan); "
+    told += "the records of each 3.8 MB a day more, over the path that uploads take"
+    assert told in capsys.readouterr().out
+
+
 def test_check_says_what_the_indicator_lacks_and_goes_on(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tables = (
         '\n[status_led]\nenabled = true\nfolder = "none"\nonly = "x"\n[e_paper]\nenabled = true\nspi = "/dev/none"\n'

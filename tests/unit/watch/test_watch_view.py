@@ -185,6 +185,13 @@ def test_plain_lines_tell_each_thing_once() -> None:
     assert len(second) == 2
 
 
+def test_round_trips_are_told_where_they_are_on() -> None:
+    answered, lost, none = ({"outcome": o, "rtt_ms": v} for o, v in (("answered", 41.3), ("lost", None), (None, None)))
+    told = {"round_trips": {"a": answered, "b": lost, "c": none}}
+    assert "round trips: a 41 ms, b lost, c –" in summary(told).splitlines()
+    assert "round trip" not in summary({"round_trips": None}) + summary({})
+
+
 def test_summary_and_table_are_for_reading() -> None:
     text = summary(STATUS)
     assert "probe-1: up 1:02:03, moving for 1:15" in text

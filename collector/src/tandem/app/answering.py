@@ -18,7 +18,7 @@ from tandem.app.traces.wiring import TracesPart
 
 class Answering:
     """See ``status_server.Answers``. ``path_states``: the states of the paths now. ``look_at_sims``: has the modems' SIMs looked at, and
-    says of which paths; what is found comes with the status."""
+    says of which paths; what is found comes with the status. ``round_trips``: the newest of each path, None when they are off."""
 
     def __init__(
         self,
@@ -31,9 +31,11 @@ class Answering:
         pair_start: PairStart,
         path_states: Callable[[], Mapping[str, Any]],
         look_at_sims: Callable[[], list[str]] = list,
+        round_trips: Callable[[], dict[str, Any] | None] = lambda: None,
     ) -> None:
         self._live, self._pairs, self._campaigns = live, pairs, campaigns
         self._account, self._reports, self._path_states = account, reports, path_states
+        self._round_trips = round_trips
         self._traces, self._look_at_sims, self._pair_start = traces, look_at_sims, pair_start
         self.indicator: Callable[[], dict[str, Any] | None] = lambda: None
         """What the kit shows to whoever carries it; None: nothing."""
@@ -62,6 +64,7 @@ class Answering:
             "radio_only": self._pair_start.held(),
             "traces": self._traces.status(),
             "campaign": self._campaigns.brief(),
+            "round_trips": self._round_trips(),
             "indicator": self.indicator(),
         }
         return {**status, "wrong": all_that_is_wrong(status)}

@@ -60,6 +60,7 @@ def any_wish(config: Config, registry: Registry, experiment: str, given: Mapping
         deadline_s=_deadline(beside.get("deadline_s"), parameters, described),
         seed=seed,
         takes_seed=described.has("seed"),
+        quiet=described.quiet,
     )
 
 

@@ -26,6 +26,7 @@ from tandem.app.pairs import Pairs
 from tandem.app.parts import CapturesLike, DetectorsLike, PathChange, PollLike, Speed
 from tandem.app.plan import Plan, PlannedRun
 from tandem.app.poll_account import PollAccount
+from tandem.app.round_trip.round_trips import RoundTrips
 from tandem.app.salvaged_captures import SalvagedCapture
 from tandem.app.spool_account import spool_records
 from tandem.app.steering import SteeringPart
@@ -70,6 +71,7 @@ class Collector:
         """While one is under way, it alone says what is measured."""
         self.traces: TracesPart | None = None
         self.steering: SteeringPart | None = None
+        self.round_trips: RoundTrips | None = None
         self.captured: list[dict[str, Any]] = []
         self._due_ns = time.monotonic_ns() + TICK_NS
         self.pair_start = PairStart(config, account)
@@ -257,6 +259,8 @@ class Collector:
 
     def pair_started(self, plan: Plan) -> None:
         """See ``surroundings.Audience``."""
+        if self.round_trips is not None:
+            self.round_trips.pair_started(plan)
         self.pair_start.started(plan)
         self._live.pair_started(plan)
 
@@ -295,5 +299,7 @@ class Collector:
 
     def pair_ended(self, plan: Plan, ok: bool) -> None:
         """See ``surroundings.Audience``."""
+        if self.round_trips is not None:
+            self.round_trips.pair_ended()
         self.pair_start.ended(plan)
         self._live.pair_ended(plan, ok)

@@ -12,6 +12,7 @@ from tandem.app.config_campaigns import CampaignsConfig
 from tandem.app.config_indicator import EPaperConfig, StatusLedConfig, e_paper_config, status_led_config
 from tandem.app.config_modem import ModemConfig, PathConfig, RecoveryConfig, recovery_of
 from tandem.app.config_paths import PathsReader
+from tandem.app.config_round_trip import RoundTripConfig
 from tandem.app.config_schema import DEFAULT_SECONDS, REQUIRED_TABLES, SYSCTL_NAME, TABLES
 from tandem.app.config_traces import TracesConfig, traces_config
 from tandem.app.position_config import PositionConfig, position_config
@@ -92,6 +93,7 @@ class Config:
     experiments: Path | None = None  # a person's own, beside the package's
     campaigns: CampaignsConfig = field(default_factory=CampaignsConfig)
     traces: TracesConfig = field(default_factory=TracesConfig)
+    round_trip: RoundTripConfig = field(default_factory=RoundTripConfig)
     clock: str = "auto"
     """Who is asked for the time: ``clock.reading.SOURCES``."""
     spool_limit_bytes: int = DEFAULT_LIMIT_BYTES
@@ -182,6 +184,7 @@ class _Reader:
             experiments=None if flat["experiments"]["folder"] is None else here / flat["experiments"]["folder"],
             campaigns=CampaignsConfig(**flat["campaigns"]),
             traces=traces_config(flat["traces"]),
+            round_trip=RoundTripConfig(**flat["round_trip"]),
             clock=flat["clock"]["source"],
             spool_limit_bytes=flat["spool"]["limit_bytes"],
             status_led=status_led_config(flat["status_led"], here, self._fail),

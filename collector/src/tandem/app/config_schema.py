@@ -7,6 +7,7 @@ import re
 from tandem.app import config_checks as checks
 from tandem.app.clock.reading import SOURCES
 from tandem.app.config_indicator import LED_KEYS, PAPER_KEYS
+from tandem.app.config_round_trip import KEYS as ROUND_TRIP_KEYS
 from tandem.app.config_traces import KEYS as TRACES_KEYS
 from tandem.mptcp.steering import POLICIES
 from tandem.schema.toml_keys import Key
@@ -189,6 +190,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key("ask_every_s", "number", "seconds between questions, 1 to 86400", default=300.0, minimum=1, maximum=86400),
     ),
     "traces": TRACES_KEYS,
+    "round_trip": ROUND_TRIP_KEYS,
     "status_led": LED_KEYS,
     "e_paper": PAPER_KEYS,
     "clock": (Key("source", "text", "auto, chrony, kernel, gpsd or system", default="auto", choices=SOURCES),),

@@ -50,6 +50,8 @@ class Wish:
     """Of its runs by Multipath TCP."""
     campaign: Mapping[str, Any] | None = None
     """Which run of which campaign it is, for the manifest."""
+    quiet: bool = False
+    """Its experiment wants quiet (``tandem.experiment.base.Quiet``); a download does not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ class RegistryError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What an experiment says of itself. ``raw``: as it said it; ``folder``: of a person's own, None for the package's."""
+    """What an experiment says of itself. ``raw``: as it said it; ``folder``: of a person's own, None for the package's; ``quiet``: see
+    ``tandem.experiment.base.Quiet``."""
 
     name: str
     version: int
@@ -43,6 +44,7 @@ class Described:
     phases: tuple[tuple[str, str], ...]
     raw: dict[str, Any]
     folder: Path | None = None
+    quiet: bool = False
 
     def has(self, parameter: str) -> bool:
         """Whether it takes this parameter."""
@@ -154,6 +156,7 @@ def parse(name: str, text: str, folder: Path | None = None) -> Described:
             phases=tuple((str(p["name"]), str(p["purpose"])) for p in told.get("phases", [])),
             raw=told,
             folder=folder,
+            quiet=told.get("quiet") is True,
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RegistryError(f"experiment {name}: --describe says no description: {error!r}") from error

@@ -21,10 +21,11 @@ from tandem.app.config import Config
 from tandem.app.live import Live
 from tandem.app.pair_captures import captures_on_disk
 from tandem.app.pairs import Manifests, Pairs, pairs_so_far
-from tandem.app.parts import EnvironmentLackError, Parts, PathChange
+from tandem.app.parts import EnvironmentLackError, Parts, PathChange, PollerLike
 from tandem.app.path_watch import PathWatch
 from tandem.app.polling import Polling
 from tandem.app.registry import Registry
+from tandem.app.round_trip.round_trips import RoundTrips
 from tandem.app.run_manifest import write_json
 from tandem.app.salvaged_captures import earlier_captures, salvaged_captures
 from tandem.app.status_server import StatusServer
@@ -157,6 +158,7 @@ class Supervisor:
             self.collector.pair_start,
             lambda: paths.states,
             lambda: [] if self._polling is None else self._polling.cards(self.live.card),
+            lambda: None if self.collector.round_trips is None else self.collector.round_trips.status(),
         )
         self._server = StatusServer(listening, answers)
         self._undo.append(("status server", self._server.stop))
@@ -164,10 +166,13 @@ class Supervisor:
         self._undo.append(("exporter", self._abandon_export))
         self.exporter.start()
         if self._modems:
-            beside = []
+            beside: list[PollerLike] = []
+            if config.round_trip.enabled:
+                self.collector.round_trips = RoundTrips(config, paths, account, self.collector.put)
+                beside.append(self.collector.round_trips)
             if (config.position is not None or config.clock == "gpsd") and parts.position is not None:
                 to = self.collector.put, self.live.position_is, self._clock_watch.heard
-                beside = [parts.position(config, self.clock.utc_ns, *to)]
+                beside.append(parts.position(config, self.clock.utc_ns, *to))
             self._polling = Polling(config, parts, self.collector.put, beside, pairs)
             self._polling.start()
             self._undo.append(("campaign queue", self.campaigns.stop))

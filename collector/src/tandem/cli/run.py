@@ -126,6 +126,24 @@ def _measure(supervisor: Supervisor, indicating: Indicating, told: Notify) -> in
     return 0
 
 
+def round_trips(config: Config) -> str:
+    """What they are, and what a month of them costs each SIM."""
+    asked = config.round_trip
+    if not asked.enabled:
+        return "no round trips all the time"
+    day = asked.day_bytes
+    parts = [
+        f"{path.name} {31 * day / path.plan.bytes:.0%} of its plan"
+        if path.plan is not None
+        else f"{path.name} {day / path.day_limit_bytes:.0%} of day_bytes"
+        for path in config.paths
+        if path.day_limit_bytes
+    ]
+    told = f" ({', '.join(parts)})" if parts else ""
+    kept = f"the records of each {asked.records_day_bytes / 1e6:.1f} MB a day more, over the path that uploads take"
+    return f"round trips every {asked.period_s:g} s: {day / 1e6:.1f} MB a day on each path, {31 * day / 1e6:.0f} MB a month{told}; {kept}"
+
+
 def _check(config: Config) -> int:
     from tandem.export import GatewayAddress
     from tandem.indicator.lamp import lacking
@@ -168,6 +186,7 @@ def _check(config: Config) -> int:
                 print(
                     f"  e-paper: {device} is not there, or not for this user; mend: dtparam=spi=on, or the role indicator"
                 )
+    print(round_trips(config))
     print(f"records to {config.server.gateway}")
     for name, value in config.sysctl.items():
         print(f"sysctl {name} = {value}")

@@ -135,7 +135,8 @@ class Outcome:
 
 class Experiment(Protocol):
     """One experiment. ``version`` is raised whenever its figures stop being comparable with earlier ones. ``results``: the keys that
-    its result may have, with kind, purpose and unit (``tandem.experiment.results``). It may have ``phases`` (``Phased``)."""
+    its result may have, with kind, purpose and unit (``tandem.experiment.results``). It may have ``phases`` (``Phased``) and say that it
+    wants ``quiet`` (``Quiet``)."""
 
     name: str
     version: int
@@ -153,6 +154,14 @@ class Phased(Protocol):
     """An experiment of several phases: what kinds there are, each with a word of what it does."""
 
     phases: tuple[tuple[str, str], ...]
+
+
+@runtime_checkable
+class Quiet(Protocol):
+    """An experiment that says whether it wants ``quiet``: that the collector sends no round-trip probes beside it, since single packets
+    change what it measures. One that says nothing does not mind."""
+
+    quiet: bool
 
 
 def phase(output: Output, name: str, number: int, of: int) -> None:
@@ -201,6 +210,7 @@ def description(experiment: Experiment) -> dict[str, Any]:
         "parameters": [p.describe() for p in experiment.parameters],
         "phases": [{"name": n, "purpose": p} for n, p in experiment.phases] if isinstance(experiment, Phased) else [],
         "results": [p.describe() for p in experiment.results],
+        "quiet": isinstance(experiment, Quiet) and experiment.quiet,
     }
 
 

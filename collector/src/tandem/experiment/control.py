@@ -168,10 +168,15 @@ class Control:
     def close(self, session: Session, timeout_s: float) -> dict[str, Any] | None:
         """End the session; the sender's side, or None when the server no longer tells."""
         try:
-            status, answer, _ = self._over_any("DELETE", f"/v1/sessions/{session.id}", None, timeout_s)
+            status, answer = self.end(session, timeout_s)
         except ControlError:
             return None
         return answer if status == 200 and isinstance(answer, dict) else None
+
+    def end(self, session: Session, timeout_s: float) -> tuple[int, Any]:
+        """End the session; the answer's status (404: the server has no such session any more) and JSON. ControlError without an answer."""
+        status, answer, _ = self._over_any("DELETE", f"/v1/sessions/{session.id}", None, timeout_s)
+        return status, answer
 
     def _over_any(self, method: str, url: str, body: bytes | None, timeout_s: float) -> tuple[int, Any, str]:
         headers = {"Authorization": f"Bearer {self._request.token}"}

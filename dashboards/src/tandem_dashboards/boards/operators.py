@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tandem_dashboards import variables
 from tandem_dashboards.board import Board, Row
-from tandem_dashboards.panels import areas, coverage
+from tandem_dashboards.panels import areas, coverage, round_trips
 
 
 def board() -> Board:
@@ -28,7 +28,7 @@ def board() -> Board:
             ),
             Row("Handovers", (coverage.handover_rate(), coverage.handovers_on_the_move())),
             Row("Places", (areas.goodput_map(), areas.table_of_areas(), areas.rsrp_map())),
-            Row("Time", (coverage.rsrp_over_time(),)),
+            Row("Time", (coverage.rsrp_over_time(), round_trips.over_time(), round_trips.unanswered())),
         ),
         since="now-7d",
         refresh="5m",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tandem_dashboards import variables
 from tandem_dashboards.annotations import events
 from tandem_dashboards.board import Board, Row
-from tandem_dashboards.panels import live, probe_health, radio, run
+from tandem_dashboards.panels import live, probe_health, radio, round_trips, run
 from tandem_dashboards.vocabulary import RESOLUTION
 
 
@@ -51,6 +51,10 @@ def board() -> Board:
                     radio.states(24, RESOLUTION),
                     live.movement(),
                 ),
+            ),
+            Row(
+                "Round trips",
+                (round_trips.times(), round_trips.outcomes(), round_trips.quantiles(), round_trips.best()),
             ),
             Row("The newest run", (run.goodput(12), run.shares(12), live.rtt(12), run.connection(12))),
             Row("Runs", (live.activity(), live.begun(10), live.ended(14))),

@@ -35,7 +35,13 @@ from tandem_server.analysis.source import Source
 from tandem_server.analysis.tables.view import Table
 from tandem_server.analysis.traces.manifest import ManifestError
 
-RECORDS = {"radio": "radio", "events": "event", "subflows": "subflow", "connections": "connection"}
+RECORDS = {
+    "radio": "radio",
+    "events": "event",
+    "round_trips": "round_trip",
+    "subflows": "subflow",
+    "connections": "connection",
+}
 """Table by measurement (tandem.schema.metrics)."""
 _TYPES = {"int": "Int64", "float": "Float64", "str": "string", "bool": "boolean"}
 _TIMES = (
@@ -87,6 +93,7 @@ class Campaign:
     runs: pd.DataFrame
     radio: pd.DataFrame
     events: pd.DataFrame
+    round_trips: pd.DataFrame
     subflows: pd.DataFrame
     connections: pd.DataFrame
     tables: dict[str, pd.DataFrame]

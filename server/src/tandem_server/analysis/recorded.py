@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tandem_server.analysis.clock import Clock
+from tandem_server.analysis.round_trips import PathTrips
+from tandem_server.analysis.round_trips import load as load_round_trips
 from tandem_server.analysis.source import Row, Source
 
 Array = NDArray[np.float64]
@@ -79,6 +81,7 @@ class Recorded:
     connections: dict[str, tuple[Array, Array]] = field(default_factory=dict)
     out_of_order: dict[str, int] = field(default_factory=dict)
     starts: list[float] = field(default_factory=list)
+    round_trips: dict[str, PathTrips] = field(default_factory=dict)
 
     def of_run(self, run: str, end: str) -> list[SubflowSeries]:
         """The subflows of one run at one end, in order of path."""
@@ -154,6 +157,7 @@ def load(
     for (run, end), whole in gathered("connection", ["run", "end"], _OF_CONNECTION):
         if end == "probe":
             out.connections[run] = whole.times, whole["goodput_bit_per_s"]
+    out.round_trips = load_round_trips(source, probe, clock, operators, start_utc_ns, end_utc_ns)
     return out
 
 

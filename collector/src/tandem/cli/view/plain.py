@@ -23,6 +23,7 @@ from tandem.cli.view.figures import (
     size,
 )
 from tandem.cli.view.health_text import WIDTH, health_line, sim_lines, software_line, wrong_lines
+from tandem.schema.grades import meaning
 
 
 class Lines:
@@ -69,6 +70,8 @@ def state_line(status: dict[str, Any]) -> str:
     runs = (status.get("run") or {}).get("runs", [])
     parts += [f"{kind_words(run)} {run['path']} {rate(run.get('goodput_bit_per_s'))}{_shares(run)}" for run in runs]
     parts += [words for run in runs if (words := phase_words(run.get("phase")))]
+    if newest := round_trips_told(status):
+        parts.append(f"round trip {newest}")
     spool = status.get("spool") or {}
     parts.append(f"records {spool.get('made', 0)}, {spool.get('pending', 0)} waiting")
     if status.get("trouble"):
@@ -89,6 +92,15 @@ def event_line(event: dict[str, Any]) -> str:
     """One event."""
     where = f"{event['path']}/{event['operator']} " if event.get("path") else ""
     return f"{clock(event.get('utc_ns'))} event   {where}{event_words(event)} {event_detail(event)}".rstrip()
+
+
+def round_trips_told(status: dict[str, Any]) -> str:
+    """The newest of each path, as ``a 41 ms, b lost``; empty when they are off."""
+    told = []
+    for path, last in (status.get("round_trips") or {}).items():
+        word = meaning("round_trip", "outcome", last.get("outcome")).words
+        told.append(f"{path} {number(last.get('rtt_ms'), 0, ' ms') if last.get('rtt_ms') is not None else word}")
+    return ", ".join(told)
 
 
 def finished_line(run: dict[str, Any]) -> str:
@@ -155,6 +167,8 @@ def summary(status: dict[str, Any]) -> str:
         lines.append(f"today (UTC): {', '.join(told)}")
     if status.get("radio_only"):
         lines += textwrap.wrap(f"only the radio is measured: {status['radio_only']}", WIDTH, subsequent_indent="  ")
+    if newest := round_trips_told(status):
+        lines.append(f"round trips: {newest}")
     lines.append(f"polls: {polls.get('made', 0)}, of these {polls.get('late', 0)} late")
     lines.append(
         f"records: {spool.get('made', 0)} made, {spool.get('sent', 0)} sent, {spool.get('pending', 0)} waiting, "

@@ -23,6 +23,7 @@ class Delay:
 
     name = "delay"
     version = 1
+    quiet = True
     parameters: tuple[Parameter, ...] = PARAMETERS
     phases = (
         ("tcp", "TCP over the path named"),

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from tandem.experiment.asked import ProbePath
@@ -18,6 +18,7 @@ from tandem.experiment.latency import clocks
 from tandem.experiment.latency.figures import figures
 from tandem.experiment.latency.load import Load
 from tandem.experiment.latency.probing import Plan, Stream, probe
+from tandem.experiment.latency.reflector import Reflector, reflector_of
 from tandem.experiment.latency.request import PARAMETERS, Request, read
 from tandem.experiment.parameters import Parameter
 from tandem.mptcp import sockets
@@ -28,19 +29,12 @@ _FAREWELL_S = 2.0
 """For closing a session when told to stop: who stops us waits."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Reflector:
-    """What the server told of its reflector."""
-
-    port: int
-    clock: clocks.Clock | None
-
-
 class Latency:
     """See ``tandem.experiment.base.Experiment``."""
 
     name = "latency"
     version = 1
+    quiet = True
     parameters: tuple[Parameter, ...] = PARAMETERS
     phases = (
         ("idle", "probes over a path"),
@@ -107,7 +101,7 @@ class _Run:
     def _phase(self, control: Control, path: ProbePath, loaded: bool, number: int) -> None:
         r = self._r
         with self._session(control) as session:
-            reflector = _reflector(session)
+            reflector = reflector_of(session)
             self._comparison = clocks.compare(clocks.tell(), reflector.clock)
             lasts_s = r.settle_s + r.seconds + r.linger_s
             load = Load(r, path, session, lasts_s + 5, r.connect_timeout_s) if loaded else None
@@ -122,14 +116,13 @@ class _Run:
         self._bytes[path.name]["sent"] += stream.sent_bytes
         self._bytes[path.name]["received"] += stream.received_bytes + (0 if load is None else load.received)
 
-    def _stream(self, path: ProbePath, session: Session, reflector: _Reflector, number: int) -> Stream:
+    def _stream(self, path: ProbePath, session: Session, reflector: Reflector, number: int) -> Stream:
         r = self._r
         plan = Plan(r.interval_ms / 1000, r.size, r.seconds, r.linger_s)
         try:
             with self._stop.interruptible():
                 host = sockets.resolve(r.measurement.host, reflector.port, path.interface)
-            own = bytes.fromhex(session.id)
-            return probe(path.interface, host, session.key, own, number % 256, plan, self._over)
+            return probe(path.interface, host, session.key, reflector.owner, number % 256, plan, self._over)
         except OSError as error:
             return Stream(error=describe(error))  # the path is down: a stream of nothing
 
@@ -158,21 +151,6 @@ class _Run:
             },
         }
         return Outcome(result, failure, environment(self._r))
-
-
-def _reflector(session: Session) -> _Reflector:
-    """What the session's answer says of the reflector; ControlError when there is none."""
-    told = session.answer.get("reflector")
-    if not isinstance(told, dict):
-        raise ControlError("the server has no reflector", retry=False)
-    port = told.get("port")
-    try:
-        whose = bytes.fromhex(session.id)
-    except ValueError:
-        whose = b""
-    if not isinstance(port, int) or isinstance(port, bool) or not 0 < port < 65536 or len(whose) != 16:
-        raise ControlError("the server's reflector cannot be understood", retry=False)
-    return _Reflector(port, clocks.read(told.get("clock")))
 
 
 EXPERIMENT = Latency()

@@ -47,6 +47,7 @@ SCALES: dict[str, Scale] = {
     "connection.goodput_bit_per_s": _GOODPUT,
     "run.goodput_bit_per_s": _GOODPUT,
     "run.connect_ms": _RTT,
+    "round_trip.rtt_ms": _RTT,
     "health.processor_temperature_degc": _TEMPERATURE,
     "temperature.temperature_degc": _TEMPERATURE,
     "health.disk_free_bytes": Scale(

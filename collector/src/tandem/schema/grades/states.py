@@ -31,6 +31,16 @@ _MODEM: Words = {
     "unknown": Meaning("not polled yet", "quiet"),
 }
 
+_ROUND_TRIP: Words = {
+    "answered": Meaning("answered", "good"),
+    "late": Meaning("answered late", "fair"),
+    "lost": Meaning("lost", "poor"),
+    "down": Meaning("path down", "poor"),
+    "paused": Meaning("paused for a run", "quiet"),
+    "budget": Meaning("nothing left for it", "quiet"),
+    "unserved": Meaning("not served", "quiet"),
+}
+
 _PROBE: Words = {
     "measuring": Meaning("measuring", "good"),
     "idle": Meaning("idle", "good"),
@@ -126,6 +136,8 @@ STATES: dict[str, Words] = {
         "begins": Meaning("begins", "poor"),
         "ends": Meaning("ends", "good"),
     },
+    "round_trip.outcome": _ROUND_TRIP,
+    "round_trip.beside_run": _yes(Meaning("beside a run", "notice"), Meaning("alone", "quiet")),
     "position.fix": _FIX,
     "health.clock_synchronised": _yes(Meaning("set", "good"), Meaning("not set", "poor")),
     "clock.synchronised": _yes(Meaning("set", "good"), Meaning("not set", "poor")),

@@ -19,6 +19,7 @@ absent quantity is left out of a record, never written as 0, -1 or 99.
 2026-11-22: the server's own ``coverage``, ``coverage_day``, ``probe_area_day``, ``area``, ``area_day``, ``pair`` and ``pair_day``, derived
 from what probes sent.
 2026-11-26: the server's own ``run_trace``.
+2026-11-26: ``round_trip``.
 2026-11-24: ``day_limit_bytes`` of ``sim_usage``; ``sickness`` of ``modem_health`` is ``stale`` no more.
 """
 
@@ -42,6 +43,7 @@ from tandem.schema.metrics.probe import (
     USAGE,
 )
 from tandem.schema.metrics.radio import RADIO, RADIO_STATES, REGISTRATION
+from tandem.schema.metrics.round_trip import ROUND_TRIP, ROUND_TRIP_MEASURED, ROUND_TRIP_OUTCOMES
 from tandem.schema.metrics.run import CONNECTION, PHASE, RUN, RUN_BEGUN, RUN_USAGE, SUBFLOW
 from tandem.schema.metrics.server import EXPECTED, PROBE_STATE, PROBE_STATES, SERVER_MEASUREMENTS, SERVER_PLACES
 from tandem.schema.metrics.spool import SPOOL
@@ -84,6 +86,9 @@ __all__ = [
     "RADIO",
     "RADIO_STATES",
     "REGISTRATION",
+    "ROUND_TRIP",
+    "ROUND_TRIP_MEASURED",
+    "ROUND_TRIP_OUTCOMES",
     "RUN",
     "RUN_BEGUN",
     "RUN_USAGE",
@@ -106,7 +111,7 @@ __all__ = [
 MEASUREMENTS: dict[str, Measurement] = {
     m.name: m
     for m in (
-        *(RADIO, REGISTRATION, EVENT, POSITION),
+        *(RADIO, REGISTRATION, EVENT, POSITION, ROUND_TRIP),
         *(SUBFLOW, CONNECTION, RUN_BEGUN, RUN, RUN_USAGE, PHASE),
         *(DASH_SEGMENT, DASH_PLAYBACK, DASH, AGGREGATION, VERDICT),
         *(CAMPAIGN, CAMPAIGN_STEP, CAMPAIGN_DATA),

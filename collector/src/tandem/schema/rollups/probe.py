@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tandem.schema.metrics import MODEM_STATES, RADIO_STATES
+from tandem.schema.metrics import MODEM_STATES, RADIO_STATES, ROUND_TRIP_OUTCOMES
 from tandem.schema.rollups.table import Rolled, Rollup, flags, floors, lasts, means, peaks, spreads, sums, told
 
 _PATH = ("probe", "path", "operator")
@@ -32,6 +32,12 @@ RADIO = (
             *told("handover_kind", "enb", "sector"),
             *lasts("state", "step", "detail", "detector", "speed_class", "seq"),
         ),
+    ),
+    Rollup(
+        "round_trip",
+        _PATH,
+        "seq",
+        (*told("outcome", *ROUND_TRIP_OUTCOMES), *means("unanswered"), *spreads("rtt_ms"), *flags("beside_run")),
     ),
 )
 PROBE = (

@@ -20,6 +20,7 @@ from tandem_server.analysis.papers.network_events import FIVE_MINUTES_S, Network
 from tandem_server.analysis.papers.recovery import Recovery, recovery
 from tandem_server.analysis.reading import mapping, text, whole
 from tandem_server.analysis.recorded import RadioSeries, Recorded, SubflowSeries
+from tandem_server.analysis.round_trips import PathTrips
 from tandem_server.analysis.run_classes import RunClasses, Times, run_classes
 from tandem_server.analysis.runs import run_paths
 from tandem_server.analysis.tables.facts import Facts
@@ -72,6 +73,8 @@ class Material:
     packets: Mapping[str, Sequence[SubflowSeries]] = field(default_factory=dict)
     """Subflows of the captures by run, RTT and goodput by bin; empty where none were analysed or matched."""
     classes: RunClasses = field(default_factory=RunClasses)
+    round_trips: Mapping[str, PathTrips] = field(default_factory=dict)
+    """By path, asked all the time."""
     roles: dict[str, str] = field(default_factory=dict)
     """By role the path, of all campaigns' runs."""
     probe: str = ""
@@ -161,6 +164,7 @@ def material(
         packets=packets or {},
         classes=classes or classes_of(e),
         probe=e.campaign.probe,
+        round_trips=e.recorded.round_trips,
     )
     for run in e.results.runs:
         of = replace(setting(e, run, manifests[run.id]), operators=e.campaign.operators)

@@ -1,0 +1,229 @@
+"""The thread that asks over all paths at every instant, hears the answers and makes the records."""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tandem.app.account import Account
+from tandem.app.config import Config, PathConfig
+from tandem.app.parts import PathsLike
+from tandem.app.plan import Plan
+from tandem.app.round_trip.asking import Asking, Way
+from tandem.app.round_trip.questions import Outcome, Questions
+from tandem.app.round_trip.serving import Leaving, Served, Serving
+from tandem.experiment.asked import Asked, read_common
+from tandem.experiment.latency import datagram
+from tandem.schema.metrics import ROUND_TRIP_MEASURED
+from tandem.schema.record import Record
+
+log = logging.getLogger(__name__)
+
+RUN = "round-trips"
+"""Whose session it is, for the endpoint: no run's."""
+
+_CONTROL_S = 4.0
+_UP = ("up", "ipv6_only_unusable")
+"""States of a path over which UDP may go: what Multipath TCP cannot use, it can."""
+
+
+class _Line:
+    """One path: its questions and its socket. ``number``: the stream."""
+
+    def __init__(self, path: PathConfig, number: int) -> None:
+        self.path, self.number = path, number
+        self.questions, self.asking = Questions(), Asking()
+        self.last: Outcome | None = None
+
+
+class RoundTrips:
+    """``emit`` takes records, from the thread. ``pair_started`` and ``pair_ended``, ``status``: from any thread."""
+
+    def __init__(
+        self, config: Config, paths: PathsLike, account: Account, emit: Callable[[list[Record]], None]
+    ) -> None:
+        self._config, self._paths, self._account, self._emit = config, paths, account, emit
+        self._period_ns = round(config.round_trip.period_s * 1e9)
+        self._lines = [_Line(path, number) for number, path in enumerate(config.paths)]
+        budget = 2 * len(self._lines) * datagram.SHORTEST * int(3600 / config.round_trip.period_s + 1)
+        self._serving = Serving(self._asked_with, budget)
+        self._plan: Plan | None = None
+        self._closed: list[tuple[_Line, Outcome]] = []
+        self._ended = threading.Event()
+        self._wake = os.eventfd(0)
+        self._thread = threading.Thread(target=self._run, name="round-trips", daemon=True)
+
+    # --- from any thread ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """End; TimeoutError when it has not ended in ``timeout`` seconds. Questions that are not decided leave no record."""
+        self._ended.set()
+        os.eventfd_write(self._wake, 1)
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            raise TimeoutError("round trips: the thread has not ended")
+        os.close(self._wake)
+
+    def pair_started(self, plan: Plan) -> None:
+        """A pair begins: from now on what is asked is beside it, or nothing is where it wants quiet."""
+        self._plan = plan
+
+    def pair_ended(self) -> None:
+        """It ended."""
+        self._plan = None
+
+    def status(self) -> dict[str, Any]:
+        """By path, the newest ``outcome`` that is decided and its ``rtt_ms``, both None before the first."""
+        lasts = {line.path.name: line.last for line in self._lines}
+        return {
+            name: {"outcome": last and last.outcome, "rtt_ms": last and last.rtt_ms} for name, last in lasts.items()
+        }
+
+    # --- the thread --------------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        due_ns = (time.monotonic_ns() // self._period_ns + 1) * self._period_ns
+        while self._hear_until(due_ns):
+            # Instants that passed while nobody looked (a suspended machine) are left out: nothing was asked.
+            sequence = time.monotonic_ns() // self._period_ns
+            self._instant(sequence)
+            due_ns = (sequence + 1) * self._period_ns
+        self._say()
+        self._serving.close(self._leaving())
+        for line in self._lines:
+            line.asking.close()
+
+    def _hear_until(self, due_ns: int) -> bool:
+        """Take answers as they come until ``due_ns``; False when told to end."""
+        while not self._ended.is_set():
+            left_ns = due_ns - time.monotonic_ns()
+            if left_ns <= 0:
+                return True
+            able = {line.asking.fileno(): line for line in self._lines if line.asking.fileno() >= 0}
+            for ready in select.select([self._wake, *able], [], [], left_ns / 1e9)[0]:
+                if ready in able:
+                    self._hear(able[ready])
+        return False
+
+    def _hear(self, line: _Line) -> None:
+        sessions = [one for one in (self._serving.served, self._serving.earlier) if one is not None]
+        for heard in line.asking.hear():
+            for one in sessions:
+                answer = datagram.read_answer(one.session.key, one.reflector.owner, heard.raw)
+                if answer is not None and answer.stream == line.number:
+                    self._serving.heard(heard.arrived_ns)
+                    told = line.questions.heard(
+                        answer.sequence, heard.arrived_ns, answer.returned_ns - answer.received_ns
+                    )
+                    self._tell(line, told)
+                    break
+        self._refused(line)
+
+    def _refused(self, line: _Line) -> None:
+        if line.asking.refused:
+            line.asking.refused = False
+            self._unserved(line, time.monotonic_ns())
+
+    def _unserved(self, line: _Line, before_ns: int) -> None:
+        for told in line.questions.unserved(before_ns):
+            self._tell(line, told)
+
+    def _instant(self, sequence: int) -> None:
+        """Ask over all paths, as nearly at once as one thread can; then what may take its time."""
+        instant_ns, plan, leaving = sequence * self._period_ns, self._plan, self._leaving()
+        served = self._serving.usable(time.monotonic_ns())
+        beside, quiet = plan is not None, plan is not None and plan.wish.quiet
+        spent = {line.path.name for line in self._lines if self._spent(line.path)}
+        for line in self._lines:
+            name = line.path.name
+            why = "paused" if quiet else "budget" if name in spent else None
+            server = self._serving.server(name)
+            if why is not None:
+                told = line.questions.not_asked(sequence, instant_ns, why, beside_run=beside)
+            elif name not in leaving:
+                told = line.questions.down(sequence, instant_ns, beside_run=beside)
+            elif served is None or server is None:
+                told = line.questions.not_asked(sequence, instant_ns, "unserved", beside_run=beside)
+            else:
+                told = self._ask(line, sequence, instant_ns, served, Way(*leaving[name], server), beside)
+            self._tell(line, told)
+        now_ns, forgotten_ns = time.monotonic_ns(), self._serving.forgotten_ns()
+        for line in self._lines:
+            if forgotten_ns is not None:
+                self._unserved(line, forgotten_ns)
+            for lost in line.questions.overdue(now_ns):
+                self._tell(line, lost)
+        if not quiet:
+            wanted = {name: way for name, way in leaving.items() if name not in spent}
+            waiting = [at_ns for line in self._lines if (at_ns := line.questions.oldest_ns) is not None]
+            self._serving.look(now_ns, wanted, min(waiting, default=None))
+        self._say()
+
+    def _ask(
+        self, line: _Line, sequence: int, instant_ns: int, served: Served, way: Way, beside: bool
+    ) -> Outcome | None:
+        """Send one question; what is decided at once: that it could not be sent."""
+        number, size = sequence % 2**32, datagram.SHORTEST
+        raw = datagram.question(served.session.key, served.reflector.owner, line.number, number, instant_ns, size)
+        sent_ns = time.monotonic_ns()
+        if not line.asking.send(raw, way):
+            return line.questions.down(sequence, instant_ns, beside_run=beside)
+        self._refused(line)  # of those before
+        line.questions.asked(number, instant_ns, sent_ns, beside_run=beside)
+        self._serving.asked(sent_ns)
+        return None
+
+    def _leaving(self) -> dict[str, tuple[str, str | None]]:
+        states = self._paths.states
+        return {
+            name: (interface, states[name]["address"])
+            for name, interface in self._paths.interfaces.items()
+            if interface is not None and states.get(name, {}).get("state") in _UP
+        }
+
+    def _spent(self, path: PathConfig) -> bool:
+        """Whether its SIM has nothing left for today, or of its plan."""
+        left = self._account.left_today(path)
+        return left is not None and left <= 0
+
+    def _tell(self, line: _Line, outcome: Outcome | None) -> None:
+        if outcome is not None:
+            line.last = outcome
+            self._closed.append((line, outcome))
+
+    def _say(self) -> None:
+        """What was decided since the last time, as records."""
+        if self._closed:
+            self._emit([_record(line.path, outcome) for line, outcome in self._closed])
+            self._closed = []
+
+    def _asked_with(self, leaving: Leaving) -> Asked:
+        server, operators = self._config.server, {path.name: path.operator for path in self._config.paths}
+        paths = [
+            {"name": name, "operator": operators[name], "interface": interface, "address": address}
+            for name, (interface, address) in leaving.items()
+        ]
+        told = {
+            "control": server.control,
+            "measurement": server.measurement,
+            "ca_file": None if server.ca_file is None else str(server.ca_file),
+            "token_file": str(server.token_file),
+        }
+        return read_common({"run": RUN, "paths": paths, "server": told, "control_timeout_s": _CONTROL_S})
+
+
+def _record(path: PathConfig, outcome: Outcome) -> Record:
+    names = ("outcome", "sequence", "rtt_ms", "sent_after_ms", "beside_run", "duplicates", "too_late")
+    fields = {name: getattr(outcome, name) for name in names}
+    if outcome.outcome in ROUND_TRIP_MEASURED:
+        fields["unanswered"] = int(outcome.rtt_ms is None)
+    return Record.make("round_trip", {"path": path.name, "operator": path.operator}, fields, outcome.instant_ns)
