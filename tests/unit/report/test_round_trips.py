@@ -196,16 +196,16 @@ def test_kits_with_the_same_operators_are_one_joint_tail_and_others_stand_apart(
     one = replace(trips(a=[30.0, NONE], b=[50.0, 60.0]), probe="kit-1")
     other = replace(trips(a=[70.0, NONE, 80.0], b=[35.0, 36.0, NONE]), probe="kit-2")
     other = replace(other, operators={"a": OPERATORS["b"], "b": OPERATORS["a"]})
-    third = replace(trips(a=[20.0], b=[25.0]), probe="kit-3", operators={"a": OPERATORS["a"], "b": "Third"})
+    third = replace(trips(a=[20.0, 21.0], b=[25.0, 26.0]), probe="kit-3", operators={"a": OPERATORS["a"], "b": "Third"})
     pool = pooled([one, other, third], RunClasses())
     told = {row["path"]: (row["n"], row["p50_ms"]) for row in rows(quantiles(pool))}
     assert told == {
         "Arctel (Arctel + Borealis)": (5, 36.0),
         "Borealis (Arctel + Borealis)": (5, 70.0),
         "best of two (Arctel + Borealis)": (5, 36.0),
-        "Arctel (Arctel + Third)": (1, None),
-        "Third (Arctel + Third)": (1, None),
-        "best of two (Arctel + Third)": (1, None),
+        "Arctel (Arctel + Third)": (2, 20.0),
+        "Third (Arctel + Third)": (2, 25.0),
+        "best of two (Arctel + Third)": (2, 20.0),
     }
     assert [panel.title for panel in tail(pool).panels] == ["Arctel + Borealis", "Arctel + Third"]
     windows = after_each_other([joint(list(kit.round_trips.values())) for kit in (one, other)]).t_s // WINDOW_S
