@@ -16,6 +16,7 @@ pytest.importorskip("pyarrow", reason="pip install -r requirements/dev.txt")
 
 import paper_runs
 from exported_kits import kit, write_export
+from paper_campaign import asked_all_the_time
 from shown_page import ASKED, FLAGS, Shown
 from synthetic_campaign import Synthetic
 from synthetic_folder import write
@@ -470,6 +471,8 @@ def test_parting_one_kit_changes_no_number(tmp_path, capsys):
 )
 def test_every_figure_of_several_kits_is_shown_whole_and_readable_pooled_and_parted(tmp_path):
     made = {f"probe-{n}": Synthetic(seed=n) for n in (1, 2)}
+    for one in made.values():
+        asked_all_the_time(one)
     kits = {probe: (one, kit(one, probe, paper_runs.every(n))) for n, (probe, one) in enumerate(made.items())}
     folder = write_export(tmp_path / "out", kits)
     browser = Browser(find() or "", FLAGS, longest=64 << 20)
