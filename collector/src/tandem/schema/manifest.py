@@ -10,6 +10,7 @@ the manifest is sent.
 2026-11-21: runs of any experiment: kind ``any``, whose result's keys are the experiment's own; ``usage`` and ``conditions``.
 2026-11-24: ``environment`` has ``experiment.server``: the settings of the server's kernel, as it told them with the session.
 2026-11-26: ``campaign`` has ``form`` instead of ``short``; ``timezone`` and ``utc_offset_s``.
+2026-11-26: ``server_captures``.
 """
 
 from __future__ import annotations
@@ -75,6 +76,21 @@ class RunFile(TypedDict):
     bytes: int
     sha256: str
     packets: int | None
+
+
+class ServerCapture(TypedDict):
+    """The server's capture of one session, of a run that asked for both ends'. ``name``: as the server keeps it among the run's files
+    (``tandem.schema.trace.server_capture``), None where there is none, and then ``why``; ``session`` None: none was opened, or nobody told.
+    ``truncated``: the server's quota ended it."""
+
+    session: str | None
+    name: str | None
+    bytes: int | None
+    sha256: str | None
+    packets: int | None
+    packets_dropped: int | None
+    truncated: bool
+    why: str | None
 
 
 class PathUsage(TypedDict):
@@ -146,6 +162,7 @@ class Manifest(TypedDict):
     result: RunResult | dict[str, Any] | None
     failure: Failure | None
     files: list[RunFile]
+    server_captures: NotRequired[list[ServerCapture]]
     usage: NotRequired[Usage]
     conditions: NotRequired[Conditions]
     steering: NotRequired[dict[str, Any]]
