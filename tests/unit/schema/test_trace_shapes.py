@@ -96,6 +96,7 @@ def test_offers_that_cannot_be():
         *({"encoding": value} for value in ("br", ["gzip"], "identity")),
         *({"run": value} for value in ("../x", "")),
         {"format": "tandem-trace/2"},
+        {"name": "captures/server/run-1-s.pcap"},  # the server's own
     ]
     assert [wrong for wrong in tried if not refused({**GOOD, **wrong})] == []
 

@@ -26,6 +26,9 @@ CHECK_RUN = "preflight"
 RunKind = Literal["mptcp", "tcp", "any"]
 """``mptcp`` and ``tcp``: downloads over one connection; ``any``: another experiment, which may open connections of both kinds."""
 Pairing = Literal["sequential", "simultaneous", "single"]
+CaptureEnds = Literal["probe", "both"]
+"""Where a run's packets are captured: at the probe as configured, or at the server too."""
+CAPTURE_ENDS: tuple[CaptureEnds, ...] = ("probe", "both")
 
 
 class SubflowResult(TypedDict):
@@ -81,7 +84,7 @@ class RunFile(TypedDict):
 class ServerCapture(TypedDict):
     """The server's capture of one session, of a run that asked for both ends'. ``name``: as the server keeps it among the run's files
     (``tandem.schema.trace.server_capture``), None where there is none, and then ``why``; ``session`` None: none was opened, or nobody told.
-    ``truncated``: the server's quota ended it."""
+    ``truncated``: the server's quota, or what ``why`` says, ended it early."""
 
     session: str | None
     name: str | None
