@@ -12,8 +12,8 @@ from https_gateway import Gateway
 
 from tandem.app.experiment_process import ExperimentProcess
 from tandem.app.status_socket import ask
-from tandem_server.ingest.run_manifest import read_manifest
 from tandem.cli.view.plain import summary
+from tandem_server.ingest.run_manifest import read_manifest
 
 
 def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_path: Path, gateway: Gateway) -> None:
