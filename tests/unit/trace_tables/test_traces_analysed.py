@@ -230,7 +230,9 @@ def test_boards_get_a_point_for_each_subflow_and_the_connection_once(server, pri
     server.promise(RUN, {f"{RUN}-a.pcap": a, f"{RUN}-b.pcap": b}, **manifest)
     server.come(a, f"{RUN}-a.pcap")
     server.come(b, f"{RUN}-b.pcap")
-    server.captures(pcap(scenes.two_subflows().wire.packets), "s1")  # of which boards show nothing: they would show it twice
+    server.captures(
+        pcap(scenes.two_subflows().wire.packets), "s1"
+    )  # of which boards show nothing: they would show it twice
     with private_influx.client() as store:
         for name in ("run_trace", "event"):
             store.query(f'DROP SERIES FROM "{name}"')
