@@ -103,7 +103,7 @@ def test_a_capture_that_the_server_did_not_make_is_in_manifest_and_records(
         assert read_manifest(json.dumps(told), told["id"], "probe-1") == told
         assert (told["failure"] is None) == (how == "captured")
     events = [p for p in points(gateway) if p.measurement == "event" and p.tags["kind"] == "capture_missing"]
-    assert len(events) == 3
+    assert len(events) == (3 if how == "captured" else 0)  # a run that failed says so itself
     assert all(str(p.fields["detail"]).endswith(f": the server's capture: {why}") for p in events)
 
 

@@ -294,7 +294,7 @@ class Collector:
                     log.warning("%s ends early: %s", name, one.end.reason)
         for told in server_captures(ending) if plan.wish.capture == "both" else ():
             why = told["why"] or ("its quota ended it early" if told["truncated"] else None)
-            if why is not None:
+            if why is not None and told["session"] is not None:  # without one the run's failure says what was wrong
                 self.event("capture_missing", f"{run.id}: the server's capture: {why}")
         self._live.run_ended(plan, run, ending, captured)
 

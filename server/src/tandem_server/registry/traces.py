@@ -76,7 +76,7 @@ class Traces:
         return [TraceRow(*row) for row in rows]
 
     def sums(self) -> dict[str, tuple[int, int, int]]:
-        """By probe, how many it has sent, their bytes, and their bytes as they are stored: of the registry's running sums."""
+        """By probe, how many there are, their bytes, and their bytes as they are stored: of the registry's running sums."""
         with self._read() as connection:
             rows = connection.execute("SELECT probe, received, bytes, stored_bytes FROM trace_sums").fetchall()
         return {probe: (received, size, stored) for probe, received, size, stored in rows}
