@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
+import struct
 
 import pytest
 from endpoint_on_loopback import wait_until
@@ -148,6 +149,19 @@ def test_what_the_registry_does_not_take_is_told_and_takes_no_room(channel, monk
     assert not [path for path in ask.folder.rglob("*") if path.is_file()]
     monkeypatch.undo()
     assert ask.endpoint.registry.traces.server_bytes() == 0
+
+
+def test_a_tcpdump_that_died_is_told_and_what_it_wrote_is_kept(tmp_path, monkeypatch, registry):
+    registry.probes.add("probe-1")
+    (tmp_path / "header").write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 160, 276))
+    pretend(tmp_path, monkeypatch, f"echo 'listening on any' >&2; cat {tmp_path}/header; exit 9")
+    taking = Captures(tmp_path / "captures", 10_000, Kept(registry, tmp_path / "traces")).begin(
+        "probe-1", "run-1", "s", 8480
+    )
+    taking._process.wait(60)
+    told = taking.finish(set())
+    assert told["error"] == "tcpdump ended before its session (status 9)"
+    assert (told["name"], told["truncated"], told["packets"]) == ("captures/server/run-1-s.pcap", True, 0)
 
 
 def test_a_tcpdump_that_writes_nonsense_is_told(tmp_path, monkeypatch, registry):

@@ -149,6 +149,8 @@ class Capture:
     def finish(self, peers: Collection[End]) -> dict[str, Any]:
         """End it, keep the packets of ``peers``, and say what there is (spec: DELETE's ``capture``)."""
         time.sleep(_SETTLE_S)  # the last segments are on their way from the kernel to tcpdump
+        if (status := self._process.poll()) is not None and self._broken is None:
+            self._full, self._broken = True, f"tcpdump ended before its session (status {status})"
         self._process.send_signal(signal.SIGINT)
         self._writer.join(_STOP_S)
         try:
