@@ -190,6 +190,13 @@ def test_what_is_kept_counts_until_its_probe_is_erased(tmp_path, monkeypatch, re
         captures.begin("p", "r", "t", 8480)
 
 
+def test_what_the_disk_keeps_free_is_no_room_for_captures(tmp_path, registry, monkeypatch):
+    pretend(tmp_path, monkeypatch, "exit 1")
+    captures = Captures(tmp_path / "captures", 10**9, Kept(registry, tmp_path / "traces", 10**18))
+    with pytest.raises(CaptureRefused, match=r"cannot capture: No space left on device: \d+ bytes are free"):
+        captures.begin("p", "r", "s", 8480)
+
+
 def test_without_tcpdump_and_over_the_budget_it_is_refused(tmp_path, monkeypatch, registry):
     (tmp_path / "captures/p/r").mkdir(parents=True)
     (tmp_path / "captures/p/r/old.pcap").write_bytes(b"x" * 1000)

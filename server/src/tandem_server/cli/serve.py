@@ -158,7 +158,8 @@ def _endpoint(config: ServerConfig) -> None:
             shelf = Shelf(config.content.folder)
             captures = None
             if wanted.allowed:
-                captures = Captures(wanted.folder, wanted.budget_bytes, Kept(registry, config.traces.folder))
+                kept = Kept(registry, config.traces.folder, config.traces.reserve_bytes)
+                captures = Captures(wanted.folder, wanted.budget_bytes, kept)
             told = config.listen.further_addresses
             _say_limits(told)
             reserve = Reserve([config.results.folder, config.registry.file.parent], config.traces.reserve_bytes)

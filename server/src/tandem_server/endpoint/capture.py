@@ -80,6 +80,7 @@ class Captures:
                 raise CaptureRefused(f"{self._running} captures run already")
             self._running += 1
         try:
+            self.kept.reserve.check()
             return Capture(self, tcpdump, self._folder / f"{session}.raw", (probe, run, session), port)
         except OSError as error:
             self.ended()

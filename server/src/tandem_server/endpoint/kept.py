@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from tandem.schema.trace import server_capture
+from tandem_server.door import Reserve
 from tandem_server.registry import Registry, TraceRow
 from tandem_server.store.trace_folder import TraceFolder, make_folder
 
@@ -17,9 +18,10 @@ _DRAFTS = ".captures"
 
 
 class Kept:
-    """``traces``: the folder of traces."""
+    """``traces``: the folder of traces. ``reserve_bytes`` of its disk stay free: nothing begins that would go into them."""
 
-    def __init__(self, registry: Registry, traces: Path) -> None:
+    def __init__(self, registry: Registry, traces: Path, reserve_bytes: int = 0) -> None:
+        self.reserve = Reserve([traces], reserve_bytes)
         self._traces, self._store, self._drafts = registry.traces, TraceFolder(traces), traces / _DRAFTS
         for leftover in self._drafts.glob("*"):
             leftover.unlink()  # of an endpoint that died
