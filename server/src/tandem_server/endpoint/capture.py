@@ -75,7 +75,8 @@ class Captures:
         with self._lock:
             self._kept_bytes = kept_bytes  # anew each time: a probe may have been erased
             if self._used_bytes + HEADER_BYTES > self._budget_bytes:
-                raise CaptureRefused(f"the endpoint's captures fill their {self._budget_bytes} bytes")
+                told = f"the endpoint's captures fill their {self._budget_bytes} bytes"
+                raise CaptureRefused(f"{told}; hint: a larger [capture] budget_bytes in server.toml")
             if self._running >= _AT_ONCE:
                 raise CaptureRefused(f"{self._running} captures run already")
             self._running += 1
