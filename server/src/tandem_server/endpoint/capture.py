@@ -123,8 +123,11 @@ class Capture:
         self._full = False
         self._broken: str | None = None
         self._header: Header | None = None
+        # As root's it would leave for a user of its own, whom an endpoint without CAP_KILL could not end.
+        stay = ["-Z", "root"] if os.geteuid() == 0 else []
         command = [
             tcpdump,
+            *stay,
             "-i",
             "any",
             "-n",
