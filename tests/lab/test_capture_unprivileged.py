@@ -85,7 +85,7 @@ def test_a_session_is_captured(space, folder, way, tls):
         told = space.inside(lambda: measured(server, tls))
     capture = told["capture"]
     assert (capture["truncated"], capture["packets_dropped"]) == (False, 0)
-    raw = (folder / "captures/probe-1/run-1" / capture["file"]).read_bytes()
+    raw = (folder / "traces/probe-1" / capture["name"]).read_bytes()
     assert len(raw) == capture["bytes"]
     link = read_header(raw[:HEADER_BYTES]).link_type
     seen = [ends_of(one, link) for one in records(raw[HEADER_BYTES:])]

@@ -53,6 +53,11 @@ def main(how: str) -> None:
     if how == "nonsense":
         line(type="result", result={"bytes": -1}, failure=None, environment={})
         return
+    if how == "captured":
+        none = {"bytes": None, "sha256": None, "packets": None, "packets_dropped": None, "truncated": False}
+        refused = {"session": "s", "name": None, **none, "why": "refused: HTTP 429: full"}
+        result(parameters, server_captures=[refused] if parameters["server"]["capture"] else ["nobody asked"])
+        return
     result(parameters, {"reason": "connect: timeout", "retry": True} if how == "failure" else None)
 
 

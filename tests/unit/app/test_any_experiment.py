@@ -172,6 +172,8 @@ REFUSED = [
     ("steps", {"seed": -1}, "seed -1 is no whole number"),
     ("steps", {"deadline_s": "long"}, "deadline_s 'long' is no number"),
     ("steps", {"steering": "left"}, "steering 'left' is none of off, drop, handover, learned"),
+    ("steps", {"capture": "server"}, "capture 'server' is none of probe, both"),
+    ("download", {"capture": True}, "capture True is none of probe, both"),
     ("steps", {"steering": "drop", "paths": ["a"]}, "steering takes two paths, there is 1"),
     ("download", {"steering": "drop", "pairing": "simultaneous"}, "steering takes runs one after the other"),
     ("download", {"steering": "drop", "kind": "tcp", "path": "a"}, "steering is of MPTCP"),

@@ -16,6 +16,7 @@ from tandem.app.config import Config
 from tandem.app.experiment_process import ExperimentProcess
 from tandem.app.status_socket import ask
 from tandem.cli.view.plain import summary
+from tandem_server.ingest.run_manifest import read_manifest
 
 
 def test_movement_starts_one_sequential_pair_with_manifests_and_captures(tmp_path: Path, gateway: Gateway) -> None:
@@ -78,6 +79,41 @@ def test_runs_go_on_without_a_capture_that_cannot_begin(tmp_path: Path, gateway:
     (mptcp,) = [m for m in manifests(tmp_path) if m["kind"] == "mptcp"]
     assert [Path(f["name"]).name for f in mptcp["files"]] == [f"{mptcp['id']}-a.pcap"]
     assert mptcp["environment"]["captures"]["problems"] == {"b": "tcpdump: no such device"}
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("captured", "refused: HTTP 429: full"),
+        ("crash", "no session was opened, or the run was cut off before it told of one"),
+    ],
+)
+def test_a_capture_that_the_server_did_not_make_is_in_manifest_and_records(
+    tmp_path: Path, gateway: Gateway, how: str, why: str
+) -> None:
+    collector = Rehearsal(tmp_path, gateway, how, on_mobility_start="sequential", capture="both").start()
+    collector.pollers["a"].poll(-70.0)
+    gateway.until(lambda: len(gateway.manifests) == 3)
+    collector.stop()
+    for told in manifests(tmp_path):
+        (entry,) = told["server_captures"]
+        assert (entry["name"], entry["why"]) == (None, why)
+        assert told["environment"]["captures"]["ends"] == "both"
+        assert "server_captures" not in told["environment"]["further"]
+        assert read_manifest(json.dumps(told), told["id"], "probe-1") == told
+        assert (told["failure"] is None) == (how == "captured")
+    events = [p for p in points(gateway) if p.measurement == "event" and p.tags["kind"] == "capture_missing"]
+    assert len(events) == (3 if how == "captured" else 0)  # a run that failed says so itself
+    assert all(str(p.fields["detail"]).endswith(f": the server's capture: {why}") for p in events)
+
+
+def test_where_the_server_was_not_asked_nothing_is_told_of_it(tmp_path: Path, gateway: Gateway) -> None:
+    collector = Rehearsal(tmp_path, gateway, "captured").start()
+    collector.pollers["a"].poll(-70.0)
+    gateway.until(lambda: len(gateway.manifests) == 3)
+    collector.stop()
+    assert all("server_captures" not in told for told in manifests(tmp_path))
+    assert kinds(gateway)["capture_missing"] == 0
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,20 @@ def test_steering_is_an_arm_of_any_experiment(registry):
         any_wish(config, registry, "dash", {**tcp, "steering": "drop"}, "request")
 
 
+def test_captures_at_both_ends_are_asked_of_any_experiment(registry):
+    config = parse_config(CONFIG, Path("/x/config.toml"))
+    for experiment, own in (("download", 'kind = "mptcp"\nseconds = 5'), ("dash", 'kind = "mptcp"\npath = "random"')):
+        text = step(more=f'[step.parameters]\ncapture = "both"\n{own}').replace('"download"', f'"{experiment}"')
+        made, _ = fitted(campaign(text), registry)
+        (one, *_) = items(made, made.steps[0])
+        request = request_of(made.steps[0], one, bound(made.roles, ["one", "two"], {}), {})
+        wish = any_wish(config, registry, experiment, request, "campaign")
+        assert (wish.capture, "capture" in wish.parameters) == ("both", False)
+    assert "capture: 'server'; hint: one of probe, both" in refused(
+        registry, step(more='[step.parameters]\nseconds = 5\ncapture = "server"')
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

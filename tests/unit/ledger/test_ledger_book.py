@@ -262,6 +262,41 @@ def test_the_table_is_at_most_100_columns_and_tells_all(registry, store):
         assert text[-1].startswith("records of runs 0 of 11, files 0 of 0")
 
 
+def of_the_server(session, content=None, why=None, run="run-1"):
+    """An entry of a manifest's server_captures."""
+    name = f"captures/server/{run}-{session}.pcap"
+    told = {"bytes": None, "sha256": None, "packets": None} if content is None else file_of(name, content)
+    more = {"packets_dropped": 0, "truncated": False, "why": why}
+    return {"session": session, **told, "name": None if content is None else name, **more}
+
+
+def test_the_servers_captures_are_known_made_kept_not_made_and_gone(registry, store, told):
+    probe = Probe()
+    captures = [
+        of_the_server("one", b"abc"),
+        of_the_server("two", why="the endpoint's captures fill their 9 bytes"),
+        of_the_server("three", why="the server did not answer"),  # and kept it all the same
+    ]
+    put(registry, probe.run("run-1", server_captures=captures))
+    put(registry, probe.run("run-2", server_captures=[of_the_server("four", b"lost", run="run-2"), "?", {}]))
+    for session in ("one", "three"):
+        receive(registry, "probe-1", f"captures/server/run-1-{session}.pcap", b"abc" + session[3:].encode(), "run-1")
+    found = told(probe)
+    expected = {
+        "captures/server/run-1-one.pcap": "received",
+        "captures/server/run-1-three.pcap": "received",
+        "captures/server/run-1-two.pcap": "not made: the endpoint's captures fill their 9 bytes",
+    }
+    assert (row(found, "run-1").state, row(found, "run-1").files) == ("complete", expected)
+    assert row(found, "run-1").counts[2:] == (2, 2)  # what nobody promised is not missing
+    assert lacks(found, "run-2") == [("file", "captures/server/run-2-four.pcap", 1, "gone")]
+    assert (row(found, "run-2").state, found.unpromised) == ("missing", [])
+    again = ledger(registry, store)  # from what was written down as complete
+    assert row(again, "run-1").files == expected
+    table = "\n".join(lines(again))
+    assert "no capture at the server: captures/server/run-1-two.pcap: the endpoint's" in " ".join(table.split())
+
+
 def states(registry):
     """By probe and state, how many runs, and records and files promised and arrived, as the running sums have it."""
     found = {}

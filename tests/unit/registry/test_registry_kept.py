@@ -49,7 +49,7 @@ def test_a_manifest_that_is_no_json_hides_no_other(registry):
         ("run-2", {"kind": "mptcp", "level": 5.0}),
     ):
         registry.runs.put(run, "probe-1", manifest)
-        registry.counted.keep_runs([(run, {"run": 1}, [], 4)])
+        registry.counted.keep_runs([(run, {"run": 1}, {}, 4)])
     assert {(one.id, one.kind) for one in registry.counted.complete_runs()} == {("run-1", ""), ("run-2", "mptcp")}
 
 

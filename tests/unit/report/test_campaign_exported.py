@@ -20,6 +20,7 @@ from tandem.schema.line_protocol import Point, encode_point
 from tandem.schema.trace import offer_of
 from tandem_server.analysis import load
 from tandem_server.cli.main import main
+from tandem_server.endpoint.kept import Kept
 from tandem_server.registry import Registry
 from tandem_server.store import PrivateInflux
 
@@ -215,3 +216,15 @@ def test_captures_and_what_the_ledger_lacks(server, tmp_path, capsys):
     assert not told["complete"]
     assert main(["report", str(out)]) == 1
     assert "had arrived at the server" in capsys.readouterr().err
+
+
+def test_the_servers_own_captures_go_with_the_probes(server, tmp_path):
+    content, run = b"as the endpoint captured it", server.made.manifests[0]["id"]
+    with Registry(server.bench / "server" / "registry.sqlite") as registry:
+        kept = Kept(registry, server.bench / "server" / "traces")
+        kept.draft("s1").write_bytes(content)
+        name = kept.keep(kept.draft("s1"), PROBE, run, "s1", len(content), sha256(content).hexdigest())
+    server.export(tmp_path / "without", "--probe", PROBE, *server.span)
+    assert not (tmp_path / "without/probe" / PROBE / name).exists()
+    server.export(tmp_path / "with", "--probe", PROBE, "--traces", *server.span)
+    assert (tmp_path / "with/probe" / PROBE / name).read_bytes() == content

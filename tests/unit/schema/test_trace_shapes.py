@@ -93,6 +93,7 @@ def test_offers_names_and_receipts_that_are_and_that_cannot_be():
         *({"encoding": value} for value in ("br", ["gzip"], "identity")),
         *({"run": value} for value in ("../x", "")),
         {"format": "tandem-trace/2"},
+        {"name": "captures/server/run-1-s.pcap"},  # the server's own
     ]
     assert [wrong for wrong in tried if not refused({**GOOD, **wrong})] == []
     good = ["a", "captures/run-1-a.pcap", "a/b/c/d/e", "x" * 150, "_a", "0", "a..b", "a.", "/".join(["y" * 40] * 5)]

@@ -17,6 +17,7 @@ from tandem.app.config_schema import DEFAULT_SECONDS, REQUIRED_TABLES, SYSCTL_NA
 from tandem.app.config_traces import TracesConfig, traces_config
 from tandem.app.position_config import PositionConfig, position_config
 from tandem.mptcp.steering import Policy
+from tandem.schema.manifest import CaptureEnds
 from tandem.schema.toml_keys import Key
 from tandem.schema.toml_lines import Place, line_of, places
 from tandem.spool.spool import DEFAULT_LIMIT_BYTES
@@ -60,6 +61,7 @@ class RunsConfig:
     minimum_gap_s: float
     seed: int
     primary: str
+    capture: CaptureEnds
     steering: Policy
 
 

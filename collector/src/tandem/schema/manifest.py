@@ -11,6 +11,7 @@ the manifest is sent.
 2026-11-24: ``environment`` has ``experiment.server``: the settings of the server's kernel, as it told them with the session.
 2026-11-26: ``campaign`` has ``form`` instead of ``short``; ``timezone`` and ``utc_offset_s``.
 2026-11-26: ``campaign`` has ``sha256``; ``environment`` may have ``city``, as the configuration names it.
+2026-11-26: ``server_captures``.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ CHECK_RUN = "preflight"
 RunKind = Literal["mptcp", "tcp", "any"]
 """``mptcp`` and ``tcp``: downloads over one connection; ``any``: another experiment, which may open connections of both kinds."""
 Pairing = Literal["sequential", "simultaneous", "single"]
+CaptureEnds = Literal["probe", "both"]
+"""Where a run's packets are captured: at the probe as configured, or at the server too."""
+CAPTURE_ENDS: tuple[CaptureEnds, ...] = ("probe", "both")
 
 
 class SubflowResult(TypedDict):
@@ -76,6 +80,21 @@ class RunFile(TypedDict):
     bytes: int
     sha256: str
     packets: int | None
+
+
+class ServerCapture(TypedDict):
+    """The server's capture of one session, of a run that asked for both ends'. ``name``: as the server keeps it among the run's files
+    (``tandem.schema.trace.server_capture``), None where there is none, and then ``why``; ``session`` None: none was opened, or nobody told.
+    ``truncated``: the server's quota, or what ``why`` says, ended it early."""
+
+    session: str | None
+    name: str | None
+    bytes: int | None
+    sha256: str | None
+    packets: int | None
+    packets_dropped: int | None
+    truncated: bool
+    why: str | None
 
 
 class PathUsage(TypedDict):
@@ -148,6 +167,7 @@ class Manifest(TypedDict):
     result: RunResult | dict[str, Any] | None
     failure: Failure | None
     files: list[RunFile]
+    server_captures: NotRequired[list[ServerCapture]]
     usage: NotRequired[Usage]
     conditions: NotRequired[Conditions]
     steering: NotRequired[dict[str, Any]]

@@ -16,6 +16,9 @@ from tandem_server.analysis.truth import Truth, read
 
 FORMATS = {"campaign.json": "tandem-campaign/1", "collector.json": "tandem-collector/1", "manifest": "tandem-run/1"}
 
+TRACES = "traces"
+"""Tables of the captures, where somebody analysed them."""
+
 
 class FolderError(Exception):
     """The folder is no campaign's; one line with the mend."""
@@ -256,6 +259,9 @@ def missing_files(campaign: CampaignFolder) -> list[str]:
         for entry in mappings(manifest, "files"):
             if (name := text(entry, "name")) is not None and (size := whole(entry, "bytes")) is not None:
                 expected[name] = size
+        for entry in mappings(manifest, "server_captures") if campaign.exported else ():  # a bench's are at its server
+            if (name := text(entry, "name")) is not None:
+                expected[name] = whole(entry, "bytes") or 0
     if campaign.exported and flag(campaign.campaign, "traces") is not True:
         expected = {name: size for name, size in expected.items() if not name.startswith("captures/")}
     for name, size in sorted(expected.items()):

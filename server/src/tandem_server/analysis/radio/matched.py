@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from tandem.schema.trace import SERVER_CAPTURES
 from tandem_server.analysis.folder import Capture, capture_name, probe_of
 from tandem_server.analysis.papers.shared_captures import token_of
 from tandem_server.analysis.radio.shapes import Flows, Whole
@@ -111,6 +112,8 @@ def _captures(
         name = capture_name(files[number])
         if probe_of(files[number]) not in (None, *probes):
             continue
+        if f"/{SERVER_CAPTURES}" in files[number]:
+            continue  # the same packets at the other end, by another clock
         if name not in listed or name not in runs:
             account["captures_of_no_run"] += 1
         elif name in seen:

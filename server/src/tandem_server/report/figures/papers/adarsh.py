@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from tandem_server.analysis.papers.bootstrap import share
 from tandem_server.analysis.papers.material import Material
-from tandem_server.analysis.papers.measured import Download, Load, Setting
+from tandem_server.analysis.papers.measured import Download, Load, Setting, shares_from
 from tandem_server.analysis.reading import mapping, number, text, whole
 from tandem_server.analysis.tables.facts import Facts
 from tandem_server.analysis.tables.probing import QUANTILES
@@ -155,7 +155,7 @@ def _mine(of: Setting, field: bool) -> bool:
     return known and ("field" in of.campaign) is field and "cellular" not in of.roles
 
 
-def _shares(values: Iterable[tuple[Setting, str, dict[str, float]]], what: str) -> Sheet:
+def _shares(values: Iterable[tuple[Setting, str, dict[str, float]]], what: str, whose: str) -> Sheet:
     known = list(values)
     panels = []
     for part, title, axis in PARTS:
@@ -168,7 +168,7 @@ def _shares(values: Iterable[tuple[Setting, str, dict[str, float]]], what: str) 
             panels.append(Panel(title, list(grouping.curves(triples)), Axis(axis, zero=True), TOP_SHARE))
     if not panels:
         raise LackingError(f"{what} by MPTCP over two paths of which one is made slower or lossier")
-    note = f"Medians over {what} with 95 % bootstrap intervals; path 1 carries the rest."
+    note = f"Medians over {what} with 95 % bootstrap intervals; path 1 carries the rest. {whose}"
     return Sheet(panels, note)
 
 
@@ -177,7 +177,7 @@ def bulk_shares(field: bool) -> Callable[[Material], Sheet]:
 
     def draw(m: Material) -> Sheet:
         mine = [d for d in m.downloads if d.kind == "mptcp" and _mine(d.of, field)]
-        return _shares(((d.of, d.primary, dict(d.shares)) for d in mine), "downloads")
+        return _shares(((d.of, d.primary, dict(d.shares)) for d in mine), "downloads", shares_from(mine))
 
     return draw
 
@@ -187,7 +187,11 @@ def web_shares(field: bool) -> Callable[[Material], Sheet]:
 
     def draw(m: Material) -> Sheet:
         mine = [p for p in m.loads if p.kind == "mptcp" and _mine(p.of, field)]
-        return _shares(((p.of, p.primary, dict(p.shares)) for p in mine), "loads of pages")
+        return _shares(
+            ((p.of, p.primary, dict(p.shares)) for p in mine),
+            "loads of pages",
+            "Shares: the probe’s counters (received).",
+        )
 
     return draw
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tandem_server.analysis.papers import bootstrap
 from tandem_server.analysis.papers.bootstrap import Estimate
 from tandem_server.analysis.papers.material import Material, place
-from tandem_server.analysis.papers.measured import Download
+from tandem_server.analysis.papers.measured import Download, shares_from
 from tandem_server.report import words
 from tandem_server.report.figures import grouping
 from tandem_server.report.figures.figure import DOWNLOADS, Figure, LackingError, Need
@@ -96,7 +96,7 @@ def cellular(sizes: tuple[int, int]) -> Callable[[Material], Sheet]:
             if sum(d.shares.values()) > 0
         ]
         axis = Axis("size", names=tuple(binary_size(size) for size in there))
-        note = "Medians over downloads with 95 % bootstrap intervals. 0: the cellular path carried nothing."
+        note = f"Medians over downloads with 95 % bootstrap intervals. 0: the cellular path carried nothing. {shares_from(mine)}"
         panel = Panel("", list(grouping.bars(values)), axis, Axis("share over the cellular path", low=0, high=1))
         return Sheet([panel], note, _hues(m), wide=True)
 
